@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fast fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
-	proof-cuts proof-streams proof-clients
+	proof-cuts proof-chains proof-streams proof-clients
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -106,6 +106,9 @@ proof-upgrades: setup ## PAIRS replacements at random against a model, in memory
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
 	$(RUN) -m tests.cuts --runs $(RUNS)
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
+
+proof-chains: setup ## RUNS random chains of queries over several partitions, in memory: equal in all batches, in order
+	$(RUN) -m tests.chains --runs $(RUNS)
 
 INPUTS ?= 2100
 SPREAD ?= 1400

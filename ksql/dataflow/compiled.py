@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from ksql.dataflow import exits
 from ksql.dataflow.aggregated import aggregated
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.combining import is_final
 from ksql.dataflow.folding import group_folding, pane_folding
 from ksql.dataflow.fused import Fused, fused
 from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
@@ -15,8 +17,10 @@ from ksql.dataflow.joined import joined
 from ksql.dataflow.keying import keying
 from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import layout
+from ksql.dataflow.moved import moved, placed_records
 from ksql.dataflow.narrowing import narrowed
 from ksql.dataflow.paired import paired
+from ksql.dataflow.placement import KeyedBuckets
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.regroup import regrouped, regroups, upgrade_from
@@ -24,6 +28,7 @@ from ksql.dataflow.results import Result, Results
 from ksql.dataflow.sessioned import sessioned
 from ksql.dataflow.stages import CompiledStage
 from ksql.dataflow.windowed import WindowedIngest
+from ksql.plan.nodes import Aggregate
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.lanes import each_lane
 from ksql.processors.order import in_order
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.joined import Joined
     from ksql.dataflow.layout import Arm, Layout
+    from ksql.dataflow.moved import MovedRecord
     from ksql.dataflow.paired import Paired
     from ksql.dataflow.program import Ingest, RawBatch
     from ksql.dataflow.sessioned import AggregatedSessions
@@ -44,7 +50,9 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan, Sink
     from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.order import Turns
 
+_time = itemgetter(2)
 Finish = Callable[[Results], Sequence[Out]]
 """The last thing that happens to results in a program."""
 
@@ -65,7 +73,8 @@ class Compiled(Generic[Out]):
         code = Code(functions, dict(plan.settings))
         cut = narrowed(layout(plan.sink))
         self.stages = len(cut.stages)
-        self.window_bytes = _window_bytes(plan, scattered=self.stages > 0 and not plan.lanes)
+        scattered = self.stages > 0 and (not plan.lanes or plan.placement == "keyed")
+        self.window_bytes = _window_bytes(plan, scattered=scattered)
         self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
         for index, source in enumerate(cut.sources):
@@ -73,14 +82,17 @@ class Compiled(Generic[Out]):
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
         self.laned = plan.lanes > 0
+        self.placement = plan.placement
+        self._keyed_buckets: dict[int, KeyedBuckets] = {}
         self._arms = [self._keyed(arm, cut, code) for arm in cut.arms if not arm.keyed]
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finish = finishing(plan.sink, registry)
         self._fused: dict[int, Fused] = {}
         if isinstance(finish, Encoder) and not cut.stages:
             for index, reader in enumerate(self._readers):
-                if (made := fused(reader, cut.exit, plan.sink, finish, code)) is not None:
-                    self._fused[index] = made
+                moving = plan.placement == "moved"
+                if loop := fused(reader, cut.exit, plan.sink, finish, code, places=moving):
+                    self._fused[index] = loop
         self._operators = [
             CompiledStage(cut, number, plan, code, keep_old=self._exit.filtered)
             for number in range(self.stages)
@@ -91,6 +103,8 @@ class Compiled(Generic[Out]):
         self._panes = None if first is None else first.panes(self._arms[0])
         self.combined_windows = self._panes is not None
         self._stage_of = [arm.stage for arm in cut.arms]
+        #: Whether a batch gives one change of each group, in no order of time.
+        self._coalesced = bool(plan.placement and first) and _is_coalesced(plan, cut)
         self._apart = upgrade_from(plan) is not None
         self.changes = frozenset(
             arm.port for stage in cut.stages for arm in stage.arms if regroups(stage, arm)
@@ -118,6 +132,21 @@ class Compiled(Generic[Out]):
     def _stepwise(self, index: int, batch: RawBatch, log: LogError) -> Sequence[Out]:
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 
+    def straight_moved(self, batch: RawBatch, turns: Turns, log: LogError) -> Sequence[MovedRecord]:
+        """Return the same with what puts the results in order."""
+        out: list[MovedRecord] = []
+        for topic, part in by_topic(batch):
+            at = self.topic_numbers[topic], turns
+            for index in self._by_topic.get(topic, ()):
+                fast = self._fused.get(index)
+                records = None if fast is None else fast.moved(part, at, log)
+                if records is None:
+                    reader = self._readers[index]
+                    results = exits.moved_of_source(self._exit, reader, part, at, log)
+                    records = moved(cast("Sequence[OutRecord]", self._finish(results)))
+                out += records
+        return out
+
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
         """Return a fresh ingest for one task."""
         if self._combine is not None:
@@ -139,11 +168,37 @@ class Compiled(Generic[Out]):
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """Return the last stage."""
+        made: Any = None
         if self._fast is not None:
-            made: Any = self._fast.records(self._in_order(self.stages - 1, records), store, log)
-            if made is not None:
-                return made  # type: ignore[no-any-return] # what an Encoder makes
-        return self._last_stepwise(records, store, log)
+            made = self._fast.records(self._in_order(self.stages - 1, records), store, log)
+        if made is None:
+            made = self._last_stepwise(records, store, log)
+        if self._coalesced:
+            made = sorted(made, key=_time)
+        return made  # type: ignore[no-any-return] # what an Encoder makes
+
+    def last_step_moved(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Sequence[MovedRecord]:
+        """Return the same with what puts the results in order."""
+        results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
+        if self._coalesced:  # a group's one change has its own time, not that of its last record
+            results = [record._replace(turn=record.timestamp) for record in results]
+        results = placed_records(results)
+        finished = self._finish(exits.of_stage(self._exit, results, log))
+        return moved(cast("Sequence[OutRecord]", finished))
+
+    def buckets_of(self, count: int) -> KeyedBuckets | None:
+        """Return what finds the bucket of a key; None where lanes or checksums do."""
+        finish, plan = self._finish, self.plan
+        if plan.placement != "keyed" or self.laned or not isinstance(finish, Encoder):
+            return None
+        if count not in self._keyed_buckets:
+            last = {port for port, stage in enumerate(self._stage_of) if stage == self.stages - 1}
+            self._keyed_buckets[count] = KeyedBuckets(
+                finish, last, plan.partitions, count, plan.sink
+            )
+        return self._keyed_buckets[count]
 
     def _last_stepwise(
         self, records: Sequence[Record], store: Store, log: LogError
@@ -227,6 +282,11 @@ def _window_bytes(plan: QueryPlan, *, scattered: bool) -> int | None:
     if window is not None and plan.sink.gathered:
         return WindowedKeys(window.size_ms).suffix_bytes
     return 0 if scattered else None
+
+
+def _is_coalesced(plan: QueryPlan, cut: Layout) -> bool:
+    last = cut.stages[-1].node
+    return isinstance(last, Aggregate) and not plan.every_change and not is_final(plan)
 
 
 def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:

@@ -108,7 +108,7 @@ def emission(cut: Layout, sink: Sink, encoder: Encoder, code: Code, row: str) ->
         return None
     if sink.window is not None or sink.timestamp is not None:
         return None
-    by_key = _is_join_key(stage, join, exit_.key)
+    by_key = is_join_key(stage, join, exit_.key)
     outputs = exit_.value if by_key else (*exit_.key, *exit_.value)
     columns = list(zip(stage.shape.names, _cells(stage, join), strict=True))
     where = conjunction(exit_.flow.wheres)
@@ -128,7 +128,7 @@ def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
     return [*cells, *(["unpack(key)[0]"] if synthetic(join) else []), "t"]
 
 
-def _is_join_key(stage: Stage, join: KeyedJoin, key: Sequence[b.Bound]) -> bool:
+def is_join_key(stage: Stage, join: KeyedJoin, key: Sequence[b.Bound]) -> bool:
     """Return whether the sink's key is the one under which the sides meet, whichever has a row."""
     match key:
         case (b.Column(name),) if name in stage.shape.names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.dataflow.ingest import picked
+from ksql.dataflow.moved import with_place
 from ksql.dataflow.results import Result, Results
 from ksql.processors import keys
 
@@ -16,18 +17,38 @@ if TYPE_CHECKING:
     from ksql.dataflow.program import RawBatch
     from ksql.dataflow.reading import Arrivals, Reader
     from ksql.processors.base import LogError, Record
+    from ksql.processors.order import Turns
 
 
 def of_source(exit_: ExitArm, reader: Reader, batch: RawBatch, log: LogError) -> Results:
     """Return what leaves at once; all together where no record is a deletion or lacks its key."""
-    found = reader.read(batch, log)
+    return _leaving(exit_, reader.read(batch, log), batch.headers, log)
+
+
+def moved_of_source(
+    exit_: ExitArm, reader: Reader, batch: RawBatch, at: tuple[int, Turns], log: LogError
+) -> Results:
+    """Return the same with the places of the records; ``at`` is their topic and its turns."""
+    found, (topic, turns) = reader.read(batch, log), at
+    of_each = turns.of(topic, picked(batch.partitions, found.places), found.times)
+    headers: list[Headers | None] = [None] * len(batch.offsets)
+    for place, turn in zip(found.places, of_each, strict=True):
+        own = batch.headers[place] if batch.headers else None
+        where = turn, topic, batch.partitions[place], batch.offsets[place]
+        headers[place] = with_place(own, where)
+    return _leaving(exit_, found, headers, log)
+
+
+def _leaving(
+    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+) -> Results:
     if exit_.explodes or (exit_.filtered and not exit_.table):
         found = found.alive()
     if exit_.table or found.dead or found.keyless:
         singly = _exploded_singly if exit_.explodes else _source_singly
-        return Results.of(singly(exit_, found, batch.headers, log))
-    headers = picked(batch.headers, found.places) if batch.headers else None
-    return exit_.emit_all(found.rows, found.times, headers, log)
+        return Results.of(singly(exit_, found, headers, log))
+    some = picked(headers, found.places) if headers else None
+    return exit_.emit_all(found.rows, found.times, some, log)
 
 
 def _source_singly(

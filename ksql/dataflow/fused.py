@@ -31,18 +31,21 @@ if TYPE_CHECKING:
     from ksql.dataflow.arms import Code, Encoder
     from ksql.dataflow.flow import Flow
     from ksql.dataflow.layout import Arm, Exit
+    from ksql.dataflow.moved import MovedRecord
     from ksql.dataflow.program import RawBatch
     from ksql.dataflow.reading import Reader
     from ksql.formats.table import DecodeError
     from ksql.plan.nodes import Sink, Source
     from ksql.processors.base import LogError
+    from ksql.processors.order import Turns
 
 _LABEL = "Project"
 _PSEUDO = {ROWTIME: "t", ROWPARTITION: "p", ROWOFFSET: "o"}
 _LOOP = """\
 def run(values, keys, key_rows, times, partitions, offsets, log):
-    out_values, out_keys, out_times = [], [], []
+    out_values, out_keys, out_times, out_places = [], [], [], []
     add_value, add_key, add_time = out_values.append, out_keys.append, out_times.append
+    add_place = out_places.append
     for {variables}, in zip({columns}):
 {lines}
     return out_values, {result}
@@ -138,7 +141,7 @@ class Fused:
     def __init__(
         self,
         intake: Intake,
-        run: Callable[..., tuple[list[Any], Any, Any]],
+        run: Callable[..., tuple[list[Any], Any, Any, Any]],
         encoder: Encoder,
         *,
         passing: bool,
@@ -153,21 +156,56 @@ class Fused:
     def records(self, batch: RawBatch, log: LogError) -> list[OutRecord] | None:
         """Return the records that follow from a batch; None if the batch is not ordinary."""
         found = self._intake.decoded(batch, log)
-        if found is None:
+        columns = None if found is None else self._columns(found, log)
+        if columns is None:
             return None
-        values, keys, times = self._run(*found, self._intake.row_logger(found, log))
+        keys, values, times, _ = columns
+        return list(zip(keys, values, times, repeat(None)))
+
+    def moved(
+        self, batch: RawBatch, at: tuple[int, Turns], log: LogError
+    ) -> list[MovedRecord] | None:
+        """Return the same with the places of the records; ``at`` is their topic and its turns."""
+        found = self._intake.decoded(batch, log)
+        columns = None if found is None else self._columns(found, log)
+        if found is None or columns is None:
+            return None
+        topic, turns = at
+        keys, values, times, places = columns
+        of_each = turns.of(topic, found.partitions, found.times)
+        partitions, offsets = found.partitions, found.offsets
+        if places:
+            of_each, partitions, offsets = (
+                [column[place] for place in places] for column in (of_each, partitions, offsets)
+            )
+        nothing, topics = repeat(None), repeat(topic)
+        return list(
+            zip(  # noqa: B905 - constants repeat without end
+                keys, values, times, nothing, of_each, topics, partitions, offsets
+            )
+        )
+
+    def _columns(
+        self, found: Decoded, log: LogError
+    ) -> tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[int]] | None:
+        """Return keys, values, times and, if some were dropped, the places of what is left."""
+        values, keys, times, places = self._run(*found, self._intake.row_logger(found, log))
         encoder = self._encoder
         try:
             if not self._passing:
                 keys = encoder.keys.encode_many(encoder.key_rows(keys))
-            encoded = self._print(values)
+            return keys, self._print(values), times, places
         except EncodeError:
             return None  # the task ends with it: the other road words why
-        return list(zip(keys, encoded, times, repeat(None)))
 
 
-def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code) -> Fused | None:
-    """Return the loop for an exit that begins at a source; None if it needs the other road."""
+def fused(
+    reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code, *, places: bool = False
+) -> Fused | None:
+    """Return the loop for an exit that begins at a source; None if it needs the other road.
+
+    With ``places`` for results that are moved, too.
+    """
     source = reader.source
     if not is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
         return None
@@ -175,7 +213,7 @@ def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code)
     cells = cells_of(reader)
     outputs = exit_.value if passing else (*exit_.key, *exit_.value)
     body = body_of(cells, exit_.flow, outputs, code)
-    run = _compiled(body, cells, exit_, encoder, passing=passing)
+    run = _compiled(body, cells, exit_, encoder, passing=passing, places=places)
     return Fused(Intake(reader, key_rows=reads_key(body, cells)), run, encoder, passing=passing)
 
 
@@ -237,8 +275,8 @@ def body_of(
 
 
 def _compiled(
-    body: Body, cells: Sequence[str], exit_: Exit, encoder: Encoder, *, passing: bool
-) -> Callable[..., tuple[list[Any], Any, Any]]:
+    body: Body, cells: Sequence[str], exit_: Exit, encoder: Encoder, *, passing: bool, places: bool
+) -> Callable[..., tuple[list[Any], Any, Any, Any]]:
     """Write the loop: only what a condition may drop is collected anew."""
     width = 0 if passing else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
@@ -258,7 +296,11 @@ def _compiled(
             lines.append("add_key(k)")
             needed.add("k")
             keys = "out_keys"
-    return _loop(body, ["continue"], lines, needed, f"{keys}, {times}", _LABEL, known)
+        if places:
+            lines.append("add_place(i)")
+            needed.add("i")
+    result = f"{keys}, {times}, out_places"
+    return _loop(body, ["continue"], lines, needed, result, _LABEL, known)
 
 
 def _loop(

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from ksql.base.records import Headers
     from ksql.dataflow.ahead import Ahead
+    from ksql.dataflow.moved import MovedRecord
+    from ksql.dataflow.placement import KeyedBuckets
+    from ksql.plan.nodes import Placement
     from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.order import Turns
 
 Out = TypeVar("Out")
 Out_co = TypeVar("Out_co", covariant=True)
@@ -59,9 +63,13 @@ class Program(Protocol[Out_co]):
     changes: frozenset[int]  # the ports with a table's changes for the groups of an aggregate
     combined_windows: bool  # whether some records of the ingest stand for several, see panes
     laned: bool  # whether records are exchanged by lanes, each with a stream time of its own
+    placement: Placement  # how results get to the partitions of their topic in order
 
     def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
         """Return the results of a batch, of a program without stages."""
+
+    def straight_moved(self, batch: RawBatch, turns: Turns, log: LogError) -> Sequence[MovedRecord]:
+        """Return the same for results that are ``moved``; ``turns`` are those of the task."""
 
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
         """Return a fresh ingest for one task, of a program with stages.
@@ -80,6 +88,14 @@ class Program(Protocol[Out_co]):
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Out_co]:
         """Return the last stage: the results; ``records`` as in ``step``."""
+
+    def last_step_moved(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Sequence[MovedRecord]:
+        """Return the same for results that are ``moved``."""
+
+    def buckets_of(self, count: int) -> KeyedBuckets | None:
+        """Return what finds the bucket of a key among so many; None where lanes or checksums do."""
 
 
 def through(

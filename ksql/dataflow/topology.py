@@ -10,6 +10,7 @@ from ksql.dataflow.combining import combining
 from ksql.dataflow.foreign import ForeignStep
 from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import Layout, Stage, Stateful, layout
+from ksql.dataflow.placement import UNORDERED
 from ksql.dataflow.regroup import regroups, sending
 from ksql.dataflow.stages import slots_of
 from ksql.functions.errors import OverloadGone, UnknownFunction
@@ -82,8 +83,22 @@ def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
     entry = cut.exit.flow.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
+    yield from _placing(plan)
     if plan.sink.topic and plan.sink.window is not None and not plan.sink.gathered:
         yield "  the windows of a key lie in several partitions, as an earlier version placed them"
+
+
+def _placing(plan: QueryPlan) -> Iterator[str]:
+    """Say how results get to their partitions, where that is worth a word."""
+    if not plan.sink.topic:
+        return
+    match plan.placement:
+        case "moved":
+            yield "  exchanged by the partition of the result, in the order of time"
+        case "":
+            yield f"  written {UNORDERED}"
+        case "kept" | "keyed":
+            return
 
 
 def _combining(plan: QueryPlan, stage: Stage, functions: Functions) -> str:

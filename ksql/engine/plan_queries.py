@@ -13,6 +13,7 @@ from ksql.analysis.windows import check_overlap
 from ksql.base.errors import StatementError
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
+from ksql.dataflow.placement import placement
 from ksql.engine import schemas, topics
 from ksql.engine.columns import check_timestamp
 from ksql.engine.copartition import check_partitions
@@ -85,7 +86,8 @@ def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
         window=built.window,
     )
     check_loop(stmt.name, settled.topic.name, built.sources, moment.catalog)
-    plan = query_plan(resolved.query_id, sink, _sources(built), moment)
+    sources, partitions = _sources(built), settled.topic.partitions
+    plan = query_plan(resolved.query_id, sink, sources, moment, partitions)
     return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
 
 
@@ -112,7 +114,7 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
         timestamp=None,
         window=target.window,
     )
-    plan = query_plan(resolved.query_id, sink, _sources(built), moment)
+    plan = query_plan(resolved.query_id, sink, _sources(built), moment, target.partitions)
     return PlannedInsert(plan, _names(built))
 
 
@@ -139,9 +141,15 @@ def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan
 
 
 def query_plan(
-    query_id: str, sink: Sink, sources: Sequence[DataSource], moment: Moment
+    query_id: str,
+    sink: Sink,
+    sources: Sequence[DataSource],
+    moment: Moment,
+    partitions: int = 0,
 ) -> QueryPlan:
     """Add the settings that change results to the plan below a sink.
+
+    ``partitions`` are those of its topic; 0 if it has none.
 
     Raises: PartitionsDiffer; InternalTopic for a source that may not be read.
     """
@@ -152,6 +160,7 @@ def query_plan(
     most = max(source.partitions for source in sources)
     for source in sources:
         rights.check_read(source.topic)
+    lanes = most if follows_time(sink) else 0
     return QueryPlan(
         query_id=query_id,
         sink=sink,
@@ -159,7 +168,9 @@ def query_plan(
         every_change=settings.number("cache.max.bytes.buffering") == 0,
         settings=tuple((name, settings.text(name)) for name in LISTED)
         + tuple(sorted(settings.functions())),
-        lanes=most if follows_time(sink) else 0,
+        lanes=lanes,
+        partitions=partitions,
+        placement=placement(sink, most, partitions, lanes) if partitions else "",
     )
 
 

@@ -116,7 +116,7 @@ def _kept(source: DataSource, settled: topics.SettledTopic, moment: Moment) -> P
     source = replace(source, materialization=kept)
     settings = moment.settings.with_overrides({"auto.offset.reset": "earliest"})
     whole = replace(moment, settings=settings)
-    plan = query_plan(query_id, _sink(source, kept), (source,), whole)
+    plan = query_plan(query_id, _sink(source, kept), (source,), whole, source.partitions)
     policy = "compact" if source.window is None else "compact,delete"
     topic = Topic(kept.topic, source.partitions, source.replicas, {"cleanup.policy": policy})
     return PlannedSource(source, settled, Keeper(plan, topic))

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 FORMAT_VERSION = max(UPCASTERS) + 1
 """1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
 
-3: plans that go by time have lanes. 4: plans say where the windows of a key lie. Whatever needs no
-later format is stored as before.
+3: plans that go by time have lanes. 4: plans say where the windows of a key lie. 5: plans say how
+results get to their partitions in order. Whatever needs no later format is stored as before.
 """
+_WINDOWS: Final = 4
 _LANES: Final = 3
 _LANELESS: Final = 2
 _BODY: Final = frozenset({"plan"})
@@ -57,8 +58,10 @@ def dumps(plan: nodes.QueryPlan) -> str:
 
 def _version(plan: nodes.QueryPlan) -> int:
     """Return the oldest format that can hold the plan."""
-    if plan.sink.gathered or any(source.scattered for source in sources(plan.sink)):
+    if plan.placement:
         return FORMAT_VERSION
+    if plan.sink.gathered or any(source.scattered for source in sources(plan.sink)):
+        return _WINDOWS
     return _LANES if plan.lanes else _LANELESS
 
 

@@ -69,5 +69,9 @@ NODES: Final[tuple[Form, ...]] = (
         nodes.Sink,
         "source name kind topic key value key_format value_format timestamp window gathered?",
     ),
-    form("nodes.QueryPlan", nodes.QueryPlan, "query_id sink buckets every_change settings lanes?"),
+    form(
+        "nodes.QueryPlan",
+        nodes.QueryPlan,
+        "query_id sink buckets every_change settings lanes? partitions? placement?",
+    ),
 )

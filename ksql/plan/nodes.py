@@ -27,6 +27,8 @@ from ksql.types.format import Format, KeyWindow, TimestampColumn
 from ksql.types.model import SqlType
 from ksql.types.schema import Column
 
+Placement = Literal["", "kept", "keyed", "moved"]
+
 UpgradeKind = Literal[
     "data selection",
     "schema evolution",
@@ -273,7 +275,9 @@ class QueryPlan:
     ``settings``: the other properties that change results (``ksql.base.properties``); for both,
     ``ksql.upgrade.settings`` says what a difference means. ``lanes``: how many partitions Kafka
     Streams would have at each step, where stream time is counted for each of them; 0 where nothing
-    goes by time, and in the plans of versions that counted it per bucket.
+    goes by time, and in the plans of versions that counted it per bucket. ``partitions``: how many
+    the result's topic had when the query was made. ``placement``: how results get there in order,
+    see ``ksql.dataflow.placement``; empty in the plans of versions that promised none.
     """
 
     query_id: str = on_upgrade("derived")
@@ -282,3 +286,5 @@ class QueryPlan:
     every_change: bool = on_upgrade("derived")
     settings: tuple[tuple[str, str], ...] = on_upgrade("derived", default=())
     lanes: int = on_upgrade("match", "scaling", "the partitions of the sources", default=0)
+    partitions: int = on_upgrade("derived", default=0)
+    placement: Placement = on_upgrade("derived", default="")

@@ -73,9 +73,16 @@ def _by_whole_keys(plan: Any, functions: Functions) -> Any:
     return plan
 
 
+def _without_placement(plan: Any, functions: Functions) -> Any:
+    """Format 4 to 5: a plan says how its results are placed; one that does not has no order."""
+    del functions
+    return plan
+
+
 UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {
     1: _signed,
     2: _without_lanes,
     3: _by_whole_keys,
+    4: _without_placement,
 }
 """By the version that they read; each gives the next one."""

@@ -92,7 +92,7 @@ public class KafkaRanges implements TableProvider {
         @Override
         public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
             Scan scan = kafka.newScanBuilder(options).build();
-            return () -> new RangeScan(scan, ranges, TimeCut.of(options));
+            return () -> new RangeScan(scan, ranges, TimeCut.of(options), Upstreams.of(options));
         }
     }
 
@@ -100,11 +100,13 @@ public class KafkaRanges implements TableProvider {
         private final Scan kafka;
         private final boolean ranges;
         private final TimeCut cut;
+        private final Upstreams upstreams;
 
-        RangeScan(Scan kafka, boolean ranges, TimeCut cut) {
+        RangeScan(Scan kafka, boolean ranges, TimeCut cut, Upstreams upstreams) {
             this.kafka = kafka;
             this.ranges = ranges;
             this.cut = cut;
+            this.upstreams = upstreams;
         }
 
         @Override
@@ -119,7 +121,8 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
-            return new RangeStream((KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint), ranges, cut);
+            KafkaMicroBatchStream stream = (KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint);
+            return new RangeStream(stream, ranges, cut, upstreams);
         }
     }
 
@@ -128,11 +131,13 @@ public class KafkaRanges implements TableProvider {
         private final KafkaMicroBatchStream kafka;
         private final boolean ranges;
         private final TimeCut cut;
+        private final Upstreams upstreams;
 
-        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut) {
+        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut, Upstreams upstreams) {
             this.kafka = kafka;
             this.ranges = ranges;
             this.cut = cut;
+            this.upstreams = upstreams;
         }
 
         @Override
@@ -152,13 +157,30 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Offset latestOffset(Offset start, ReadLimit limit) {
-            Offset end = kafka.latestOffset(start, limit);
+            if (cut == null || !(limit instanceof ReadMaxRows)) {
+                return kafka.latestOffset(start, limit);
+            }
+            upstreams.done();
+            long most = ((ReadMaxRows) limit).maxRows();
+            Upstreams.Seen seen;
+            Offset end;
+            int tries = 0;
+            do { // one that has begun a batch meanwhile may have written a part of it before the end
+                seen = upstreams.look();
+                end = kafka.latestOffset(start, limit);
+            } while (upstreams.changedSince(seen) && ++tries < Upstreams.TRIES);
             Offset latest = kafka.reportLatestOffset();
-            if (cut == null || !(limit instanceof ReadMaxRows) || end == null || end.equals(latest)) {
+            if (end == null || latest == null) {
                 return end;
             }
-            long most = ((ReadMaxRows) limit).maxRows();
-            return kafka.deserializeOffset(cut.end(start.json(), latest.json(), most));
+            long until = Progress.ALL;
+            if (!end.equals(latest) || !seen.isFree()) {
+                TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);
+                end = kafka.deserializeOffset(found.offsets());
+                until = found.until();
+            }
+            upstreams.planned(until, !end.equals(start), cut);
+            return end;
         }
 
         @Override
@@ -178,6 +200,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Map<String, String> metrics(Optional<Offset> consumed) {
+            upstreams.done(); // Spark asks right after a batch: its readers need not wait for the next one
             return kafka.metrics(consumed);
         }
 
@@ -191,6 +214,7 @@ public class KafkaRanges implements TableProvider {
             try {
                 kafka.stop();
             } finally {
+                upstreams.stop();
                 if (cut != null) {
                     cut.close();
                 }

@@ -40,6 +40,7 @@ final class TimeCut implements AutoCloseable {
     private KafkaConsumer<byte[], byte[]> consumer;
     private long last;
     private long span;
+    private long ended = Progress.ALL;
 
     /** Reads the options of a source; null if its batches are cut by number. */
     static TimeCut of(CaseInsensitiveStringMap options) {
@@ -63,22 +64,62 @@ final class TimeCut implements AutoCloseable {
             .thenComparingInt(TopicPartition::partition);
     }
 
-    /** Returns the end of a batch of at most so many records, all as Spark writes offsets. */
-    String end(String start, String latest, long most) {
+    /** The end of a batch, as Spark writes offsets, and the time up to which all is read then. */
+    record End(String offsets, long until) {}
+
+    /**
+     * Returns the end of a batch of at most so many records.
+     *
+     * @param seen what the queries say that write what is read
+     */
+    End end(String start, String latest, long most, Upstreams.Seen seen) {
         Map<TopicPartition, Long> from = parse(start);
         Map<TopicPartition, Long> to = parse(latest);
+        long until = limit(from, to, seen);
         Map<TopicPartition, Long> found = new TreeMap<>(order);
-        cut(from, to, most).forEach((place, offset) -> {
+        cut(new Behind(from, to), to, most).forEach((place, offset) -> {
             if (from.containsKey(place) || offset > 0) { // a new partition is not begun at 0 in vain
                 found.put(place, offset);
             }
         });
-        return print(found);
+        return new End(print(found), Math.min(until, ended));
     }
 
-    private Map<TopicPartition, Long> cut(
-            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long most) {
-        Behind behind = new Behind(from, to);
+    /** Takes away what queries upstream may still add to; returns the time that they have reached. */
+    private long limit(
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen) {
+        long until = Progress.ALL;
+        for (Progress.Upstream each : seen.queries().values()) {
+            if (each.until() != Progress.ALL && isBehind(each.until(), from, to)) {
+                continue; // what it adds comes after later records anyway
+            }
+            until = Math.min(until, each.until());
+            each.ends().forEach((place, end) -> to.computeIfPresent(
+                place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
+        }
+        if (until == Progress.NOTHING) {
+            to.replaceAll((place, latest) -> from.getOrDefault(place, 0L));
+        } else if (until != Progress.ALL) {
+            to.putAll(new Behind(from, to).before(until));
+        }
+        return until;
+    }
+
+    /** Whether records of that time or later were read already. */
+    private boolean isBehind(
+            long time, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        if (time == Progress.NOTHING) {
+            return false;
+        }
+        Map<TopicPartition, OffsetAndTimestamp> found = new Behind(from, to).from(time);
+        return from.entrySet().stream().anyMatch(each -> {
+            OffsetAndTimestamp first = found.get(each.getKey());
+            return first != null && first.offset() < each.getValue();
+        });
+    }
+
+    private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {
+        ended = Progress.ALL;
         if (behind.count(to) <= most) {
             return to;
         }
@@ -108,7 +149,16 @@ final class TimeCut implements AutoCloseable {
         }
         last = low;
         span = low - begin;
+        ended = low;
         return high - low > 1 ? best : behind.some(best, over, most);
+    }
+
+    /** Where a topic ends now. */
+    Map<TopicPartition, Long> ends(String topic) {
+        List<TopicPartition> places = new ArrayList<>();
+        consumer().partitionsFor(topic).forEach(
+            each -> places.add(new TopicPartition(topic, each.partition())));
+        return consumer().endOffsets(places);
     }
 
     @Override

@@ -41,9 +41,9 @@ class Bounds:
     def bounded(self, spec: QuerySpec) -> QuerySpec:
         """Return the launch with the number of records that its first batches may have.
 
-        Queries without state take records as they come and hold none.
+        Queries without an exchange take records as they come and hold none.
         """
-        if not spec.stages or not spec.max_bytes:
+        if not (spec.stages or spec.moved) or not spec.max_bytes:
             return spec
         try:
             found = self._record_bytes(spec)

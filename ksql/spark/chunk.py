@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from ksql.base.records import Row
+    from ksql.dataflow.placement import KeyedBuckets
 
 RECORDS_PER_CHUNK = 10_000
 _ROWS, _CHANGES = 2, 3
@@ -118,13 +119,23 @@ def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
 
 
 def by_bucket(
-    records: Iterable[Record], buckets: int, *, laned: bool = False
+    records: Iterable[Record],
+    buckets: int,
+    *,
+    laned: bool = False,
+    keyed: KeyedBuckets | None = None,
 ) -> Iterator[tuple[int, list[Record]]]:
     """Sort records into the buckets of their lanes or keys; empty buckets are left out."""
     if buckets == 1:
         yield 0, list(records)
         return
     sorted_out: list[list[Record]] = [[] for _ in range(buckets)]
+    if keyed is not None:
+        records = list(records)
+        for bucket, record in zip(keyed.of_records(records), records, strict=True):
+            sorted_out[bucket].append(record)
+        yield from ((bucket, some) for bucket, some in enumerate(sorted_out) if some)
+        return
     if laned:
         for record in records:
             sorted_out[record.lane % buckets].append(record)
@@ -137,7 +148,7 @@ def by_bucket(
 
 
 def _keyed_by_bucket(
-    keyed: Keyed, buckets: int, *, laned: bool
+    keyed: Keyed, buckets: int, *, laned: bool, by_key: KeyedBuckets | None
 ) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
     """Return the same for the rows of ``Keyed``."""
     rows = keyed.rows
@@ -146,7 +157,10 @@ def _keyed_by_bucket(
         return
     sorted_out: list[list[tuple[Any, ...]]] = [[] for _ in range(buckets)]
     adds = [some.append for some in sorted_out]
-    if laned:
+    if by_key is not None:
+        for bucket, row in zip(by_key.of(keyed.port, [row[0] for row in rows]), rows, strict=True):
+            adds[bucket](row)
+    elif laned:
         for row in rows:
             adds[row[1] % buckets](row)
     else:
@@ -159,7 +173,8 @@ class ChunkWriter:
     """Collects a task's records per bucket and gives them out as chunks.
 
     Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
-    own. ``laned`` records go to the buckets of their lanes; of ``combined`` ones, which are that,
+    own. ``laned`` records go to the buckets of their lanes, others to those that ``keyed`` says,
+    or their keys' checksums; of ``combined`` ones, which are that,
     too, some may stand for several. Held are rows of ``Keyed`` with the same ``head``, or records.
     """
 
@@ -171,6 +186,7 @@ class ChunkWriter:
         *,
         laned: bool = False,
         combined: bool = False,
+        keyed: KeyedBuckets | None = None,
     ) -> None:
         self._held: list[list[Any]] = [[] for _ in range(buckets)]
         self._head: tuple[int, int, int] | None = None
@@ -178,6 +194,7 @@ class ChunkWriter:
         self._number = 0
         self._changes = frozenset(changes)
         self._laned = laned
+        self._keyed = keyed
         self._combined = combined
 
     def add(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes]]:
@@ -206,8 +223,8 @@ class ChunkWriter:
     def _by_bucket(self, part: Keyed | Iterable[Record]) -> Iterable[tuple[int, Sequence[Any]]]:
         buckets = len(self._held)
         if isinstance(part, Keyed):
-            return _keyed_by_bucket(part, buckets, laned=self._laned)
-        return by_bucket(part, buckets, laned=self._laned)
+            return _keyed_by_bucket(part, buckets, laned=self._laned, by_key=self._keyed)
+        return by_bucket(part, buckets, laned=self._laned, keyed=self._keyed)
 
     def _packed(self, records: Sequence[Any]) -> Iterator[bytes]:
         if self._head is not None:

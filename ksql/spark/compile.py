@@ -21,6 +21,8 @@ from ksql.spark.tasks import (
     STATELESS_SCHEMA,
     TALLY_SCHEMA,
     IngestTask,
+    SinkTask,
+    StatelessMovedTask,
     StatelessTask,
 )
 
@@ -38,15 +40,32 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
         limits = topics.limits(spec.sink_topic)
         fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
         ship = replace(ship, fitting=tuple(fit.items()), limits=limits)
+        if spec.moved:
+            ship = replace(ship, partitions=topics.partitions(spec.sink_topic))
     flow = kafka_source(session, spec, topics.partitions)
+    if spec.stages == 0 and spec.moved:
+        return _sunk(_ingested(flow, StatelessMovedTask(ship)), ship)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
         return flow.observe("tally", _total("produced"), _total("errors"), _total("read"))
-    return _stateful(flow, ship, spec.stages)
+    return _stateful(flow, ship, spec.stages, moved=spec.moved)
 
 
-def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
-    flow = flow.mapInArrow(IngestTask(ship), INGEST_SCHEMA)
+def _stateful(flow: DataFrame, ship: Shipment, stages: int, *, moved: bool) -> DataFrame:
+    flow = _ingested(flow, IngestTask(ship))
+    for stage in range(stages if moved else stages - 1):
+        flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
+        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
+        flow = flow.select("B", "ERRORS", "BLOB")
+    if moved:
+        return _sunk(flow, ship)
+    flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
+    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
+    return flow.observe("tally", _total("produced"), _total("errors"))
+
+
+def _ingested(flow: DataFrame, task: IngestTask | StatelessMovedTask) -> DataFrame:
+    flow = flow.mapInArrow(task, INGEST_SCHEMA)
     flow = flow.observe(
         "ingest",
         _total("ERRORS", "errors"),
@@ -54,13 +73,12 @@ def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
         _total("BYTES", "bytes"),
         _total("READ", "read"),
     )
-    flow = flow.select("B", "ERRORS", "BLOB")
-    for stage in range(stages - 1):
-        flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
-        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
-        flow = flow.select("B", "ERRORS", "BLOB")
-    flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
-    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
+    return flow.select("B", "ERRORS", "BLOB")
+
+
+def _sunk(flow: DataFrame, ship: Shipment) -> DataFrame:
+    """Return the end of a query whose results cross an exchange; without state, so any restart."""
+    flow = flow.repartition(len(ship.buckets), "B").mapInArrow(SinkTask(ship), TALLY_SCHEMA)
     return flow.observe("tally", _total("produced"), _total("errors"))
 
 
@@ -94,7 +112,7 @@ def shipment(spec: QuerySpec) -> Shipment:
         application_id=spec.application,
         plan_json=spec.plan_json,
         topics=tuple(spec.topics),
-        buckets=bucket_labels(spec.partitions) if spec.stages else (),
+        buckets=bucket_labels(spec.partitions) if spec.stages or spec.moved else (),
         producer=tuple(sorted(spec.producer.items())),
         exactly_once=spec.exactly_once,
         log_topic=spec.log_topic,

@@ -18,15 +18,17 @@ from ksql.spark.cycles import no_cycle_search
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
 from ksql.spark.sink import TaskSink, last_words, open_sink
+from ksql.spark.sinkexchange import SinkChunkWriter
 from ksql.spark.stateschema import STATE_NAME
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from ksql.base.records import OutRecord
+    from ksql.dataflow.moved import MovedRecord
     from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
 
@@ -64,12 +66,15 @@ class StageHost(StatefulProcessor):
         records = unpack_chunks(chunks)
         store = PagedStore(backend_of(self._state))
         # both ways consume what the stage gives, and only then its state is complete
-        if self.stage == program.stages - 1:
-            written = self._written(program.last_step(records, store, self._log))
+        if self.stage < program.stages - 1:
+            out = self._chunks(program.step(self.stage, records, store, self._log), label)
+        elif program.placement == "moved":
+            out = self._moved_chunks(program.last_step_moved(records, store, self._log), label)
+        else:
+            written = self._written(program.last_step(records, store, self._log), label)
             store.flush()
             told = {**_held(label, store), **self._late()}
             return [Row(produced=written, errors=self._log.untold(), **told)]
-        out = self._chunks(program.step(self.stage, records, store, self._log), label)
         store.flush()
         # an empty chunk brings the counts of this call; it goes where another one goes, if any
         target = out[-1].B if out else label
@@ -84,10 +89,20 @@ class StageHost(StatefulProcessor):
 
     def _chunks(self, results: Iterable[Record], sender: int) -> list[Row]:
         labels, program = self.ship.buckets, self.ship.load()
-        writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned)
+        keyed = program.buckets_of(len(labels))
+        writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned, keyed=keyed)
+        return self._rows((*writer.add(results), *writer.finish()))
+
+    def _moved_chunks(self, results: Sequence[MovedRecord], sender: int) -> list[Row]:
+        ship, window_bytes = self.ship, self.ship.load().window_bytes or 0
+        writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
+        return self._rows((*writer.add(results), *writer.finish()))
+
+    def _rows(self, chunks: Iterable[tuple[int, bytes]]) -> list[Row]:
+        labels = self.ship.buckets
         return [
             Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD, **_NONE_LATE)
-            for bucket, chunk in (*writer.add(results), *writer.finish())
+            for bucket, chunk in chunks
         ]
 
     def _late(self) -> dict[str, Any]:
@@ -99,8 +114,10 @@ class StageHost(StatefulProcessor):
         origin = {"TOPIC": self.ship.load().topics[topic], "PART": partition}
         return {"LATE": count, "BEHIND": worst.behind_ms, **origin}
 
-    def _written(self, results: Iterable[OutRecord]) -> int:
+    def _written(self, results: Iterable[OutRecord], label: int) -> int:
         sink = self._task_sink()
+        if self.ship.load().placement == "keyed":
+            sink.home = self.ship.buckets.index(label)
         before = sink.written
         sink.write(results)
         return sink.written - before

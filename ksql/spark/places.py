@@ -33,17 +33,20 @@ class Places:
         self._window_bytes = window_bytes
         self._known: dict[bytes, int] = {}
 
-    def sorted_out(self, records: Iterable[OutRecord]) -> Mapping[int, list[OutRecord]]:
-        """Return the records by their partition, in their order."""
+    def sorted_out(
+        self, records: Iterable[OutRecord], home: int = ANYWHERE
+    ) -> Mapping[int, list[OutRecord]]:
+        """Return the records by their partition, in their order; ``home`` is that of no key."""
         end, records = -self._window_bytes or None, list(records)
         if self._count == 1:  # with a key or without
             return {0: records}
+        home = home if home < self._count else ANYWHERE
         keys = [b"" if record[0] is None else record[0][:end] for record in records]
         self._learn(keys)
         known = self._known
         out: defaultdict[int, list[OutRecord]] = defaultdict(list)
         for key, record in zip(keys, records, strict=True):
-            out[ANYWHERE if record[0] is None else known[key]].append(record)
+            out[home if record[0] is None else known[key]].append(record)
         return out
 
     def _learn(self, keys: Iterable[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What a query has dropped of the records that it has read lately."""
+"""Sums of what a query has read lately, and of what it has dropped of that."""
 
 from __future__ import annotations
 

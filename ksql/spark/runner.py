@@ -24,7 +24,7 @@ from ksql.spark.checkpoint import usable
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
-from ksql.spark.spec import Place, QuerySpec, StartAt
+from ksql.spark.spec import Link, Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
 from ksql.spark.switching import BatchUnfinished, Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ksql.spark.surroundings import Surroundings
 
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
+UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
 
@@ -91,6 +92,7 @@ class SparkRunner:
         self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
         self._switches: dict[QueryId, Underway] = {}
+        self._links: dict[str, Link] = {}
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
@@ -126,7 +128,10 @@ class SparkRunner:
 
     def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
-        for query in queries:
+        wanted = list(queries)
+        for query in wanted:  # each is to know all others when it begins
+            self._link(query)
+        for query in wanted:
             if (present := self.running.get(query.id)) is not None:
                 present.wake()
             else:
@@ -150,12 +155,22 @@ class SparkRunner:
         query: PersistentQuery,
         spec: Callable[[], QuerySpec] | None = None,
     ) -> RunningQuery:
+        self._link(query)
         return self._runtime.host(
             self._place(query),
             spec or (lambda: self._spec(query)),
             self._on_failure,
             lambda spec: self._vetted(query, spec),
         )
+
+    def _link(self, query: PersistentQuery) -> None:
+        """Let the queries that start from now on know what this one reads and writes."""
+        try:
+            plan = plan_of(query)
+        except KsqlError:  # the query's own start reports it
+            return
+        link = Link(plan.sink.topic or "", tuple(read_topics(plan)))
+        self._links[self._place(query).name] = link
 
     def _place(self, query: PersistentQuery) -> Place:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
@@ -219,7 +234,9 @@ class SparkRunner:
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
-        self._runtime.forget(self._around.space + query_id)
+        name = self._around.space + query_id
+        self._runtime.forget(name)
+        self._links.pop(name, None)
         place = self.checkpoint(query_id)
         try:
             life = lives.life_of(place)
@@ -418,6 +435,9 @@ class SparkRunner:
             checkpoint=self.checkpoint(query.id),
             stages=program.stages,
             partitions=plan.buckets,
+            moved=plan.placement == "moved",
+            chain=dict(self._links),
+            upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,
             exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",

@@ -30,8 +30,9 @@ class Shipment:
         application_id: The query's name in Kafka, unique among all services of a cluster.
         plan_json: The plan; ``loader`` compiles it.
         topics: The source topics, in the order of their indices.
-        buckets: Row labels of the exchange; empty for a stateless query.
+        buckets: Row labels of the exchanges; empty for a query that has none.
         producer: Kafka client configuration, as sorted pairs.
+        partitions: How many the sink's topic has, for results that are moved; 0: not looked at.
         fitting: More of it for writing to the sink: what its topic's limits ask for.
         limits: What the sink's topic takes.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
@@ -52,6 +53,7 @@ class Shipment:
     topics: tuple[str, ...]
     producer: tuple[tuple[str, str], ...]
     buckets: tuple[int, ...] = ()
+    partitions: int = 0
     fitting: tuple[tuple[str, str], ...] = ()
     limits: TopicLimits = NO_LIMITS
     exactly_once: bool = False

@@ -62,6 +62,10 @@ class TaskSink:
         self._window_bytes = window_bytes
         self._places: Places | None = None
         self._open: WorkerProducer | None = None
+        self.home = ANYWHERE
+        """The partition of results without a key: one that no other task writes, if there is."""
+        self.kept: int | None = None
+        """The partition of all results, which keep that of their source."""
         self.written = 0
 
     def write(self, outputs: Iterable[OutRecord]) -> None:
@@ -95,13 +99,15 @@ class TaskSink:
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
     ) -> Iterable[tuple[int, list[OutRecord]]]:
         """Return the records by partition, those of each in their order."""
+        if self.kept is not None:
+            return [(self.kept, records)]
         if self._window_bytes is None:
             return [(ANYWHERE, records)]
         if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
         if self._places is None:
             self._places = Places(producer.partitions(topic), self._window_bytes)
-        return self._places.sorted_out(records).items()
+        return self._places.sorted_out(records, self.home).items()
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.
@@ -113,6 +119,16 @@ class TaskSink:
         if self._open is not None:
             self._open.flush(self._rejected)
         write_log(self._ship, self._log)
+
+    def write_placed(self, by_partition: Iterable[tuple[int, list[OutRecord]]]) -> None:
+        """Send records that are in order, partition by partition.
+
+        Where a user has chosen another partitioner, that one places them.
+        """
+        own = hashes_as_java(self._ship.sink_producer)
+        for partition, records in by_partition:
+            self.kept = partition if own else ANYWHERE
+            self.write(records)
 
     def _stated(self, outputs: Iterable[OutRecord]) -> Iterable[OutRecord]:
         return versioned(outputs) if self._topic and is_changelog(self._topic) else outputs

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in ("KafkaRanges", "TimeCut"))
+_CLASSES = ("KafkaRanges", "Progress", "TimeCut", "Upstreams")
+SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
 
@@ -86,10 +87,14 @@ def kafka_source(
         "includeHeaders": "true",
         "groupIdPrefix": spec.application,
     }
+    if spec.chain:
+        links = {name: link._asdict() for name, link in spec.chain.items()}
+        options["queryName"] = spec.name
+        options["queries"] = json.dumps(links)
+        options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
     if spec.reader is not None:
         options["rangesOnly"] = "true"
-    if spec.stages:  # the order of records counts
-        options["topicOrder"] = ",".join(spec.topics)
+    options["topicOrder"] = ",".join(spec.topics)  # the order of records counts
     source = session.readStream.format(SOURCE).options(**options).load()
     return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
 

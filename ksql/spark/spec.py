@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ksql.base.errors import ServerError
 from ksql.base.lease import Lease
@@ -26,6 +26,13 @@ class Place:
     checkpoint: Path
 
 
+class Link(NamedTuple):
+    """The topics of a query: the one that it writes, and those that it reads."""
+
+    sink: str
+    sources: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class QuerySpec:
     """A query as the runtime starts it; everything that a restart needs again.
@@ -37,6 +44,7 @@ class QuerySpec:
         checkpoint: The query's own directory; a predecessor's is taken over as it is.
         stages: How many stateful stages the plan has; fixed with the checkpoint.
         partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
+        moved: Whether results cross an exchange on their way to the sink; fixed like those.
         consumer: Kafka client properties of the source (Java names).
         producer: Kafka client properties of the sink (librdkafka names).
         exactly_once: ``processing.guarantee = exactly_once_v2``.
@@ -51,6 +59,8 @@ class QuerySpec:
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
+        chain: What each query that runs here writes and reads, by its name in Spark.
+        upstream_wait_ms: How long a query that is stopped or fails is waited for by its readers.
         loader: Compiles the plan in the workers.
         space: Separates the queries of services that share a session.
         incarnation: The life that the checkpoint must hold at each start; None: not looked at.
@@ -65,6 +75,7 @@ class QuerySpec:
     checkpoint: Path
     stages: int = 0
     partitions: int = 1
+    moved: bool = False
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
@@ -79,6 +90,8 @@ class QuerySpec:
     ahead_ms: int = 0
     application_id: str = ""
     sink_topic: str | None = None
+    chain: Mapping[str, Link] = field(default_factory=dict)
+    upstream_wait_ms: int = 0
     loader: Loader = load
     space: str = ""
     incarnation: str | None = None

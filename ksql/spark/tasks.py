@@ -9,10 +9,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ksql.dataflow.ahead import Ahead, Warned
+from ksql.processors.order import Turns
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
 from ksql.spark.intake import portions
 from ksql.spark.sink import last_words, open_sink, write_log
+from ksql.spark.sinkexchange import SinkChunkWriter, merged
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class StatelessTask:
                     sink = open_sink(
                         self.ship, program.sink_topic, log, self._task(raw), program.window_bytes
                     )
+                    if program.placement == "kept":
+                        sink.kept = raw.partitions[0]
                 sink.write(program.straight(raw, log))
                 read += len(raw.offsets)
             if sink is not None:
@@ -101,11 +105,13 @@ class IngestTask:
         program = self.ship.load()
         ingest, context = program.ingest(ahead), TaskContext.get()
         sender = context.partitionId() if context else 0
+        buckets = len(self.ship.buckets)
         writer = ChunkWriter(
-            len(self.ship.buckets),
+            buckets,
             sender,
             laned=program.laned,
             combined=program.combined_windows,
+            keyed=program.buckets_of(buckets),
         )
         log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
         unsent = 0
@@ -131,6 +137,63 @@ class IngestTask:
 
     def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
         return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+
+
+class StatelessMovedTask:
+    """The same up to the encoded results; they leave by the bucket of their partition."""
+
+    def __init__(self, ship: Shipment) -> None:
+        self.ship = ship
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Run one task."""
+        ship, program, context = self.ship, self.ship.load(), TaskContext.get()
+        sender = context.partitionId() if context else 0
+        window_bytes = program.window_bytes or 0
+        writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
+        log, read, turns = TaskLog(), _Read(counted=ship.reader is not None), Turns()
+        with no_cycle_search(program), last_words(ship):
+            for raw, size in portions(ship, batches, log):
+                read.add(len(raw.offsets), size())
+                for chunk in writer.add(program.straight_moved(raw, turns, log)):
+                    yield self._row(chunk, read)
+            for chunk in writer.finish():
+                yield self._row(chunk, read)
+        errors = log.untold()
+        if errors or log.notes or read.open:
+            write_log(ship, log)
+            yield ingest_row(ship.buckets[0], b"", errors, None, read.take())
+
+    def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
+        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+
+
+class SinkTask:
+    """Merge the results of a bucket's partitions, and produce them."""
+
+    def __init__(self, ship: Shipment) -> None:
+        self.ship = ship
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Run one task."""
+        program, log, written = self.ship.load(), TaskLog(), 0
+        chunks: dict[int, list[bytes]] = {}
+        for batch in batches:
+            for label, chunk in zip(batch["B"].to_pylist(), batch["BLOB"].to_pylist(), strict=True):
+                if chunk:
+                    chunks.setdefault(label, []).append(chunk)
+        with no_cycle_search(program), last_words(self.ship):
+            for label in sorted(chunks):
+                sink = open_sink(self.ship, program.sink_topic, log, f"sink-{label}")
+                sink.write_placed(merged(chunks[label]))
+                sink.close()
+                written += sink.written
+        yield pa.RecordBatch.from_pydict(
+            {
+                "produced": pa.array([written], pa.int64()),
+                "errors": pa.array([log.untold()], pa.int64()),
+            }
+        )
 
 
 class _Read:

@@ -22,7 +22,15 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
     sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     sink = _placed(sink, old.sink)
-    aligned = replace(new, query_id=old.query_id, buckets=old.buckets, lanes=old.lanes, sink=sink)
+    aligned = replace(
+        new,
+        query_id=old.query_id,
+        buckets=old.buckets,
+        lanes=old.lanes,
+        partitions=old.partitions,
+        placement=old.placement,
+        sink=sink,
+    )
     return with_leftovers(old, aligned)
 
 

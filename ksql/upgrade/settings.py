@@ -61,6 +61,8 @@ def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> Q
         settings=tuple(settings.items()),
         buckets=plan.buckets if BUCKETS in spoken else running.buckets,
         lanes=running.lanes,
+        partitions=running.partitions,
+        placement=running.placement,
         every_change=plan.every_change if CACHE in spoken else running.every_change,
     )
 

@@ -142,6 +142,22 @@ class Waiting(Protocol):
         """The time by which it waits for others."""
 
 
+class Record(Waiting, Protocol):
+    """A record as it is written."""
+
+    @property
+    def timestamp(self) -> int:
+        """Kafka's."""
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        """Its key."""
+
+    @property
+    def value_bytes(self) -> bytes | None:
+        """Its value."""
+
+
 One = TypeVar("One", bound=Waiting)
 
 

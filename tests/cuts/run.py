@@ -15,7 +15,7 @@ from ksql.dataflow.load import load
 from ksql.dataflow.program import Program, RawBatch
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
-from tests.cuts.cases import Case, Event, merged, pieces
+from tests.cuts.cases import Case, Event, Record, merged, pieces
 from tests.cuts.chance import cases
 from tests.unit.spark.test_pages import DictBackend
 from tests.unit.world import World
@@ -151,7 +151,11 @@ def ingested(
         columns = (column and [column[i] for i in mine] for column in batch)
         task = program.ingest()
         writer = ChunkWriter(
-            buckets, sender, laned=program.laned, combined=program.combined_windows
+            buckets,
+            sender,
+            laned=program.laned,
+            combined=program.combined_windows,
+            keyed=program.buckets_of(buckets),
         )
         yield from writer.add(task.add(RawBatch(*columns), results.log))
         yield from writer.add(task.finish())
@@ -174,13 +178,14 @@ def staged(
         if stage == program.stages - 1:
             results.records += program.last_step(records, store, results.log)
         else:
-            writer = ChunkWriter(len(backends), bucket, laned=program.laned)
+            keyed = program.buckets_of(len(backends))
+            writer = ChunkWriter(len(backends), bucket, laned=program.laned, keyed=keyed)
             yield from writer.add(program.step(stage, records, store, results.log))
             yield from writer.finish()
         store.flush()
 
 
-def raw(events: Sequence[Event], positions: Counter[tuple[str, int]]) -> RawBatch:
+def raw(events: Sequence[Record], positions: Counter[tuple[str, int]]) -> RawBatch:
     """The events as Kafka's records; ``positions`` are the next offsets."""
     offsets = []
     for event in events:

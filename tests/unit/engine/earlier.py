@@ -14,7 +14,8 @@ def as_before(plan):
     """The stored plan as such a version would have made it."""
     found = codec.loads(plan)
     below = with_sources(found.sink.source, lambda each: replace(each, scattered=False))
-    return codec.dumps(replace(found, sink=replace(found.sink, source=below, gathered=False)))
+    sink = replace(found.sink, source=below, gathered=False)
+    return codec.dumps(replace(found, sink=sink, partitions=0, placement=""))
 
 
 def earlier(world, sink):

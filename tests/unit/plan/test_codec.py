@@ -35,7 +35,7 @@ def test_a_real_plan():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"version": 5, "plan": {}}', "the plan has format 5, this version reads up to 4"),
+        ('{"version": 6, "plan": {}}', "the plan has format 6, this version reads up to 5"),
         ("{", "the stored plan is damaged"),
         ("{}", "the stored plan is damaged"),
         ("[]", "the stored plan is damaged"),

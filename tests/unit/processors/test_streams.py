@@ -103,6 +103,12 @@ def test_a_late_record_without_match_is_told_at_once():
     assert run(join, [left("k", "b", 95)], store) == []
 
 
+def test_a_match_within_grace_is_given_besides():
+    """Kafka Streams does not wait for the grace period of a record whose window has ended."""
+    late = [right("k", "x", 100), left("k", "a", 85), right("k", "m", 90)]
+    assert run(join_of("LEFT", grace=30), late) == [("a", None, 85), ("a", "m", 90)]
+
+
 def test_a_record_that_is_too_late_to_be_met_waits_like_any_other():
     """Its window closes after the last record that it could have met was forgotten."""
     join, store = join_of("LEFT", before=0, after=10, grace=0), MemoryStore()

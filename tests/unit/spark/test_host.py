@@ -23,6 +23,10 @@ class Numbering:
     window_bytes = None
     changes: frozenset[int] = frozenset()
     laned = False
+    placement = ""
+
+    def buckets_of(self, count):
+        return None
 
     def step(self, stage, records, store, log):
         out = []

@@ -88,6 +88,7 @@ class Failing:
     stages = 1
     sink_topic = "t"
     window_bytes = None
+    placement = ""
 
     def last_step(self, records, store, log):
         del records, store, log

@@ -155,8 +155,8 @@ def test_a_command(text, said):
         ('"plan":"{', '"plan":"', "the stored plan is damaged"),
         (
             '\\"version\\":2',
-            '\\"version\\":5',
-            "the plan has format 5, this version reads up to 4. ",
+            '\\"version\\":6',
+            "the plan has format 6, this version reads up to 5. ",
         ),
         ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
         ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),

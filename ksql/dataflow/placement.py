@@ -1,0 +1,166 @@
+"""How the results of a query get to the partitions of their topic, so that each is in order.
+
+A record of a partition must be behind the latest one before it by no more than the query's inputs
+were. So each partition has one writer, and that one takes its records by their turns:
+
+``kept``   A stream that keeps its key keeps the partition of its source.
+``keyed``  The task that has a key's state writes the partition of that key: the bucket of a key is
+           chosen by its partition. A query whose only task reads everything is of this kind, too.
+``moved``  Results cross one more exchange, by their partition, and are merged there.
+
+Plans of earlier versions have none of these; the partitions of their results mix several tasks.
+Source: docs/time-and-order.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from ksql.analysis import bound as b
+from ksql.dataflow.emission import is_join_key
+from ksql.dataflow.lanes import key_format
+from ksql.dataflow.layout import layout
+from ksql.dataflow.murmur2 import partitions_of
+from ksql.formats.table import EncodeError
+from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
+from ksql.processors.keys import unpack
+from ksql.types.format import capabilities
+from ksql.types.model import STRING
+from ksql.types.schema import WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from ksql.dataflow.arms import Encoder
+    from ksql.dataflow.layout import Exit, Layout, Stage
+    from ksql.plan.nodes import Placement, Sink
+    from ksql.processors.base import Record
+    from ksql.types.format import Format
+
+_MOST_KEYS: Final = 200_000
+_HEADS: Final = {0xD9: 3, 0xDA: 4, 0xDB: 6}
+"""How many bytes go before a longer text in the packed key that consists of it, by the second."""
+UNORDERED: Final = (
+    "by tasks that share partitions, as an earlier version placed them: results of a backlog "
+    "may be out of order; DROP and CREATE the query for results in order"
+)
+
+
+def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement:
+    """Return how the results of a plan are placed in a topic with so many ``partitions``.
+
+    ``inputs`` is the largest number of partitions of a source, ``lanes`` as in the plan.
+    """
+    cut = layout(sink)
+    if not cut.stages:
+        return _stateless(cut, sink, inputs, partitions)
+    stage = cut.stages[-1]
+    if not _is_stage_key(stage, cut.exit) or capabilities(sink.key_format.name).infers:
+        return "moved"
+    if lanes and (lanes != partitions or not _same_format(cut, stage, sink)):
+        return "moved"
+    return "keyed"
+
+
+def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:
+    (source,) = cut.sources
+    if cut.exit.flow.table or inputs == 1:
+        return "keyed"
+    entry = cut.exit.flow.entry
+    shape = entry.explosion.flow.entry.shape if entry.explosion else entry.shape
+    names = [shape.names[key] for key in shape.keys]
+    keeps = [_column(part) for part in cut.exit.key] == names and not cut.exit.rekeyed
+    keeps = keeps and _is_same(source.key_format, sink.key_format)
+    return "kept" if keeps and inputs == partitions and not source.scattered else "moved"
+
+
+def _is_stage_key(stage: Stage, exit_: Exit) -> bool:
+    """Return whether a result has the key under which its stage has met its records."""
+    if exit_.rekeyed and exit_.flow.entry.kind == "stage":
+        return False
+    names = [stage.shape.names[place] for place in stage.shape.keys]
+    own = [name for name in names if name not in WINDOW_COLUMNS]
+    if [_column(part) for part in exit_.key] == own:
+        return True
+    join = stage.node
+    if stage.before or not isinstance(join, StreamTableJoin | StreamStreamJoin):
+        return False
+    return is_join_key(stage, join, exit_.key)
+
+
+def _same_format(cut: Layout, stage: Stage, sink: Sink) -> bool:
+    return _is_same(key_format(cut, stage), sink.key_format)
+
+
+def _is_same(one: Format, other: Format) -> bool:
+    """Return whether both write a key as the same bytes, which choose its partition."""
+    return (one.name, one.delimiter) == (other.name, other.delimiter)
+
+
+def _column(part: b.Bound) -> str | None:
+    return part.name if isinstance(part, b.Column) else None
+
+
+class KeyedBuckets:
+    """The buckets of packed keys: those of the partitions that the keys have in the sink's topic.
+
+    Keys on their way to a stage before the last one go by a checksum. What was computed is
+    remembered, within bounds, for all tasks of a process.
+    """
+
+    def __init__(
+        self, encoder: Encoder, last: Collection[int], partitions: int, buckets: int, sink: Sink
+    ) -> None:
+        """Take ``last``, the ports of the last stage, whose keys are those of the ``sink``."""
+        self._encoder = encoder
+        self._last = last
+        self._partitions = partitions
+        self._buckets = buckets
+        self._width = len(sink.key)
+        #: Whether a key is one text, which the format writes as it is.
+        self._plain_texts = sink.key_format.name == "KAFKA" and [c.type for c in sink.key] == [
+            STRING
+        ]
+        self._known: dict[bytes, int] = {}
+
+    def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
+        """Return the bucket of each key of records with that port."""
+        if port not in self._last:
+            buckets = self._buckets
+            return [crc32(key) % buckets for key in keys]
+        known = self._known
+        try:
+            return [known[key] for key in keys]
+        except KeyError:
+            known = self._learned(keys)
+        return [known[key] for key in keys]
+
+    def of_records(self, records: Sequence[Record]) -> list[int]:
+        """Return the bucket of each record."""
+        ports = {record.port for record in records}
+        if len(ports) == 1:
+            return self.of(ports.pop(), [record.key for record in records])
+        return [self.of(record.port, (record.key,))[0] for record in records]
+
+    def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
+        """Return the buckets of at least these keys; what does not fit is not remembered."""
+        known, different = self._known, dict.fromkeys(keys)
+        new = [key for key in different if key not in known]
+        if len(known) + len(new) > _MOST_KEYS:
+            known, new = {}, list(different)
+        partitions = partitions_of(self._encoded(new), self._partitions)
+        buckets = self._buckets
+        known.update(zip(new, (number % buckets for number in partitions), strict=True))
+        return known
+
+    def _encoded(self, packed: Sequence[bytes]) -> list[bytes]:
+        if self._plain_texts:
+            heads = _HEADS
+            return [key[heads.get(key[1], 2) :] for key in packed]
+        encoder, width = self._encoder, self._width
+        rows = encoder.key_rows([tuple(unpack(key)[:width]) for key in packed])
+        try:
+            return [key or b"" for key in encoder.keys.encode_many(rows)]
+        except EncodeError:  # the sink reports it
+            return list(packed) if len(packed) == 1 else [self._encoded([k])[0] for k in packed]

@@ -1,0 +1,147 @@
+package ksql;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * How far the queries of this process are, for those that read what they write.
+ *
+ * <p>A query that reads another one's topic must not see half of a batch, nor go ahead of the time
+ * up to which that query has processed its inputs: else a backlog would reach it in another order
+ * than the same records live. So each query states, when it plans a batch, where its topic ends
+ * before that batch, and up to which time all its inputs are processed.
+ *
+ * <p>A query that runs is waited for; one that is stopped or fails only for a time.
+ */
+final class Progress {
+    /** All inputs are processed. */
+    static final long ALL = Long.MAX_VALUE;
+    /** Nothing is known yet. */
+    static final long NOTHING = Long.MIN_VALUE;
+
+    private static final Map<String, Progress> QUERIES = new HashMap<>();
+
+    private final Set<String> sources;
+    private final String sink;
+    private final long waitMs;
+    private long doneUntil = NOTHING;
+    private long plannedUntil = NOTHING;
+    private Map<TopicPartition, Long> endsBefore = Map.of();
+    private boolean inBatch;
+    private long batches;
+    private long idleSinceMs;
+    private boolean stopped;
+
+    private Progress(Set<String> sources, String sink, long waitMs, long nowMs) {
+        this.sources = sources;
+        this.sink = sink;
+        this.waitMs = waitMs;
+        stopped = true; // until its first batch: it is waited for as long as one that is stopped
+        idleSinceMs = nowMs;
+    }
+
+    /** Registers a query that is going to run; one that is here already keeps what it has stated. */
+    static synchronized void announce(String query, Set<String> sources, String sink, long waitMs, long nowMs) {
+        QUERIES.values().removeIf(each -> each.isGone(nowMs));
+        Progress known = QUERIES.get(query);
+        if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
+            QUERIES.put(query, new Progress(sources, sink, waitMs, nowMs));
+        }
+    }
+
+    private boolean isGone(long nowMs) {
+        return stopped && nowMs - idleSinceMs > waitMs;
+    }
+
+    /** The query does not run for now; its batch, if it had one, is half done or done. */
+    static synchronized void stop(String query, long nowMs) {
+        Progress known = QUERIES.get(query);
+        if (known != null && !known.stopped) {
+            known.stopped = true;
+            known.idleSinceMs = nowMs;
+        }
+    }
+
+    /** The batch that was planned before, if there was one, is done. */
+    static synchronized void done(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.doneUntil = known.plannedUntil;
+            known.inBatch = false;
+            known.stopped = false;
+        }
+    }
+
+    /**
+     * The query has planned a batch, or found nothing to do.
+     *
+     * @param until the time up to which its inputs are processed then
+     * @param ends where its topic ends before the batch; null if there is none
+     */
+    static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.plannedUntil = until;
+            known.inBatch = ends != null;
+            if (ends == null) {
+                known.doneUntil = until;
+            } else {
+                known.endsBefore = ends;
+                known.batches++;
+            }
+        }
+    }
+
+    /** Whether another query reads what this one writes. */
+    static synchronized boolean hasReaders(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && !known.sink.isEmpty()
+            && QUERIES.entrySet().stream()
+                .anyMatch(each -> !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
+    }
+
+    /** What the queries say that write what this one reads; theirs is what those before them say. */
+    static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
+        Map<String, Upstream> found = new HashMap<>();
+        Progress reader = QUERIES.get(query);
+        if (reader == null) {
+            return found;
+        }
+        Set<String> downstream = downstream(query);
+        QUERIES.forEach((name, each) -> {
+            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
+                found.put(name, new Upstream(each.doneUntil, each.inBatch ? each.endsBefore : Map.of(), each.batches));
+            }
+        });
+        return found;
+    }
+
+    /** The query itself and all that read, at however many removes, what it writes. */
+    private static Set<String> downstream(String query) {
+        Set<String> found = new HashSet<>(Set.of(query));
+        Deque<String> left = new ArrayDeque<>(found);
+        while (!left.isEmpty()) {
+            String sink = QUERIES.get(left.pop()).sink;
+            QUERIES.forEach((name, each) -> {
+                if (each.sources.contains(sink) && found.add(name)) {
+                    left.push(name);
+                }
+            });
+        }
+        return found;
+    }
+
+    /**
+     * What a query says to its readers.
+     *
+     * @param until the time up to which it has processed its inputs
+     * @param ends where its topic ended before the batch that it is in; empty if it is in none
+     * @param batches how many it has begun
+     */
+    record Upstream(long until, Map<TopicPartition, Long> ends, long batches) {}
+}

@@ -1,0 +1,1 @@
+"""Random chains of queries over several partitions: equal in all batches, and in order."""

@@ -1,0 +1,63 @@
+"""A query goes no further than those whose results it reads; it waits for them, not for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ksql.spark.spec import Link
+from tests.kafka.wires import await_true
+
+FOR_EVER_MS = 86_400_000
+
+
+def chain(desk, wait_ms):
+    """Two queries, of which the second one reads what the first one writes; and that topic."""
+    source, between, sink = (desk.topic() for _ in range(3))
+    first = desk.spec("copy", source, between, name="first", sink_topic=between)
+    second = desk.spec("copy", between, sink, name="second", sink_topic=sink)
+    links = {first.name: Link(between, (source,)), second.name: Link(sink, (between,))}
+    desk.send(between, ("k", "of the past"))
+    desk.send(source, *[(f"k{n}", f"{n}") for n in range(50)])
+    return [replace(each, chain=links, upstream_wait_ms=wait_ms) for each in (first, second)], sink
+
+
+def test_it_waits_for_one_that_has_not_begun(desk, start):
+    (first, second), sink = chain(desk, FOR_EVER_MS)
+    reading = start(second)
+    await_true("it has looked at its source", reading.has_started)
+    assert desk.read(sink) == []
+    writing = start(replace(first, trigger_ms=3_600_000))  # its batch counts when it has ended
+    assert writing.await_idle(desk.ends(*first.topics))
+    assert reading.await_idle(desk.ends(*second.topics))
+    assert len(desk.read(sink)) == 51
+
+
+def test_it_waits_only_for_a_time(desk, start):
+    (_, second), sink = chain(desk, 0)
+    reading = start(second)
+    assert reading.await_idle(desk.ends(*second.topics))
+    assert len(desk.read(sink)) == 1
+
+
+def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
+    (first, second), sink = chain(desk, 0)
+    writing = start(first)
+    assert writing.await_idle(desk.ends(*first.topics))
+    writing.stop()
+    reading = start(second)
+    assert reading.await_idle(desk.ends(*second.topics))
+    desk.send(next(iter(second.topics)), ("k", "of another producer"))
+    assert reading.await_idle(desk.ends(*second.topics))
+    assert len(desk.read(sink)) == 52
+
+
+def test_what_it_reads_itself_is_not_waited_for(desk, start):
+    """Two queries that read each other's results, and nothing moves them but the first record."""
+    one, other = desk.topic(), desk.topic()
+    first = desk.spec("copy", one, other, name="first", sink_topic=other)
+    second = desk.spec("tell", other, None, name="second")
+    links = {first.name: Link(other, (one,)), second.name: Link(one, (other,))}
+    specs = [replace(each, chain=links, upstream_wait_ms=FOR_EVER_MS) for each in (first, second)]
+    desk.send(one, ("k", "v"))
+    for spec in specs:
+        assert start(spec).await_idle(desk.ends(*spec.topics))
