@@ -1,4 +1,4 @@
-"""Sums of what a query has read lately, and of what it has dropped of that."""
+"""The records that a query has dropped of those that it has read lately."""
 
 from __future__ import annotations
 
