@@ -12,7 +12,7 @@ from ksql.base.records import OutRecord
 from ksql.dataflow.compiled import writing
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
-from ksql.processors.base import Record
+from ksql.processors.base import Late, Record
 from ksql.processors.keys import pack
 from ksql.spark.pages import PagedStore
 from tests.examples import examples
@@ -105,6 +105,11 @@ def some(chance):
     ]
 
 
+def lateness(message):
+    """What a message says beside its text, if it is about a late record."""
+    return (message.behind_ms, message.origin) if isinstance(message, Late) else None
+
+
 class Run:
     """A program with its state, micro-batch by micro-batch."""
 
@@ -129,7 +134,7 @@ class Run:
         store.flush()
 
     def seen(self):
-        log = sorted(map(repr, self.log))
+        log = sorted(f"{entry} {lateness(entry[1])}" for entry in self.log)
         return list(map(repr, self.results)), log, self.state()
 
     def state(self):
