@@ -42,18 +42,19 @@ class Places:
             return {0: records}
         home = home if home < self._count else ANYWHERE
         keys = [b"" if record[0] is None else record[0][:end] for record in records]
-        self._learn(keys)
-        known = self._known
+        known = self.of(keys)
         out: defaultdict[int, list[OutRecord]] = defaultdict(list)
         for key, record in zip(keys, records, strict=True):
             out[home if record[0] is None else known[key]].append(record)
         return out
 
-    def _learn(self, keys: Iterable[bytes]) -> None:
-        known = self._known
-        new = [key for key in dict.fromkeys(keys) if key not in known]
+    def of(self, keys: Iterable[bytes]) -> Mapping[bytes, int]:
+        """Return the partitions of at least these keys, which are without their windows."""
+        known, different = self._known, dict.fromkeys(keys)
+        new = [key for key in different if key not in known]
         if len(known) + len(new) > _MOST:
             known.clear()
-            new = list(dict.fromkeys(keys))
+            new = list(different)
         if new:
             known.update(zip(new, partitions_of(new, self._count), strict=True))
+        return known

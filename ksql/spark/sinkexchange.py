@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ksql.dataflow.murmur2 import partitions_of
 from ksql.spark.chunk import RECORDS_PER_CHUNK, UnknownChunk
 from ksql.spark.packing import pack, unpack
+from ksql.spark.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _VERSION: Final = 1
 _HEAD = struct.Struct(">BII")
-_MOST_KEYS: Final = 100_000
 
 
 class SinkChunkWriter:
@@ -41,7 +40,7 @@ class SinkChunkWriter:
         self._number = 0
         self._partitions = partitions
         self._end = -window_bytes or None
-        self._known: dict[bytes, int] = {}
+        self._places = Places(partitions, window_bytes)
 
     def add(self, records: Sequence[MovedRecord]) -> Iterator[tuple[int, bytes]]:
         """Take results in; full chunks come out with their bucket."""
@@ -66,19 +65,11 @@ class SinkChunkWriter:
             return [0] * len(records)
         end, count = self._end, self._partitions
         keys = [None if record[0] is None else record[0][:end] for record in records]
-        known = self._learned(key for key in keys if key is not None)
+        known = self._places.of(key for key in keys if key is not None)
         return [
             record[6] % count if key is None else known[key]
             for key, record in zip(keys, records, strict=True)
         ]
-
-    def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        known, different = self._known, dict.fromkeys(keys)
-        if len(known) + len(different) > _MOST_KEYS:
-            known.clear()
-        new = [key for key in different if key not in known]
-        known.update(zip(new, partitions_of(new, self._partitions), strict=True))
-        return known
 
     def _packed(self, held: Sequence[tuple[int, MovedRecord]]) -> bytes:
         self._number += 1
