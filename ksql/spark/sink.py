@@ -28,7 +28,7 @@ from ksql.kafka.producer import (
 )
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.kafka.versions import is_changelog, versioned
-from ksql.spark.places import ANYWHERE, Places
+from ksql.spark.places import ANYWHERE, by_partition
 from ksql.spark.tasklog import TaskLog, log_records
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TaskSink:
         self._topic = topic
         self._log = log
         self._window_bytes = window_bytes
-        self._places: Places | None = None
+        self._partitions: int | None = None
         self._open: WorkerProducer | None = None
         self.home = ANYWHERE
         """The partition of results without a key: one that no other task writes, if there is."""
@@ -105,9 +105,9 @@ class TaskSink:
             return [(ANYWHERE, records)]
         if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
-        if self._places is None:
-            self._places = Places(producer.partitions(topic), self._window_bytes)
-        return self._places.sorted_out(records, self.home).items()
+        if self._partitions is None:  # one number for all records of a task
+            self._partitions = producer.partitions(topic)
+        return by_partition(records, self._partitions, self._window_bytes, self.home).items()
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.
