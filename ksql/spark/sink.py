@@ -99,15 +99,22 @@ class TaskSink:
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
     ) -> Iterable[tuple[int, list[OutRecord]]]:
         """Return the records by partition, those of each in their order."""
-        if self.kept is not None:
-            return [(self.kept, records)]
+        if self.kept == ANYWHERE:
+            return [(ANYWHERE, records)]
+        if self.kept is not None and self.kept < self._count(producer, topic):
+            return [(self.kept, records)]  # else the source has grown
         if self._window_bytes is None:
             return [(ANYWHERE, records)]
         if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
-        if self._partitions is None:  # one number for all records of a task
+        count = self._count(producer, topic)
+        return by_partition(records, count, self._window_bytes, self.home).items()
+
+    def _count(self, producer: WorkerProducer, topic: str) -> int:
+        """Return the number of partitions, which is one for all records of a task."""
+        if self._partitions is None:
             self._partitions = producer.partitions(topic)
-        return by_partition(records, self._partitions, self._window_bytes, self.home).items()
+        return self._partitions
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.
