@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.query.results import ResultRow, ResultStream, host_of
+from ksql.query.results import ResultRow, ResultStream, host_of, notes_of
 from ksql.replicas.asking import standing_form
 from ksql.replicas.routed import Freshness
 from ksql.types.format import Format
@@ -85,7 +85,11 @@ def _described(columns: tuple[Column, ...]) -> dict[str, list[str]]:
 
 
 class Delimited:
-    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped."""
+    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped.
+
+    Clients take an object behind the header for an error, so notes on the answer stand in the
+    header: those that there are once the first rows have been read.
+    """
 
     tombstones: ClassVar[bool] = False
     first, before, after, last = b"", b"", b"\n", b""
@@ -93,10 +97,13 @@ class Delimited:
     def __init__(self, stream: ResultStream) -> None:
         self._values = _values(tuple(stream.columns))
         self._header = {"queryId": stream.query_id, **_described(tuple(stream.columns))}
+        self._stream = stream
 
     def header(self) -> bytes:
         """Return the header object."""
-        return self.first + dumps(self._header) + self.after
+        notes = notes_of(self._stream)
+        shown = {**self._header, "notes": notes} if notes else self._header
+        return self.first + dumps(shown) + self.after
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an array per row."""
@@ -170,9 +177,9 @@ class StreamedRows:
         return b",\n" + token_object(text)
 
     def footer(self, final_message: str | None) -> bytes:
-        """Return the end; a query that reads records says why it ended."""
+        """Return the end: why a query that reads records has ended, or the notes on the answer."""
         if final_message:
-            return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
+            return b",\n" + final_object(final_message) + b"]\n"
         return b"]\n"
 
 
@@ -199,6 +206,11 @@ def consistency_object(info: list[dict[str, Any]]) -> bytes:
 def token_object(text: str) -> bytes:
     """Return a token as an object among those of rows."""
     return dumps({"consistencyToken": {"consistencyToken": text}})
+
+
+def final_object(message: str) -> bytes:
+    """Return why a query has ended, or the notes on its answer, as an object."""
+    return dumps({"finalMessage": message})
 
 
 def _source(host: str) -> bytes:

@@ -10,6 +10,9 @@ from server.cli.forms import Form, form_of
 from server.cli.screen import Screen
 from server.cli.session import Session
 
+_ENDS = ("Limit Reached", "Query Completed")
+"""What the server says of a query that has ended as it should."""
+
 
 class Answer:
     """Shows batches of events in the session's form, and their end.
@@ -20,6 +23,7 @@ class Answer:
     def __init__(self, session: Session, screen: Screen, *, whole: bool) -> None:
         self._session = session
         self._screen = screen
+        self._whole = whole
         self._form: Form = form_of(session, screen, whole=whole)
         self._is_table = False
         self.query_id: str | None = None
@@ -55,11 +59,15 @@ class Answer:
                 self.end(event.message)
 
     def end(self, message: str = "") -> None:
-        """Close the table, count the rows and say why the query ended; once."""
+        """Close the table, count the rows and say why the query ended; once.
+
+        What the server notes on the answer has lines of its own.
+        """
         self._form.end()
         if self._is_table:
             count = "(1 row)" if self.rows == 1 else f"({self.rows} rows)"
-            message = f"{count} {message}".rstrip()
+            between = "\n" if self._whole and message not in _ENDS else " "
+            message = f"{count}{between}{message}".rstrip()
         self._is_table = False
         if message:
             self._screen.note(message)

@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """Why the query ended."""
+    """Why the query ended, or a note on what its answer lacks."""
 
     message: str
 
@@ -259,7 +259,8 @@ def _events(response: httpx.Response) -> Iterator[list[Event]]:
             if (failure := _failure_in(found)) is not None:
                 yield events
                 raise failure
-            events.append(_event(found, pending[start:place]))
+            if (event := _event(found, pending[start:place])) is not None:
+                events.append(event)
         pending = pending[place:]
         yield events
     if pending[_skip(pending, 0) :]:
@@ -271,7 +272,11 @@ def _skip(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def _event(found: JsonObject, raw: str) -> Event:
+def _event(found: JsonObject, raw: str) -> Event | None:
+    """Return what an element is; None for one that only later versions of the terminal know.
+
+    Raises: Unreachable for a row or a header that cannot be read.
+    """
     match found:
         case {"row": {"columns": values, **more}}:
             return Row(values, bool(more.get("tombstone")), raw)
@@ -281,8 +286,10 @@ def _event(found: JsonObject, raw: str) -> Event:
             return Final(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:
             return Seen(token)
-        case _:
+        case {"row": _} | {"header": _}:
             raise Unreachable(f"the server's answer has an unknown part: {raw[:200]}")
+        case _:
+            return None
 
 
 def _failure_in(found: JsonObject) -> ServerFailure | None:

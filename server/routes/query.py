@@ -64,6 +64,7 @@ class Header(Body):
     query_id: str | None = Field(alias="queryId")
     column_names: list[str] = Field(alias="columnNames")
     column_types: list[str] = Field(alias="columnTypes")
+    notes: list[str] | None = None
 
 
 class StreamedHeader(Body):

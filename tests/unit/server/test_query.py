@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -84,6 +84,38 @@ def test_a_form_without_tombstones_does_not_ask_for_them(
     body = {"sql": "SELECT;", "ksql": "SELECT;"}
     ask(service, "POST", path, json=body, headers={"accept": accept})
     assert service.tombstones == [wanted]
+
+
+@pytest.mark.parametrize("accept", [DELIMITED, JSON])
+def test_notes_on_an_answer_stand_in_the_header_where_clients_know_no_other_place(
+    accept: str,
+) -> None:
+    found: list[str] = []
+
+    def reading() -> list[ResultRow]:
+        found.append("some are hidden")
+        return DATA
+
+    stream = FakeStream(_Once(reading), "pull", notes=lambda: found)
+    answer = query(stream, accept)
+    header, *data = lines(answer) if accept == DELIMITED else answer.json()
+    assert (header["notes"], data) == (["some are hidden"], [[1, "a"], [2, None]])
+    assert "notes" not in query(FakeStream([DATA], "pull"), accept).text
+
+
+class _Once(Sequence[list[ResultRow]]):
+    """One batch, which is made when it is read."""
+
+    def __init__(self, made: Callable[[], list[ResultRow]]) -> None:
+        self._made = made
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, at: Any) -> Any:
+        if at > 0:
+            raise IndexError
+        return self._made()
 
 
 def test_empty_batches_come_before_the_status_and_between_rows() -> None:
