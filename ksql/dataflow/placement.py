@@ -22,6 +22,7 @@ from ksql.dataflow.emission import is_join_key
 from ksql.dataflow.lanes import key_format
 from ksql.dataflow.layout import layout
 from ksql.dataflow.murmur2 import partitions_of
+from ksql.dataflow.remembered import Remembered
 from ksql.formats.table import EncodeError
 from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
 from ksql.processors.keys import unpack
@@ -29,7 +30,7 @@ from ksql.types.format import capabilities
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ksql.dataflow.arms import Encoder
     from ksql.dataflow.layout import Exit, Layout, Stage
@@ -119,18 +120,18 @@ class KeyedBuckets:
         self._width = len(sink.key)
         #: Whether a key is one text, which the format writes as it is.
         self._plain_texts = encoder.keys.texts
-        self._known: dict[bytes, int] = {}
+        self._memory = Remembered(self._computed, _MOST_KEYS)
 
     def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
         """Return the bucket of each key of records with that port."""
         if port not in self._last:
             buckets = self._buckets
             return [crc32(key) % buckets for key in keys]
-        known = self._known
+        known: Mapping[bytes, int] = self._memory.known
         try:
             return [known[key] for key in keys]
         except KeyError:
-            known = self._learned(keys)
+            known = self._memory.of(keys)
         return [known[key] for key in keys]
 
     def of_records(self, records: Sequence[Record]) -> list[int]:
@@ -140,16 +141,11 @@ class KeyedBuckets:
             return self.of(ports.pop(), [record.key for record in records])
         return [self.of(record.port, (record.key,))[0] for record in records]
 
-    def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the buckets of at least these keys; what does not fit is not remembered."""
-        known, different = self._known, dict.fromkeys(keys)
-        new = [key for key in different if key not in known]
-        if len(known) + len(new) > _MOST_KEYS:
-            known, new = {}, list(different)
-        partitions = partitions_of(self._encoded(new), self._partitions)
+    def _computed(self, packed: Sequence[bytes]) -> list[int]:
         buckets = self._buckets
-        known.update(zip(new, (number % buckets for number in partitions), strict=True))
-        return known
+        return [
+            number % buckets for number in partitions_of(self._encoded(packed), self._partitions)
+        ]
 
     def _encoded(self, packed: Sequence[bytes]) -> list[bytes]:
         if self._plain_texts:

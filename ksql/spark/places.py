@@ -14,6 +14,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from ksql.dataflow.murmur2 import partitions_of
+from ksql.dataflow.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ class Places:
     def __init__(self, count: int, window_bytes: int) -> None:
         self._count = count
         self._window_bytes = window_bytes
-        self._known: dict[bytes, int] = {}
+        self._memory = Remembered(lambda keys: partitions_of(keys, count), _MOST)
 
     def sorted_out(
         self, records: Iterable[OutRecord], home: int = ANYWHERE
@@ -50,11 +51,4 @@ class Places:
 
     def of(self, keys: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return the partitions of at least these keys, which are without their windows."""
-        known, different = self._known, dict.fromkeys(keys)
-        new = [key for key in different if key not in known]
-        if len(known) + len(new) > _MOST:
-            known.clear()
-            new = list(different)
-        if new:
-            known.update(zip(new, partitions_of(new, self._count), strict=True))
-        return known
+        return self._memory.of(keys)
