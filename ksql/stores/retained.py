@@ -39,7 +39,7 @@ class Retained(Store):
         self._retention_ms = retention_ms
         self._sessions = sessions
         self._segment_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
-        self._seen = store.clock()
+        self._seen = self._committed = store.clock()
         self._swept = self._segment()
         self._sweeping: tuple[int | None, bytes] | None = None
         self._hidden_from = store.hidden_from()
@@ -74,9 +74,12 @@ class Retained(Store):
 
     def hide(self, time: int) -> None:
         """Remember that a window of that time has a row and is not shown; for any thread."""
+        first = self._hidden_from
+        if first is not None and first <= time:
+            return
         with self._lock:
-            if self._hidden_from is None or time < self._hidden_from:
-                self._hidden_from = time
+            first = self._hidden_from
+            self._hidden_from = time if first is None else min(first, time)
 
     def hidden_at(self, clock: int | None) -> Hidden | None:
         """Return which windows are not shown at that clock, as far as is known."""
@@ -97,7 +100,7 @@ class Retained(Store):
 
     def committed(self) -> Rows:
         """Return the rows without the open batch, as of the last commit's time."""
-        return _Kept(self, self._store.committed(), self._store.clock)
+        return _Kept(self, self._store.committed(), lambda: self._committed)
 
     def hidden(self) -> Hidden | None:
         """Return which windows are not shown, as far as is known."""
@@ -147,7 +150,7 @@ class Retained(Store):
         times = [time for time in (clock, self._seen) if time is not None]
         hidden = [time for time in (hidden_from, self._hidden_from) if time is not None]
         self._store.commit(offset, max(times, default=None), min(hidden, default=None))
-        self._seen = self._store.clock()
+        self._seen = self._committed = self._store.clock()
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed, and the time that it had moved to."""
@@ -189,7 +192,8 @@ class Retained(Store):
         self._store.close()
 
     def _begin(self) -> None:
-        self._seen, self._sweeping = self._store.clock(), None
+        self._seen = self._committed = self._store.clock()
+        self._sweeping = None
         self._hidden_from = self._store.hidden_from()
         self._swept = self._segment()
 

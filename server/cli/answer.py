@@ -28,6 +28,8 @@ class Answer:
         self._is_table = False
         self.query_id: str | None = None
         self.rows = 0
+        self.is_noted = False
+        """Whether the server has said what the answer lacks."""
 
     @property
     def is_full(self) -> bool:
@@ -56,6 +58,7 @@ class Answer:
         self._screen.lines(lines)
         for event in events:
             if isinstance(event, Final):
+                self.is_noted = event.message not in _ENDS
                 self.end(event.message)
 
     def end(self, message: str = "") -> None:

@@ -263,6 +263,16 @@ def test_a_note_on_an_answer_stands_below_its_rows(
     assert desk.errors() == f"{count}{note}\n"
 
 
+@pytest.mark.parametrize(("note", "says"), [("RETENTION hides it", False), (None, True)])
+def test_an_answer_without_rows_whose_reason_is_known_is_not_to_be_asked_again(
+    desk: Desk, service: FakeService, note: str | None, says: bool
+) -> None:
+    service.stream = lambda: FakeStream([], "pull", ends_with=note)
+    desk.terminal.interactive = True
+    desk.run("SELECT * FROM w;")
+    assert ("ask again" in desk.errors()) is says
+
+
 def test_an_error_after_some_rows(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeStream([rows((1, "a")), ServerError("gone")])
     assert desk.fails("select emit changes;") == "(1 row)\ngone\n"
