@@ -87,8 +87,8 @@ def _described(columns: tuple[Column, ...]) -> dict[str, list[str]]:
 class Delimited:
     """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped.
 
-    Clients take an object behind the header for an error, so notes on the answer stand in the
-    header: those that there are once the first rows have been read.
+    The header has the notes that there are once the first rows have been read. Clients would take
+    an object behind it for an error.
     """
 
     tombstones: ClassVar[bool] = False
@@ -101,9 +101,7 @@ class Delimited:
 
     def header(self) -> bytes:
         """Return the header object."""
-        notes = notes_of(self._stream)
-        shown = {**self._header, "notes": notes} if notes else self._header
-        return self.first + dumps(shown) + self.after
+        return self.first + dumps(_noted(self._header, notes_of(self._stream))) + self.after
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an array per row."""
@@ -146,10 +144,12 @@ class StreamedRows:
         self._values = _values(tuple(stream.columns))
         self._here = source_host if stream.kind == "pull" else ""
         self._stream = stream
+        self._notes: list[str] = []
 
     def header(self) -> bytes:
         """Return the header object; a pull query's schema marks its keys."""
-        return b"[" + dumps({"header": self._header})
+        self._notes = notes_of(self._stream)
+        return b"[" + dumps({"header": _noted(self._header, self._notes)})
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an object per row."""
@@ -177,9 +177,11 @@ class StreamedRows:
         return b",\n" + token_object(text)
 
     def footer(self, final_message: str | None) -> bytes:
-        """Return the end: why a query that reads records has ended, or the notes on the answer."""
-        if final_message:
-            return b",\n" + final_object(final_message) + b"]\n"
+        """Return the end: why a query that reads records has ended, or notes that came later."""
+        notes = notes_of(self._stream)
+        said = final_message or ("" if notes == self._notes else "\n".join(notes))
+        if said:
+            return b",\n" + final_object(said) + b"]\n"
         return b"]\n"
 
 
@@ -196,6 +198,10 @@ class ProtobufRows(StreamedRows):
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
+
+
+def _noted(header: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    return {**header, "notes": notes} if notes else header
 
 
 def consistency_object(info: list[dict[str, Any]]) -> bytes:

@@ -98,8 +98,6 @@ class PullQuery:
         if self.completed is not None:
             reached = given == self.answer.meaning.limit
             self.final_message = "Limit Reached" if reached else self.completed
-        elif notes := self.notes():
-            self.final_message = "\n".join(notes)
 
     def close(self) -> None:
         """End it early."""

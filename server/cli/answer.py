@@ -30,6 +30,7 @@ class Answer:
         self.rows = 0
         self.is_noted = False
         """Whether the server has said what the answer lacks."""
+        self._notes: tuple[str, ...] = ()
 
     @property
     def is_full(self) -> bool:
@@ -45,6 +46,7 @@ class Answer:
             match event:
                 case Header():
                     self.query_id = event.query_id
+                    self._note(event.notes)
                     self._is_table = self._session.output == "TABLE"
                     self._form.begin(event, is_waiting=not rows)
                 case Line(text):
@@ -58,8 +60,13 @@ class Answer:
         self._screen.lines(lines)
         for event in events:
             if isinstance(event, Final):
-                self.is_noted = event.message not in _ENDS
-                self.end(event.message)
+                is_end = not self._whole or event.message in _ENDS
+                if not is_end:
+                    self._note((event.message,))
+                self.end(event.message if is_end else "")
+
+    def _note(self, notes: tuple[str, ...]) -> None:
+        self._notes, self.is_noted = notes, bool(notes)
 
     def end(self, message: str = "") -> None:
         """Close the table, count the rows and say why the query ended; once.
@@ -69,11 +76,12 @@ class Answer:
         self._form.end()
         if self._is_table:
             count = "(1 row)" if self.rows == 1 else f"({self.rows} rows)"
-            between = "\n" if self._whole and message not in _ENDS else " "
-            message = f"{count}{between}{message}".rstrip()
+            message = f"{count} {message}".rstrip()
         self._is_table = False
-        if message:
-            self._screen.note(message)
+        said = [message, *self._notes] if message else list(self._notes)
+        self._notes = ()
+        if said:
+            self._screen.note("\n".join(said))
 
     def _within_limit(self, rows: list[Row]) -> list[Row]:
         limit = self._session.row_limit

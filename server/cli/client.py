@@ -55,6 +55,7 @@ class Header:
 
     query_id: str | None
     columns: tuple[tuple[str, str], ...]  # name, type
+    notes: tuple[str, ...] = ()  # what there is to say of rows that the answer lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """Why the query ended, or a note on what its answer lacks."""
+    """Why the query ended, or a note that was not known when its header was sent."""
 
     message: str
 
@@ -280,8 +281,8 @@ def _event(found: JsonObject, raw: str) -> Event | None:
     match found:
         case {"row": {"columns": values, **more}}:
             return Row(values, bool(more.get("tombstone")), raw)
-        case {"header": {"queryId": query_id, "schema": schema}}:
-            return Header(query_id, parse_schema(schema))
+        case {"header": {"queryId": query_id, "schema": schema, **more}}:
+            return Header(query_id, parse_schema(schema), tuple(more.get("notes") or ()))
         case {"finalMessage": message}:
             return Final(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:

@@ -73,6 +73,7 @@ class StreamedHeader(Body):
     query_id: str | None = Field(alias="queryId")
     schema_text: str = Field(alias="schema")
     proto_schema: str | None = Field(default=None, alias="protoSchema")
+    notes: list[str] | None = None
 
 
 class StreamedValues(Body):

@@ -152,6 +152,9 @@ def test_parts_of_an_answer_that_a_later_server_adds_are_passed_over(stranger: C
     parts = [{"strange": 1}, {"row": {"columns": [1]}}, {"finalMessage": "a note", "more": 2}]
     _Stranger.answer = (200, json.dumps(parts).encode())
     assert [type(event).__name__ for event in events(stranger)] == ["Row", "Final"]
+    header = {"queryId": None, "schema": "`A` INTEGER", "notes": ["a", "b"], "more": 1}
+    _Stranger.answer = (200, json.dumps([{"header": header}]).encode())
+    assert events(stranger) == [Header(None, (("A", "INTEGER"),), ("a", "b"))]
 
 
 def test_schemas_are_parsed() -> None:

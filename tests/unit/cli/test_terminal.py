@@ -252,11 +252,16 @@ def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> N
 
 
 @pytest.mark.parametrize("output", ["TABLE", "CSV"])
+@pytest.mark.parametrize("early", [True, False])
 def test_a_note_on_an_answer_stands_below_its_rows(
-    desk: Desk, service: FakeService, output: Output
+    desk: Desk, service: FakeService, output: Output, early: bool
 ) -> None:
     note = "RETENTION 1 HOUR hides windows"
-    service.stream = lambda: FakeStream([rows((1, "a"))], "pull", ends_with=note)
+    known: list[str] = [note] if early else []
+    ends_with = None if early else note
+    service.stream = lambda: FakeStream(
+        [rows((1, "a"))], "pull", ends_with=ends_with, notes=lambda: known
+    )
     desk.terminal.session.output = output
     assert "a" in desk.run("SELECT * FROM w;")
     count = "(1 row)\n" if output == "TABLE" else ""
@@ -267,7 +272,8 @@ def test_a_note_on_an_answer_stands_below_its_rows(
 def test_an_answer_without_rows_whose_reason_is_known_is_not_to_be_asked_again(
     desk: Desk, service: FakeService, note: str | None, says: bool
 ) -> None:
-    service.stream = lambda: FakeStream([], "pull", ends_with=note)
+    notes = [] if note is None else [note]
+    service.stream = lambda: FakeStream([], "pull", notes=lambda: notes)
     desk.terminal.interactive = True
     desk.run("SELECT * FROM w;")
     assert ("ask again" in desk.errors()) is says
