@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from ksql.app.feeds import WatchedFeeds
 from ksql.catalog.topic import Topic
