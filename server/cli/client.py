@@ -282,7 +282,9 @@ def _event(found: JsonObject, raw: str) -> Event | None:
         case {"row": {"columns": values, **more}}:
             return Row(values, bool(more.get("tombstone")), raw)
         case {"header": {"queryId": query_id, "schema": schema, **more}}:
-            return Header(query_id, parse_schema(schema), tuple(more.get("notes") or ()))
+            notes = more.get("notes")
+            shown = tuple(map(str, notes)) if isinstance(notes, list) else ()
+            return Header(query_id, parse_schema(schema), shown)
         case {"finalMessage": message}:
             return Final(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:
