@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from ksql.base.structs import Form, Structs
     from ksql.registry.records import Change as SchemaChange
-    from ksql.stores.base import Change
 
 
 def main() -> None:
@@ -115,9 +114,11 @@ def _spare(place: Path) -> None:
 HIDING_MS = 3_600_000
 
 
-def hiding_rows() -> tuple[list[Change], list[Change]]:
+def hiding_rows() -> tuple[list[StoredRow], list[StoredRow]]:
     """The rows of a table of windows, and a later one that hides some of them."""
-    rows = [(window_key(b"key", start), b"value", start) for start in (5_000, 7_000, 9_000_000)]
+    rows = [
+        StoredRow(window_key(b"key", start), b"value", start) for start in (5_000, 7_000, 9_000_000)
+    ]
     return rows[:2], rows[2:]
 
 
