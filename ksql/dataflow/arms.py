@@ -20,7 +20,7 @@ from ksql.formats.table import EncodeError
 from ksql.processors.base import BadResult, LogError
 from ksql.processors.keys import pack, unpack
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
-from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
+from ksql.types.schema import WINDOWEND, WINDOWSTART
 from ksql.types.windowed import WindowedKeys
 
 if TYPE_CHECKING:
@@ -201,7 +201,6 @@ class ExitArm:
         self.shape = (
             flow.entry.explosion.flow.entry.shape if flow.entry.explosion else flow.entry.shape
         )
-        self._pseudo = [i for i, name in enumerate(self.shape.names) if name in PSEUDO_COLUMNS]
         self._width = len(exit_.key)
         self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
@@ -210,7 +209,7 @@ class ExitArm:
         projection = code.projection(flow, (*exit_.key, *exit_.value, *extra), "Project")
         self._run, self._batch = projection.run, projection.batch
         self._test = code.predicate(flow, "Filter")
-        self._key = code.projection(flow, (*exit_.key, *extra), "Project", where=False).run
+        self._key = code.projection(flow, (*exit_.bare, *extra), "Project", where=False).run
         self._values = self._width + len(exit_.value)
         self._extract = None
         if sink.timestamp is not None:
@@ -267,13 +266,7 @@ class ExitArm:
         return emitted if self._rekeyed else (None, *emitted[1:])
 
     def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result:
-        """Return the record without value for the key that the row has.
-
-        Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value
-        columns.
-        """
-        if self._rekeyed:
-            row = tuple(None if i in self._pseudo else value for i, value in enumerate(row))
+        """Return the record without value for the key that the row has."""
         out = self._key(row, log) or ()
         bounds = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], None, time, headers, bounds

@@ -5,9 +5,11 @@ The layout of every row in a program is made here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ksql.analysis import bound as b
+from ksql.analysis import trees
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.dataflow.chain import KeyedJoin, chain, synthetic, window_columns
 from ksql.dataflow.flow import Entry, Flow, RowShape, entering, exploded, extend
@@ -60,12 +62,16 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Rows of the last flow on their way to the sink; ``rekeyed`` by PARTITION BY."""
+    """Rows of the last flow on their way to the sink; ``rekeyed`` by PARTITION BY.
+
+    ``bare`` is the key of a record without value.
+    """
 
     flow: Flow
     key: tuple[Bound, ...]
     value: tuple[Bound, ...]
-    rekeyed: bool = False
+    rekeyed: bool
+    bare: tuple[Bound, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,25 @@ def layout(sink: Sink) -> Layout:
     key = tuple(names[column.name] for column in sink.key)
     value = tuple(names[column.name] for column in sink.value)
     rekeyed = any(isinstance(node, Rekey) for node in nodes(sink))
-    return Layout(tuple(cutting.sources), tuple(cutting.stages), Exit(flow, key, value, rekeyed))
+    bare = _bare(key, flow, cutting.sources) if rekeyed else key
+    end = Exit(flow, key, value, rekeyed, bare)
+    return Layout(tuple(cutting.sources), tuple(cutting.stages), end)
+
+
+def _bare(key: tuple[Bound, ...], flow: Flow, sources: Sequence[Source]) -> tuple[Bound, ...]:
+    """Return what PARTITION BY makes of a record without value.
+
+    Expressions over the old key, and constants, have their value; what reads another column is
+    NULL, even ``x IS NULL``. Pseudo columns belong to the value.
+    """
+    if flow.entry.kind != "source":
+        return key
+    cells = source_cells(sources[flow.entry.index])
+    known = {c.name for c in cells if isinstance(c.origin, Column) and c.origin.role is Role.KEY}
+    return tuple(
+        part if all(c.name in known for c in trees.columns(part)) else b.Const(None, type_of(part))
+        for part in key
+    )
 
 
 @dataclass(frozen=True, slots=True)
