@@ -5,8 +5,8 @@ The layout of every row in a program is made here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
@@ -32,6 +32,9 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Stateful = Aggregate | KeyedJoin | ForeignStep | Source
 
