@@ -14,12 +14,14 @@ from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
 from ksql.analysis.joins import (
+    IncompatibleWindows,
     InvalidJoin,
     NotRepartitioned,
     check_apart,
     check_sources,
     check_stream_table,
     kind_of,
+    meet_as_they_are,
     qualified,
 )
 from ksql.analysis.scope import JOIN_ON, Scope, joined_name
@@ -231,13 +233,9 @@ class _Step:
             )
             raise InvalidJoin(f"Can not join windowed source to non-windowed source.\n{shown}")
         if (ours.kind == "SESSION") != (theirs.kind == "SESSION"):
-            raise InvalidJoin(
-                "Incompatible windowed sources.\n"
-                f"Left source: {ours.kind}\nRight source: {theirs.kind}\n"
-                "Session windowed sources can only be joined to other session windowed sources."
-            )
+            raise IncompatibleWindows(ours.kind, theirs.kind)
         on_keys = self._is_key(left, left_expr) and self._is_key(self.new, right_expr)
-        if not on_keys or ours.size_ms != theirs.size_ms:
+        if not on_keys or not meet_as_they_are(left.source, self.new.source):
             raise InvalidJoin(
                 "Implicit repartitioning of windowed sources is not supported. "
                 "See https://github.com/confluentinc/ksql/issues/4385."

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ksql.analysis.scope import Source
     from ksql.analysis.sources import FromSource
+    from ksql.catalog.model import DataSource
     from ksql.types.model import SqlType
 
 
@@ -58,6 +59,33 @@ class NotRepartitioned(InvalidJoin):
             f"uses the TABLE's key column {', '.join(key)} instead of {asked}.",
             hint=hint,
         )
+
+
+class IncompatibleWindows(InvalidJoin):
+    """Sessions joined to windows of a fixed length."""
+
+    def __init__(self, left: str, right: str) -> None:
+        super().__init__(
+            f"Incompatible windowed sources.\nLeft source: {left}\nRight source: {right}\n"
+            "Session windowed sources can only be joined to other session windowed sources, and "
+            "may still not result in expected behaviour as session bounds must be an exact match "
+            "for the join to work\n"
+            "Hopping and tumbling windowed sources can only be joined to other hopping and "
+            "tumbling windowed sources"
+        )
+
+
+def meet_as_they_are(left: DataSource, right: DataSource) -> bool:
+    """Return whether records of two windowed sources with equal keys need no other key.
+
+    Keys of a registry's formats are always written anew, so windows of any lengths meet there: by
+    their start. Other keys must agree in their format and in the length of their windows.
+    """
+    sides = (left, right)
+    if all(capabilities(each.key_format.name).infers for each in sides):
+        return True
+    sizes = {each.window.size_ms for each in sides if each.window is not None}
+    return len(sizes) == 1 and left.key_format == right.key_format
 
 
 def kind_of(join: ast.Join) -> str:

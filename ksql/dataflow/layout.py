@@ -29,7 +29,7 @@ from ksql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import nodes, result_kind
+from ksql.plan.walk import nodes, result_kind, sources
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
 
@@ -216,11 +216,27 @@ def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
     return items, (len(items),)
 
 
-def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
-    """Return the bounds of a row's window: they are a part of a windowed key."""
+def _window_of(flow: Flow, windows: tuple[str, ...], size_ms: int | None) -> tuple[Bound, ...]:
+    """Return the bounds of a row's window: they are a part of a windowed key.
+
+    With ``size_ms`` the window is as long as that, wherever the source's own windows end.
+    """
     names = [item.name for item in flow.items]
     found = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
-    return tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(found, windows, strict=True))
+    own = tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(found, windows, strict=True))
+    if size_ms is None or not own:
+        return own
+    return own[0], b.Arith("+", own[0], b.Const(size_ms, BIGINT), BIGINT)
+
+
+def _common_size(node: KeyedJoin) -> int | None:
+    """Return how long the windows of a join's keys are, where its sources do not agree.
+
+    A key has the start alone of its window: the rows of the first source's windows meet those of
+    other lengths that start with them.
+    """
+    sizes = [each.window.size_ms for each in sources(node) if each.window is not None]
+    return sizes[0] if len(set(sizes)) > 1 else None
 
 
 class _Cutting:
@@ -277,14 +293,14 @@ class _Cutting:
         sides = [self._side(first.left), *(self._side(join.right) for join in joins)]
         keys = [first.left_key, *(join.right_key for join in joins)]
         kept = [first.kind in ("LEFT", "FULL"), *(join.kind in ("RIGHT", "FULL") for join in joins)]
-        windows = window_columns(node)
+        windows, size_ms = window_columns(node), _common_size(node)
         arms: list[Arm] = []
         columns: list[tuple[str, SqlType]] = []
         of_streams = (isinstance(join, StreamStreamJoin) for join in (first, *joins))
         for flow, key, null_keys, streams in zip(sides, keys, kept, of_streams, strict=True):
             items, parts = _carried(flow)
             columns += [(item.name, type_of(item.expr)) for item in items]
-            of_key = (key, *_window_of(flow, windows))
+            of_key = (key, *_window_of(flow, windows, size_ms))
             arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
             unknown = isinstance(node, TableTableJoin) and flow.entry.kind == "stage"
             arm = replace(arm, parts=parts, null_keys=null_keys, unknown=unknown, ticks=streams)

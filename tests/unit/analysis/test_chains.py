@@ -25,6 +25,9 @@ CREATE STREAM A (K INT KEY, B_C INT) WITH (KAFKA_TOPIC='a', PARTITIONS=1);
 CREATE STREAM A_B (K INT KEY, C STRING) WITH (KAFKA_TOPIC='ab', PARTITIONS=1);
 CREATE STREAM WH (K INT KEY, V INT)
   WITH (KAFKA_TOPIC='wh', PARTITIONS=1, WINDOW_TYPE='HOPPING', WINDOW_SIZE='2 SECONDS');
+CREATE STREAM WJ (K INT KEY, V INT)
+  WITH (KAFKA_TOPIC='wj', KEY_FORMAT='JSON', PARTITIONS=1, WINDOW_TYPE='TUMBLING',
+        WINDOW_SIZE='1 SECOND');
 """
 )
 IN = "WITHIN 1 HOUR"
@@ -73,8 +76,15 @@ IN = "WITHIN 1 HOUR"
          "Can not join windowed source to non-windowed source.\n"
          "`S` is not windowed\n`WS` is SESSION windowed"),
         (f"STREAM X AS SELECT * FROM WT JOIN WS {IN} ON WT.K = WS.K",
-         "Incompatible windowed sources."),
+         "Incompatible windowed sources.\nLeft source: TUMBLING\nRight source: SESSION\n"
+         "Session windowed sources can only be joined to other session windowed sources, and may "
+         "still not result in expected behaviour as session bounds must be an exact match for the "
+         "join to work\n"
+         "Hopping and tumbling windowed sources can only be joined to other hopping and tumbling "
+         "windowed sources"),
         (f"STREAM X AS SELECT * FROM WT JOIN WH {IN} ON WT.K = WH.K",
+         "Implicit repartitioning of windowed sources is not supported."),
+        (f"STREAM X AS SELECT * FROM WT JOIN WJ {IN} ON WT.K = WJ.K",
          "Implicit repartitioning of windowed sources is not supported."),
         ("TABLE X AS SELECT * FROM T JOIN U ON T.ID = U.V",
          "table-table joins require to join on the primary key of the right input table. "
