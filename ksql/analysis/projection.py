@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
@@ -13,7 +13,7 @@ from ksql.base.ident import did_you_mean, quote_always
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
-from ksql.types.schema import PSEUDO_COLUMNS, SYSTEM_NAMES, WINDOWEND, WINDOWSTART
+from ksql.types.schema import PSEUDO_COLUMNS, SYSTEM_NAMES, WINDOW_COLUMNS, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ def _item(
 ) -> Item:
     if term.alias is not None:
         if term.alias in SYSTEM_NAMES and not bound:
-            _check_alias(term.alias, term.expr, persistent=persistent)
+            _check_alias(term.alias, term.expr, relation, persistent=persistent)
         return Item(term.alias, term.expr)
     if isinstance(term.expr, ex.NullLit):
         raise CannotInfer
@@ -80,11 +80,23 @@ def _item(
         relation.scope.check_unique(term.expr)
     name = namer.name(term.expr)
     if persistent and name in SYSTEM_NAMES and not bound:
+        _check_bound(term.expr, relation)
         raise _reserved(name)
     return Item(name, term.expr)
 
 
-def _check_alias(alias: str, expr: ex.Expr, *, persistent: bool) -> None:
+def _check_bound(expr: ex.Expr, relation: Relation) -> None:
+    """Refuse a bound of windows that neither the query nor its sources have: there is no column.
+
+    Raises: UnknownColumn.
+    """
+    if isinstance(expr, ex.Ref) and expr.name in WINDOW_COLUMNS:
+        scope = relation.scope
+        if scope.joined or expr.name not in scope.later:
+            replace(scope, later=frozenset()).resolve(expr)
+
+
+def _check_alias(alias: str, expr: ex.Expr, relation: Relation, *, persistent: bool) -> None:
     """Refuse a system column's name as an alias, unless it is the column's own name.
 
     Even that cannot be stored.
@@ -94,6 +106,7 @@ def _check_alias(alias: str, expr: ex.Expr, *, persistent: bool) -> None:
             f"`{alias}` is a reserved column name. You cannot use it as an alias for a column."
         )
     if persistent:
+        _check_bound(expr, relation)
         raise _reserved(alias)
 
 

@@ -115,7 +115,22 @@ def test_pseudo_columns_cannot_be_stored_under_their_names(text, name):
     "text",
     [
         "SELECT ID, {} FROM ORDERS",
+        "SELECT ID, {0} AS {0} FROM ORDERS",
+        "SELECT ID, {}, COUNT(*) FROM ORDERS GROUP BY ID",
+        "SELECT O.ID, {} " + JOIN,
+        "SELECT O.ID, {}, COUNT(*) " + JOIN + " WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY O.ID",
+    ],
+)
+def test_window_bounds_are_no_columns_without_windows(text, name):
+    assert f"SELECT column '{name}' cannot be resolved." in refused(text.format(name)).message
+
+
+@pytest.mark.parametrize("name", ["WINDOWSTART", "WINDOWEND"])
+@pytest.mark.parametrize(
+    "text",
+    [
         "SELECT ID, {}, COUNT(*) FROM ORDERS WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY ID",
+        "SELECT K, {0}, COUNT(*) FROM WINDOWED GROUP BY K, {0}",
     ],
 )
 def test_window_bounds_cannot_be_stored_under_their_names(text, name):
