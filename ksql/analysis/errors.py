@@ -6,6 +6,7 @@ Source: docs/sql/expressions.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe, place, type_name
@@ -84,8 +85,9 @@ class NotAvailableHere(ExpressionError):
             return
         super().__init__(
             "",
-            f"Window bounds column {describe(ref)} can only be used in the SELECT clause of "
-            "windowed aggregations and can not be passed to aggregate functions.",
+            f"Window bounds column {describe(replace(ref, source=None))} can only be used in the "
+            "SELECT clause of windowed aggregations and can not be passed to aggregate functions.\n"
+            "See https://github.com/confluentinc/ksql/issues/4397",
         )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=ex.Expr)
 JOIN_ON = "JOIN ON"
 """The clause of a join's condition."""
+_WINDOWED_CLAUSES = ("GROUP BY", "HAVING", "SELECT")
 Intercept = Callable[[ex.Expr], "Bound | None"]
 
 
@@ -77,6 +78,8 @@ class Scope:
         if ref.source is None and ref.name in self.variables:
             return LambdaVar(ref.name, self.variables[ref.name])
         found = list(self._matches(ref))
+        if self._of_later_windows(ref):
+            raise NotAvailableHere(self.clause, ref)
         match found:
             case [column]:
                 return column[1]
@@ -103,6 +106,13 @@ class Scope:
                 yield f"{ident.quote(source.alias)}.{ident.quote(ref.name)}", Column(name, type_)
         if ref.source is None and ref.name in self.extras:
             yield ident.quote(ref.name), Column(ref.name, self.extras[ref.name])
+
+    def _of_later_windows(self, ref: ex.Ref) -> bool:
+        """Return whether the name means the query's own windows where there are none yet.
+
+        They hide the bounds of a source's windows, except in WHERE, which reads the source alone.
+        """
+        return not self.joined and ref.name in self.later and self.clause in _WINDOWED_CLAUSES
 
     def _unknown(self, ref: ex.Ref) -> UnknownColumn | NotAvailableHere:
         if ref.source is None and ref.name in self.later:

@@ -124,6 +124,12 @@ REFUSED = [
     ("SELECT K, WINDOWSTART AS WINDOWEND, COUNT(*) AS C FROM W GROUP BY K, WINDOWSTART",
      "`WINDOWEND` is a reserved column name. You cannot use it as an alias for a column."),
     ("SELECT * FROM WT", "KSQL does not support persistent queries on windowed tables."),
+    *((f"SELECT K, {select} FROM W WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY K{rest}",
+       "Window bounds column WINDOWEND can only be used in the SELECT clause of windowed "
+       "aggregations and can not be passed to aggregate functions.\n"
+       "See https://github.com/confluentinc/ksql/issues/4397")
+      for select, rest in (("COUNT(*)", ", WINDOWEND"), ("COUNT(*)", ", W.WINDOWEND + 1"),
+                           ("MAX(WINDOWEND)", ""), ("COUNT(*)", " HAVING WINDOWEND > 1"))),
     # SELECT
     ("SELECT K, A AS ROWTIME FROM S",
      "`ROWTIME` is a reserved column name. You cannot use it as an alias for a column."),
