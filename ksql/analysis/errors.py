@@ -41,7 +41,13 @@ class UnknownColumn(UnknownName):
     """No source has that column."""
 
     def __init__(self, clause: str, ref: ex.Ref, near: tuple[str, ...]) -> None:
-        text = f"{place(ref.span)}{clause} column '{describe(ref)}' cannot be resolved."
+        shown = describe(ref)
+        text = f"{place(ref.span)}{clause} column '{shown}' cannot be resolved."
+        if clause == "PARTITION BY":
+            text += (
+                f" '{shown}' must be a column in the source schema since PARTITION BY is applied "
+                "on the input."
+            )
         super().__init__(text, near)
 
 

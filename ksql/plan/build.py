@@ -10,7 +10,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.errors import CannotInfer, NoGroupKey, NotBoolean, UnknownColumn
+from ksql.analysis.errors import CannotInfer, NoGroupKey, NotBoolean
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
@@ -234,10 +234,7 @@ class _Builder:
         scope = self._row_scope("PARTITION BY")
         parts = []
         for expr in exprs:
-            try:
-                found = bind(expr, scope, self.functions)
-            except UnknownColumn as error:
-                raise self._with_advice(error, expr) from error
+            found = bind(expr, scope, self.functions)
             parts.append(keys.KeyPart((found,), (self._shown(expr),)))
         self._refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
         self._check_windowed([part.exprs[0] for part in parts])
@@ -261,13 +258,6 @@ class _Builder:
             if each in found[:index]:
                 shown = self._shown(exprs[index])
                 raise StatementError(f"Duplicate {clause} expression: {shown}")
-
-    def _with_advice(self, error: UnknownColumn, expr: ex.Expr) -> UnknownColumn:
-        """Return the error, with a hint if an alias of SELECT was meant."""
-        aliases = {item.alias for item in self.query.select if isinstance(item, ast.SelectItem)}
-        if any(ref.name in aliases for ref in collect(expr, ex.Ref)):
-            error.hint = "PARTITION BY knows the columns of the sources, not the aliases of SELECT."
-        return error
 
     def _shown(self, expr: ex.Expr) -> str:
         """Return the expression with its sources named, as messages about keys show it."""

@@ -114,7 +114,11 @@ REFUSED = [
      "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
      "TABLE's key column T_ID instead of null."),
     ("SELECT K, COUNT(*) FROM S GROUP BY K PARTITION BY NOPE",
-     "Line: 1, Col: 51: PARTITION BY column 'NOPE' cannot be resolved."),
+     "Line: 1, Col: 51: PARTITION BY column 'NOPE' cannot be resolved. 'NOPE' must be a column in "
+     "the source schema since PARTITION BY is applied on the input."),
+    ("SELECT K, A AS ALIAS FROM S PARTITION BY ABS(ALIAS)",
+     "Line: 1, Col: 46: PARTITION BY column 'ALIAS' cannot be resolved. 'ALIAS' must be a column in "
+     "the source schema since PARTITION BY is applied on the input."),
     ("SELECT WINDOWSTART, COUNT(*) AS C FROM W GROUP BY WINDOWSTART",
      "Reserved column name in select: `WINDOWSTART`. Please remove or alias the column."),
     ("SELECT K, COUNT(*) AS C, WINDOWEND AS WINDOWEND FROM W GROUP BY K, WINDOWEND",
