@@ -155,14 +155,7 @@ class _Builder:
             return True
         if calls and self.persistent:
             self._grouped_projection(Grouping(self.scope, self.functions, (), False))
-            names = ", ".join(dict.fromkeys(call.name for call in calls))
-            raise StatementError(
-                "Use of aggregate functions requires a GROUP BY clause. "
-                f"Aggregate function(s): {names}",
-                detail=keys.missing(["1"], "grouping expression", self.sink),
-                hint="Without GROUP BY all rows are one group with a constant as its key: "
-                "push queries may ask for it, but it has no column to be stored under.",
-            )
+            raise clauses.NoGroupBy([self.scope.named(call) for call in calls], self.sink)
         return bool(calls)
 
     # --- FROM, WHERE

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.analysis import keys
 from ksql.analysis.describe import describe
 from ksql.analysis.joins import NotRepartitioned
 from ksql.base.errors import StatementError
 from ksql.syntax import ast
+from ksql.syntax import expr as ex
 from ksql.types.format import KeyWindow, capabilities
+from ksql.types.schema import ROWTIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +21,6 @@ if TYPE_CHECKING:
     from ksql.analysis.sources import FromSource
     from ksql.base.errors import Span
     from ksql.plan.nodes import TimeWindow
-    from ksql.syntax import expr as ex
 
 
 class OnlyInPullQueries(StatementError):
@@ -31,6 +34,23 @@ class OnlyInPullQueries(StatementError):
             if emit
             else "Ask its result in that order: SELECT .. FROM the stream or table, without EMIT.",
             span=span,
+        )
+
+
+class NoGroupBy(StatementError):
+    """A stored result of aggregates that has no key: all rows are one group."""
+
+    def __init__(self, calls: Sequence[ex.Call], sink: str) -> None:
+        shown = dict.fromkeys(
+            describe(replace(call, args=call.args or (ex.Ref(ROWTIME),), star=False))
+            for call in calls
+        )
+        super().__init__(
+            "CREATE TABLE AS SELECT statement does not support aggregate function "
+            f"[{', '.join(shown)}] without a GROUP BY clause.",
+            detail=keys.missing(["1"], "grouping expression", sink),
+            hint="Without GROUP BY all rows are one group with a constant as its key: "
+            "push queries may ask for it, but it has no column to be stored under.",
         )
 
 
