@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.convert import convert
-from ksql.analysis.errors import BadLambda
+from ksql.analysis.errors import BadLambda, NameTaken
 from ksql.functions.resolve import resolve
 from ksql.syntax import expr as ex
 
@@ -43,10 +43,13 @@ def bind_call(binder: Binder, node: ex.Call) -> Bound:
     return b.Call(function.name, chosen.overload, converted, chosen.returns)
 
 
+_REUSED = "Reusing lambda arguments in nested lambda is not allowed"
+
+
 class LambdaArgument:
     """A lambda whose body is bound once the types of its parameters are known.
 
-    Raises: BadLambda for names that are taken.
+    Raises: BadLambda; NameTaken.
     """
 
     __slots__ = ("_bodies", "binder", "node")
@@ -62,11 +65,11 @@ class LambdaArgument:
             if not name.replace("$", "_").isidentifier():
                 raise BadLambda(f"Lambda arguments must be valid java identifiers: {name}")
             if params.count(name) > 1:
-                raise BadLambda(f"Duplicate lambda argument: {name}")
+                raise NameTaken("Duplicate lambda argument", name)
             if self.binder.scope.has_column(name):
-                raise BadLambda(f"Lambda function argument can't be a column name: {name}")
+                raise NameTaken("Lambda function argument can't be a column name", name)
             if name in self.binder.scope.variables:
-                raise BadLambda(f"Reusing lambda arguments in nested lambda is not allowed: {name}")
+                raise NameTaken(_REUSED, name)
 
     @property
     def arity(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe, place, type_name
 from ksql.base import ident
-from ksql.base.errors import PREPARING, ParseError, StatementError, UnknownName
+from ksql.base.errors import PREPARING, RESOLVING, ParseError, StatementError, UnknownName
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class AmbiguousColumn(ParseError):
 
     def __init__(self, ref: ex.Ref, found: tuple[str, ...]) -> None:
         super().__init__(
-            f"{PREPARING}{place(ref.span)}Column '{describe(ref)}' is ambiguous. "
+            f"{RESOLVING}{place(ref.span)}Column '{describe(ref)}' is ambiguous. "
             f"Could be {ident.listed(sorted(found), 'or')}."
         )
 
@@ -140,12 +140,16 @@ class BadArithmetic(ExpressionError):
 
     def __init__(self, clause: str, node: ex.Expr, types: tuple[SqlType, ...]) -> None:
         shown = " and ".join(type_name(type_) for type_ in types)
-        noun = "types" if len(types) > 1 else "type"
-        super().__init__(
-            clause,
-            f"Error processing expression: {describe(node)}. "
-            f"Arithmetic on {noun} {shown} {'are' if len(types) > 1 else 'is'} not supported.",
-        )
+        said = f"Error processing expression: {describe(node)}."
+        if len(types) == 1:
+            super().__init__(clause, f"{said} Arithmetic on type {shown} is not supported.")
+            return
+        refused = f"{said} Arithmetic on types {shown} are not supported."
+        if model.NULL in types:
+            super().__init__(clause, refused)
+            return
+        kinds = " ".join(str(type_).partition("(")[0].partition("<")[0] for type_ in types)
+        super().__init__(clause, f"Unsupported arithmetic types. {kinds}", detail=refused)
 
 
 class BadType(ExpressionError):
@@ -200,7 +204,14 @@ class NoOperator(InvalidExpression):
 
 
 class BadLambda(StatementError):
-    """A lambda where none may stand, or with arguments whose names are taken."""
+    """A lambda where none may stand, or with arguments that cannot be."""
+
+
+class NameTaken(BadLambda):
+    """A lambda with an argument whose name has another meaning there."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(f"{RESOLVING}{message}: {name}")
 
 
 class CannotInfer(StatementError):

@@ -63,6 +63,8 @@ class StatementError(KsqlError):
 
 PREPARING = "Failed to prepare statement: "
 """How ksqlDB begins what it finds wrong with a statement that is in the language."""
+RESOLVING = "Exception while preparing statement: "
+"""How it begins what it finds when it looks up the names of such a statement."""
 
 
 class ParseError(StatementError):

@@ -282,6 +282,9 @@ LINKED = f"{LINK} As a workaround"
             "Arithmetic on types INTEGER and null are not supported.",
         ),
         ("s - s", "Arithmetic on types STRING and STRING are not supported."),
+        ("b + 1", "Unsupported arithmetic types. BOOLEAN INTEGER"),
+        ("dec * b", "Unsupported arithmetic types. DECIMAL BOOLEAN"),
+        ("ai % st", "Unsupported arithmetic types. ARRAY STRUCT"),
         ("s + 1", "Arithmetic on types STRING and INTEGER are not supported."),
         ("-s", "Arithmetic on type STRING is not supported."),
         ("b AND i", "AND needs conditions, but I is INTEGER."),
@@ -329,9 +332,20 @@ LINKED = f"{LINK} As a workaround"
         ("ARRAY[]", f"constructor cannot be empty. Please supply at least one element {LINK}"),
         ("MAP()", "Map constructor cannot be empty. Please supply at least one key value pair"),
         ("CASE WHEN i THEN 1 END", "WHEN operand type should be boolean.\nType for 'I' is INTEGER"),
-        ("TRANSFORM(ai, i => i)", "Lambda function argument can't be a column name: I"),
-        ("TRANSFORM(ai, x => TRANSFORM(al, x => x))", "Reusing lambda arguments"),
-        ("TRANSFORM(ai, (x, x) => x)", "Duplicate lambda argument: X"),
+        (
+            "TRANSFORM(ai, i => i)",
+            "Exception while preparing statement: Lambda function argument can't be a column "
+            "name: I",
+        ),
+        (
+            "TRANSFORM(ai, x => TRANSFORM(al, x => x))",
+            "Exception while preparing statement: Reusing lambda arguments in nested lambda is "
+            "not allowed: X",
+        ),
+        (
+            "TRANSFORM(ai, (x, x) => x)",
+            "Exception while preparing statement: Duplicate lambda argument: X",
+        ),
         ("TRANSFORM(ai, `x y` => 1)", "Lambda arguments must be valid java identifiers: x y"),
         ("TRANSFORM(ai, `1x` => 1)", "Lambda arguments must be valid java identifiers: 1x"),
         ("TRANSFORM(ai, x => z)", "SELECT column 'Z' cannot be resolved."),

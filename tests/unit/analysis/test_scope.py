@@ -34,7 +34,7 @@ def test_ambiguous_names():
     with pytest.raises(AmbiguousColumn) as error:
         JOIN.resolve(ex.Ref("ROWTIME"))
     assert error.value.message == (
-        "Failed to prepare statement: Column 'ROWTIME' is ambiguous. "
+        "Exception while preparing statement: Column 'ROWTIME' is ambiguous. "
         "Could be L.ROWTIME or R.ROWTIME."
     )
 

@@ -45,7 +45,7 @@ def refused(text, *, persistent=True):
 def test_a_column_of_several_sources(text):
     error = refused(text)
     assert isinstance(error, ParseError)
-    assert error.message.startswith("Failed to prepare statement: Line: 1, Col: ")
+    assert error.message.startswith("Exception while preparing statement: Line: 1, Col: ")
     assert error.message.endswith("Column 'NOTE' is ambiguous. Could be I.NOTE or O.NOTE.")
 
 
