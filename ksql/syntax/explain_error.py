@@ -59,11 +59,15 @@ def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
     raise _error(word.span, f"Unknown statement '{word.text}'", hint)
 
 
-def not_in_tests(word: Word) -> ParseError:
-    """Return the error for a statement that only test files may contain."""
-    return _error(
-        word.span, _near(word.span, word.text), "ASSERT of values and sources is for tests."
-    )
+def not_in_tests(words: Sequence[Word]) -> ParseError:
+    """Return the error for a statement that only test files may contain.
+
+    It stops at the second word: the first one, ASSERT, starts other statements, too.
+    """
+    start, stop = words[:2]
+    shown = f"{start.text} {stop.text}"
+    hint = "ASSERT of values and sources is for tests."
+    return _error(stop.span, f"Unknown statement '{shown}'", hint)
 
 
 def unexpected(machine: Machine, at: int) -> ParseError:

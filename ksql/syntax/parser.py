@@ -91,7 +91,7 @@ def parse_one(
         explain_error.check_start(raw.words, test_statements=test_statements)
         statement = cast("ast.Statement", _run(raw.words, context))
         if isinstance(statement, _TEST_ONLY) and not test_statements:
-            raise explain_error.not_in_tests(raw.words[1])
+            raise explain_error.not_in_tests(raw.words)
     except ParseError as error:
         error.statement = raw.text
         raise

@@ -174,7 +174,12 @@ print t limit -1;
 
 assert values s values (1);
 --> line 1:8: Syntax Error
---> Syntax error at or near 'values' at line 1:8
+--> Unknown statement 'assert values'
+--> ASSERT of values and sources is for tests.
+
+ASSERT NULL VALUES s (id) KEY (1);
+--> line 1:8: Syntax Error
+--> Unknown statement 'ASSERT NULL'
 --> ASSERT of values and sources is for tests.
 
 set a = b;
