@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
@@ -15,7 +16,8 @@ from ksql.base.errors import (
     StatementError,
 )
 from ksql.formats.table import NoRegistry
-from ksql.syntax import ast
+from ksql.syntax import ast, printer
+from ksql.syntax import expr as ex
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
 from qtt import sqlfile, topics, wire
 from qtt.compare import check_topic
@@ -90,15 +92,27 @@ def check_exception(expected: Expected, error: Exception) -> None:
 
     Raises: Mismatch.
     """
-    text = error.text() if isinstance(error, KsqlError) else str(error)
-    if isinstance(error, StatementError) and error.statement:
-        text += f"\nStatement: {error.statement}"
+    texts = _texts(error)
     wanted = _CLASSES.get(expected.type or "", KsqlError)
     if not isinstance(error, wanted):
-        raise Mismatch(f"expected a {expected.type}, got {type(error).__name__}: {text}")
+        raise Mismatch(f"expected a {expected.type}, got {type(error).__name__}: {texts[0]}")
     for part in (expected.message, expected.cause):
-        if part is not None and part not in text:
-            raise Mismatch(f"expected the message\n{part}\ngot\n{text}")
+        if part is not None and not any(part in text for text in texts):
+            raise Mismatch(f"expected the message\n{part}\ngot\n{texts[0]}")
+
+
+def _texts(error: Exception) -> list[str]:
+    """Return what ksqlDB may say of an error: with our hint, and without.
+
+    The statement comes right behind the message, so with the hint between them it is never found.
+    """
+    if not isinstance(error, KsqlError):
+        return [str(error)]
+    plain = error.text().removesuffix(f"\n{error.hint}") if error.hint else error.text()
+    shown = [error.statement] if isinstance(error, StatementError) and error.statement else []
+    shown += getattr(error, "__notes__", [])
+    ends = [f"\nStatement: {statement}" for statement in shown] or [""]
+    return [text + end for text in (error.text(), plain) for end in ends]
 
 
 # --- playing the steps
@@ -148,8 +162,23 @@ def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
         case ast.UnsetProperty(name):
             return settings.without(name)
         case statement:
-            driver.execute(statement, parsed.text, settings)
+            try:
+                driver.execute(statement, parsed.text, settings)
+            except StatementError as error:
+                error.statement = error.statement or parsed.text
+                error.add_note(_completed(statement))
+                raise
             return settings
+
+
+def _completed(statement: ast.Statement) -> str:
+    """Return a statement as ksqlDB prints it once it has filled in the default format of keys."""
+    if isinstance(statement, ast.CreateSource):
+        given = {each.name.upper(): each for each in statement.properties}
+        if not given.keys() & {"KEY_FORMAT", "FORMAT"}:
+            given["KEY_FORMAT"] = ast.Property("KEY_FORMAT", ex.StringLit("KAFKA"))
+        statement = replace(statement, properties=tuple(given[name] for name in sorted(given)))
+    return f"{printer.statement(statement)};"
 
 
 def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part: str) -> None:

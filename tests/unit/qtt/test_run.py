@@ -215,6 +215,31 @@ def test_the_exceptions_class_and_text_count():
         check_exception(Expected("ParseFailedException", "wrong"), KsqlError("all wrong"))
 
 
+KEYS = "CREATE STREAM w (k INT KEY, l INT KEY, v INT) WITH (value_format='JSON', kafka_topic='w');"
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        KEYS,
+        "CREATE STREAM W (K INTEGER KEY, L INTEGER KEY, V INTEGER) "
+        "WITH (KAFKA_TOPIC='w', KEY_FORMAT='KAFKA', VALUE_FORMAT='JSON');",
+    ],
+    ids=["as written", "with its defaults"],
+)
+def test_an_announced_error_may_quote_the_statement(result, quoted):
+    reason = (
+        "schema: Persistence{columns=[`K` INTEGER KEY, `L` INTEGER KEY], features=[]}\n"
+        "reason: The 'KAFKA' format only supports a single field. "
+        "Got: [`K` INTEGER KEY, `L` INTEGER KEY]"
+    )
+    expected = {"type": "io.KsqlStatementException", "message": f"{reason}\nStatement: {quoted}"}
+    found = result(statements=[SOURCE, KEYS], expectedException=expected)
+    assert (found.status, found.reason) == ("passed", "")
+    expected["message"] = f"{reason}\nStatement: CREATE TABLE"
+    assert result(statements=[SOURCE, KEYS], expectedException=expected).status == "failed"
+
+
 POST = {"sources": [{"name": "B", "type": "stream", "schema": "K INT KEY, V INT"}]}
 
 
