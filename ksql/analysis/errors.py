@@ -193,13 +193,16 @@ class BadLiteral(InvalidExpression):
 
 
 class NoOperator(InvalidExpression):
-    """An element of a list whose type does not go with the others."""
+    """An element of a list whose type does not go with the others; ``cause`` says what in it."""
 
-    def __init__(self, clause: str, wanted: SqlType, found: SqlType, node: ex.Expr) -> None:
+    def __init__(
+        self, clause: str, wanted: SqlType, found: SqlType, node: ex.Expr, *, cause: str = ""
+    ) -> None:
+        hint = "Hint: You might need to add explicit type casts."
         super().__init__(
             clause,
             f"operator does not exist: {wanted} = {found} ({describe(node)})",
-            hint="Hint: You might need to add explicit type casts.",
+            hint=f"{hint}\n{cause}" if cause else hint,
         )
 
 

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 
 class _NoCommonType(Exception):
-    """These elements have nothing in common."""
+    """These elements have nothing in common; ``cause`` says more of it."""
+
+    def __init__(self, cause: BadLiteral | None = None) -> None:
+        super().__init__()
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,10 @@ class Unifier:
         for node, bound in zip(nodes, bounds, strict=True):
             try:
                 target = self._merge(target, bound)
-            except _NoCommonType:
+            except _NoCommonType as error:
+                said = error.cause.message if error.cause is not None else ""
                 raise NoOperator(
-                    self.scope.clause, target, type_of(bound), self.scope.named(node)
+                    self.scope.clause, target, type_of(bound), self.scope.named(node), cause=said
                 ) from None
         if target == NULL:
             return None
@@ -74,6 +79,13 @@ class Unifier:
             return type_
         if isinstance(bound, Const) and bound.value is not None:
             return self._merge_literal(target, bound)
+        try:
+            return self._merge_made(target, bound)
+        except BadLiteral as error:  # what does not fit is the whole: ARRAY['x'] to ARRAY<BIGINT>
+            raise _NoCommonType(error) from error
+
+    def _merge_made(self, target: SqlType, bound: Bound) -> SqlType:
+        """Merge a constructor part by part, anything else by its type."""
         match target, bound:
             case model.Array(item), MakeArray(items):
                 return model.Array(self._merge_all(item, items))
@@ -85,7 +97,7 @@ class Unifier:
             case model.Struct(), MakeStruct(fields):
                 return self._merge_fields(target, dict(fields))
             case _:
-                return _widened(target, type_)
+                return _widened(target, type_of(bound))
 
     def _merge_all(self, target: SqlType, bounds: Sequence[Bound]) -> SqlType:
         for bound in bounds:
