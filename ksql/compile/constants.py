@@ -33,8 +33,8 @@ def constant_value(
 ) -> Any:
     """Return the value of an expression without columns, as a value of the type.
 
-    Numbers are widened, decimals must fit exactly, texts become times and bytes; nothing else is
-    converted. ``column`` is named in errors.
+    Numbers are widened, decimals must fit exactly, texts become times and bytes, a struct loses the
+    fields that the type lacks; nothing else is converted. ``column`` is named in errors.
     Raises: BadValue; whatever ``bind`` raises.
     """
     bound = bind(expr, NO_COLUMNS, functions)
@@ -82,10 +82,8 @@ def strict(value: Any, source: SqlType, target: SqlType) -> Any:
 
 
 def _strict_struct(value: dict[str, Any], source: model.Struct, target: model.Struct) -> Any:
-    """Convert a struct: fields not given are NULL, those that the target lacks are refused."""
+    """Convert a struct: fields not given are NULL, those that the target lacks are left out."""
     given = {field.name: field.type for field in source.fields}
-    if not given.keys() <= {field.name for field in target.fields}:
-        raise coerce.CastNotSupported(source, target)
     return {
         field.name: strict(value[field.name], given[field.name], field.type)
         if field.name in given

@@ -41,6 +41,9 @@ def value(text, type_):
         ("ARRAY[1, NULL]", model.Array(BIGINT), [1, None]),
         ("MAP('a' := 1)", model.Map(STRING, DOUBLE), {"a": 1.0}),
         ("STRUCT(b := 2)", STRUCT, {"A": None, "B": Decimal("2.0")}),
+        ("STRUCT(a := 1, z := 'x')", STRUCT, {"A": 1, "B": None}),
+        ("STRUCT(z := MAP('x' := 1))", STRUCT, {"A": None, "B": None}),
+        ("ARRAY[STRUCT(a := 1, z := 2), NULL]", model.Array(STRUCT), [{"A": 1, "B": None}, None]),
         ("ARRAY[STRUCT(a := 1)]", model.Array(STRUCT), [{"A": 1, "B": None}]),
     ],
 )
@@ -61,7 +64,7 @@ def test_values(text, type_, result):
         ("100", model.Decimal(3, 1), "Numeric field overflow"),
         ("'soon'", TIMESTAMP, "is not a date"),
         ("ARRAY['x']", model.Array(BIGINT), "but got ARRAY([x])"),
-        ("STRUCT(z := 2)", STRUCT, "but got STRUCT(Struct{Z=2})"),
+        ("STRUCT(a := 'x', z := 2)", STRUCT, "but got STRUCT(Struct{A=x,Z=2})"),
         ("x", INTEGER, "INSERT VALUES column 'X' cannot be resolved."),
         ("foo.bar", INTEGER, "'FOO' is not a valid stream/table name or alias."),
         ("FAIL('x')", STRING, "Error computing expression FAIL('x'): bad x"),

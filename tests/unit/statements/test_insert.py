@@ -26,6 +26,8 @@ CREATE STREAM N (A STRING) WITH (KAFKA_TOPIC='n', PARTITIONS=1, VALUE_FORMAT='KA
     [
         ("INSERT INTO S VALUES ('k', 1, 2.5, STRUCT(X := 3));", "s",
          ("k", {"A": 1, "D": 2.50, "ST": {"X": 3}}, 1000)),
+        ("INSERT INTO S VALUES ('k', 1, 2.5, STRUCT(X := 3, Y := 4));", "s",
+         ("k", {"A": 1, "D": 2.50, "ST": {"X": 3}}, 1000)),
         ("INSERT INTO S (A, K) VALUES (1 + 2, 'a' + 'b');", "s",
          ("ab", {"A": 3, "D": None, "ST": None}, 1000)),
         ("INSERT INTO S (ROWTIME, A) VALUES (7, 1);", "s",
