@@ -83,7 +83,7 @@ def test_properties_of_clients_are_known(tmp_path: Path) -> None:
         "ksql.schema.registry.ulr",
     ]
     assert odd_properties(dict.fromkeys(odd, "1")) == [
-        "the property ksql.streams.num.stream.threads is not known and has no effect.",
+        "the property ksql.streams.num.stream.threads is accepted, but has no effect.",
         "the property ksql.streams.producer.linger is not known and has no effect.",
         "the property ksql.schema.registry.ulr is not known and has no effect. "
         "Did you mean ksql.schema.registry.url?",
