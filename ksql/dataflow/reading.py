@@ -72,6 +72,10 @@ class Arrivals:
         return found
 
 
+_ALONE = "KsqlTopic.Source"
+"""How loggers name the source of a query that has no other one."""
+
+
 class Undecodable(QueryFailed):
     """A record that does not decode, where the settings do not want it skipped."""
 
@@ -168,10 +172,12 @@ class Reader:
         self, target: Side, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
         """Return what logs that a record does not decode, and puts its place into ``bad``."""
+        source = self.source
+        operator = f"{source.name if source.prefix else _ALONE}.deserializer"
+        format_ = source.key_format if target == "key" else source.value_format
 
         def report(index: int, error: DecodeError) -> None:
-            operator = f"{self.source.name}.deserializer"
-            record = BadRecord(target, self.source.topic, data[index])
+            record = BadRecord(target, self.source.topic, data[index], format_.name)
             if self._strict:
                 raise Undecodable(record, error, operator)
             bad.add(index)

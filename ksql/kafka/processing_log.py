@@ -20,6 +20,7 @@ from ksql.types.schema import Column
 if TYPE_CHECKING:
     from ksql.base.records import Row
     from ksql.formats.serde import DecodeError, EncodeError
+    from ksql.processors.base import BadRecord
     from ksql.types.format import Side
 
 Message = Mapping[str, object]
@@ -77,6 +78,7 @@ _KINDS: Final = (
     "serializationError",
     "kafkaStreamsThreadError",
 )
+_PATH: Final = ", path: "
 WARNING: Final = "WARN"
 """The level of an entry that left no record out."""
 _THREAD_ERROR: Final = _KINDS.index("kafkaStreamsThreadError")
@@ -111,19 +113,38 @@ def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> 
     )
 
 
-def deserialization_error(
-    side: Side, error: DecodeError, topic: str, record: bytes | None, *, rows: bool = False
-) -> Message:
-    """Return a record whose key or value did not decode; with its bytes only if ``rows``."""
-    shown = base64.b64encode(record).decode() if rows and record is not None else None
+def deserialization_error(bad: BadRecord, error: DecodeError, *, rows: bool = False) -> Message:
+    """Return a record whose key or value did not decode; with its bytes only if ``rows``.
+
+    Where a value of JSON is wrong, the causes name it from each of the values around it.
+    """
+    shown = base64.b64encode(bad.data).decode() if rows and bad.data is not None else None
+    lenient = bad.format == "JSON"
+    told = (
+        f"Failed to deserialize {bad.target} from topic: {bad.topic}. {error.message}"
+        if lenient
+        else f"Error deserializing message from topic: {bad.topic}"
+    )
     return _message(
         0,
-        target=side,
-        errorMessage=f"Error deserializing message from topic: {topic}",
+        target=bad.target,
+        errorMessage=told,
         recordB64=shown,
-        cause=[error.message, *error.cause],
-        topic=topic,
+        cause=[error.message, *(_inner(error.message) if lenient else ()), *error.cause],
+        topic=bad.topic,
     )
+
+
+def _inner(message: str) -> list[str]:
+    """Return the message as it was at each value on the way in, the innermost last.
+
+    Example: behind ``.., path: $.A.B`` come ``.., path: .A.B``, ``.., path: .B`` and ``..``.
+    """
+    said, mark, path = message.rpartition(_PATH)
+    if not mark:
+        return []
+    starts = [place for place, sign in enumerate(path) if sign in ".["]
+    return [*(f"{said}{mark}{path[start:]}" for start in starts), said]
 
 
 def record_processing_error(

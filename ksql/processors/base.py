@@ -76,11 +76,12 @@ class Store(Protocol):
 
 
 class BadRecord(NamedTuple):
-    """A record that does not decode: logged in place of its row."""
+    """A record that its format, ``format`` by name, does not decode: logged in place of its row."""
 
     target: Side
     topic: str
     data: bytes | None
+    format: str = ""
 
 
 class BadResult(NamedTuple):

@@ -94,9 +94,7 @@ def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[OutRecord
 def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Message:
     shown = ship.log_rows
     if isinstance(row, BadRecord):
-        return plog.deserialization_error(
-            row.target, DecodeError(message), row.topic, row.data, rows=shown
-        )
+        return plog.deserialization_error(row, DecodeError(message), rows=shown)
     if isinstance(row, BadResult):
         sink = ship.load().sink_topic or ""
         return plog.serialization_error(row.target, EncodeError(message), sink, row.row, rows=shown)

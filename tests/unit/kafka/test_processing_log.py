@@ -7,6 +7,7 @@ import pytest
 
 from ksql.formats.table import DecodeError, EncodeError, serde_for
 from ksql.kafka import processing_log as log
+from ksql.processors.base import BadRecord
 from ksql.types.format import Format
 
 NOT_READ = DecodeError("bad", "$.A", ("why",))
@@ -15,7 +16,7 @@ ROW = (1, b"x", Decimal("1.50"), {"A": [None]})
 
 CASES = [
     (
-        log.deserialization_error("value", NOT_READ, "t", b"\x01", rows=True),
+        log.deserialization_error(BadRecord("value", "t", b"\x01", "AVRO"), NOT_READ, rows=True),
         "deserializationError",
         {
             "target": "value",
@@ -79,13 +80,28 @@ def test_the_stream_reads_the_log(message, kind, _):
 
 def test_rows_are_left_out_unless_asked_for():
     for message in (
-        log.deserialization_error("key", NOT_READ, "t", b"secret"),
+        log.deserialization_error(BadRecord("key", "t", b"secret", "JSON"), NOT_READ),
         log.record_processing_error("boom", ("secret",)),
         log.serialization_error("key", NOT_WRITTEN, "t", ("secret",)),
     ):
         text = log.entry("x", 0, message).decode()
         assert "secret" not in text
         assert "c2VjcmV0" not in text
+
+
+@pytest.mark.parametrize(
+    ("error", "causes"),
+    [
+        (DecodeError("bad", "$.A.B[1].C"), ["$.A.B[1].C", ".A.B[1].C", ".B[1].C", "[1].C", ".C"]),
+        (DecodeError("bad", "$"), ["$"]),
+        (DecodeError("bad"), []),
+    ],
+)
+def test_json_is_told_with_what_is_wrong(error, causes):
+    message = log.deserialization_error(BadRecord("key", "t", b"{", "JSON"), error)
+    found = message["deserializationError"]
+    assert found["errorMessage"] == f"Failed to deserialize key from topic: t. {error.message}"
+    assert found["cause"] == [*(f"bad, path: {path}" for path in causes), "bad"]
 
 
 def test_names():

@@ -171,7 +171,10 @@ def test_the_same_records_are_skipped_otherwise():
     world = World(TS, "CREATE STREAM X AS SELECT * FROM TS;")
     world.feed("ts", ("k", {"T": "never"}, 1), ("k", {"T": "2020-01-01", "A": 1}, 2))
     assert world.out("X") == []
-    assert [operator for operator, _ in world.runner.errors()] == ["timestamp", "TS.deserializer"]
+    assert [operator for operator, _ in world.runner.errors()] == [
+        "timestamp",
+        "KsqlTopic.Source.deserializer",
+    ]
 
 
 TABLE_TS = """
