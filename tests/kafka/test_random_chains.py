@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from tests.chains.chance import START_MS, chain_of
 from tests.chains.cases import shifted
+from tests.chains.chance import START_MS, chain_of
 from tests.chains.judge import BACKLOG, CUT
 from tests.kafka.cluster import cluster
 from tests.kafka.served_chains import Served, settle, slices, write, wrong
