@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <p>A query that runs is waited for; one that is stopped or fails only for a time.
  */
-final class Progress {
+public final class Progress {
     /** All inputs are processed. */
     static final long ALL = Long.MAX_VALUE;
     /** Nothing is known yet. */
@@ -29,6 +29,7 @@ final class Progress {
     private final Set<String> sources;
     private final String sink;
     private final long waitMs;
+    private long begun;
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
     private Map<TopicPartition, Long> endsBefore = Map.of();
@@ -37,9 +38,10 @@ final class Progress {
     private long idleSinceMs;
     private boolean stopped;
 
-    private Progress(Set<String> sources, String sink, long waitMs, long nowMs) {
+    private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
         this.sources = sources;
         this.sink = sink;
+        this.begun = begun;
         this.waitMs = waitMs;
         stopped = true; // until its first batch: it is waited for as long as one that is stopped
         idleSinceMs = nowMs;
@@ -48,29 +50,48 @@ final class Progress {
     /**
      * Registers a query that is to run; one that is here already keeps what it has stated, and since
      * when it does not run: else whatever starts beside one that fails would have its readers wait anew.
+     *
+     * @param begun grows whenever the query is to run again after it was made to stop: from then on it
+     *     is waited for like a new one
      */
-    static synchronized void announce(String query, Set<String> sources, String sink, long waitMs, long nowMs) {
+    public static synchronized void announce(
+            String query, Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
-            QUERIES.put(query, new Progress(sources, sink, waitMs, nowMs));
+            QUERIES.put(query, new Progress(sources, sink, begun, waitMs, nowMs));
+        } else if (known.begun < begun) {
+            known.begun = begun;
+            if (known.stopped) {
+                known.idleSinceMs = nowMs;
+            }
         }
+    }
+
+    /** The query is ended for good: nobody waits for it. */
+    public static synchronized void forget(String query) {
+        QUERIES.remove(query);
     }
 
     private boolean isGone(long nowMs) {
         return stopped && nowMs - idleSinceMs > waitMs;
     }
 
-    /** The query does not run for now; its batch, if it had one, is half done or done. */
-    static synchronized void stop(String query, long nowMs) {
+    /**
+     * The query does not run for now; its batch, if it had one, is half done or done. One that had
+     * processed all does not know what comes from now on.
+     */
+    public static synchronized void stop(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null && !known.stopped) {
             known.stopped = true;
             known.idleSinceMs = nowMs;
+            known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
+            known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
         }
     }
 
     /** The batch that was planned before, if there was one, is done. */
-    static synchronized void done(String query) {
+    public static synchronized void done(String query) {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.doneUntil = known.plannedUntil;
@@ -85,7 +106,7 @@ final class Progress {
      * @param until the time up to which its inputs are processed then
      * @param ends where its topic ends before the batch; null if there is none
      */
-    static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
+    public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.plannedUntil = until;
@@ -100,7 +121,7 @@ final class Progress {
     }
 
     /** Whether another query reads what this one writes. */
-    static synchronized boolean hasReaders(String query, long nowMs) {
+    public static synchronized boolean hasReaders(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         return known != null && !known.sink.isEmpty()
             && QUERIES.entrySet().stream()
@@ -109,7 +130,7 @@ final class Progress {
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */
-    static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
+    public static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
         Map<String, Upstream> found = new HashMap<>();
         Progress reader = QUERIES.get(query);
         if (reader == null) {
@@ -146,5 +167,5 @@ final class Progress {
      * @param ends where its topic ended before the batch that it is in; empty if it is in none
      * @param batches how many it has begun
      */
-    record Upstream(long until, Map<TopicPartition, Long> ends, long batches) {}
+    public record Upstream(long until, Map<TopicPartition, Long> ends, long batches) {}
 }

@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 from dataclasses import replace
+from itertools import count
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -93,6 +94,7 @@ class SparkRunner:
         self.running: dict[QueryId, RunningQuery] = {}
         self._switches: dict[QueryId, Underway] = {}
         self._links: dict[str, Link] = {}
+        self._begun = count(1)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
@@ -169,7 +171,7 @@ class SparkRunner:
             plan = plan_of(query)
         except KsqlError:  # the query's own start reports it
             return
-        link = Link(plan.sink.topic or "", tuple(read_topics(plan)))
+        link = Link(plan.sink.topic or "", tuple(read_topics(plan)), next(self._begun))
         self._links[self._place(query).name] = link
 
     def _place(self, query: PersistentQuery) -> Place:

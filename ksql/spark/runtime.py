@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -14,6 +15,7 @@ from ksql.spark.internals import (
     bound_batches,
     end_needless_monitors,
     finish_batch_and_stop,
+    forget_progress,
     scheduling_pool,
 )
 from ksql.spark.jvm import LOST, raise_if_java
@@ -138,9 +140,11 @@ class SparkRuntime:
             return self._tallies.setdefault(name, Tally())
 
     def forget(self, name: str) -> None:
-        """Drop the counts of a query whose life is over."""
+        """Drop the counts of a query whose life is over; no other one waits for it any more."""
         with self._lock:
             self._tallies.pop(name, None)
+        with contextlib.suppress(SparkRestarting):  # the next one knows of none
+            forget_progress(self.session, name)
 
     def _forget(self, query: RunningQuery) -> None:
         """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""

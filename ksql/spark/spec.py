@@ -27,10 +27,14 @@ class Place:
 
 
 class Link(NamedTuple):
-    """The topics of a query: the one that it writes, and those that it reads."""
+    """The topics of a query: the one that it writes, and those that it reads.
+
+    ``begun`` grows with each time that it is to run again after it was made to stop.
+    """
 
     sink: str
     sources: tuple[str, ...]
+    begun: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

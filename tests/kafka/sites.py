@@ -66,7 +66,8 @@ class Site:
         """Run statements that make queries; their ids."""
         answers = self.http.ksql("\n".join(statements), properties)
         ids = [answer["commandStatus"].get("queryId") for answer in answers]
-        assert len(ids) == len(statements) and all(ids), answers
+        assert len(ids) == len(statements)
+        assert all(ids), answers
         return ids
 
     def read_so_far(self, query_id: str) -> dict[tuple[str, int], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ksql.spark.spec import Link
+from ksql.spark.spec import Link, State
 from tests.kafka.wires import await_true
 
 FOR_EVER_MS = 86_400_000
@@ -61,3 +61,67 @@ def test_what_it_reads_itself_is_not_waited_for(desk, start):
     desk.send(one, ("k", "v"))
     for spec in specs:
         assert start(spec).await_idle(desk.ends(*spec.topics))
+
+
+def test_one_that_had_read_all_is_waited_for_when_it_stops(desk, start):
+    """What comes while it is stopped is older than what its reader would read beside it."""
+    source, between, other, sink = (desk.topic() for _ in range(4))
+    first = desk.spec("copy", source, between, name="first", sink_topic=between)
+    second = desk.spec("copy", [between, other], sink, name="second", sink_topic=sink)
+    links = {first.name: Link(between, (source,)), second.name: Link(sink, (between, other))}
+    specs = [replace(each, chain=links, upstream_wait_ms=FOR_EVER_MS) for each in (first, second)]
+    for spec in specs:
+        running = start(spec)
+        assert running.await_started().state is State.RUNNING
+        running.stop()
+    desk.send(source, ("k", "earlier"))
+    desk.send(other, ("k", "later"))
+    reading = start(specs[1])
+    assert reading.await_started().state is State.RUNNING
+    assert desk.read(sink) == []
+    assert start(specs[0]).await_idle(desk.ends(source))
+    assert reading.await_idle(desk.ends(between, other))
+    assert len(desk.read(sink)) == 2
+
+
+class Progresses:
+    """What the queries of Spark's process say to each other, at times of the test's choice."""
+
+    def __init__(self, runtime, desk):
+        self._jvm = runtime.session.sparkContext._jvm
+        self.first, self.second = (f"{name}_{desk.folder.name}" for name in ("first", "second"))
+
+    def announce(self, begun, now_ms, wait_ms=30_000):
+        sources = self._jvm.java.util.HashSet()
+        sources.add(self.first)
+        announce = self._jvm.ksql.Progress.announce
+        announce(self.first, self._jvm.java.util.HashSet(), self.first, begun, wait_ms, now_ms)
+        announce(self.second, sources, self.second, 1, wait_ms, now_ms)
+
+    def waits_for(self, now_ms):
+        return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
+
+    def stop(self, now_ms):
+        self._jvm.ksql.Progress.done(self.first)  # it runs
+        self._jvm.ksql.Progress.stop(self.first, now_ms)
+
+
+def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.stop(1_000)
+    assert progress.waits_for(31_000) == {progress.first}
+    assert progress.waits_for(31_001) == set()
+    progress.announce(1, 40_000)  # whatever starts beside it
+    assert progress.waits_for(40_000) == set()
+    progress.announce(2, 50_000)
+    assert progress.waits_for(80_000) == {progress.first}
+    assert progress.waits_for(80_001) == set()
+
+
+def test_one_that_is_ended_is_not_waited_for(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    assert progress.waits_for(0) == {progress.first}
+    runtime.forget(progress.first)
+    assert progress.waits_for(0) == set()
