@@ -16,13 +16,16 @@ import org.apache.kafka.common.TopicPartition;
  * than the same records live. So each query states, when it plans a batch, where its topic ends
  * before that batch, and up to which time all its inputs are processed.
  *
- * <p>A query that runs is waited for; one that is stopped or fails only for a time.
+ * <p>A query that runs, or is about to, is waited for; one that is stopped or fails only for a time.
  */
 public final class Progress {
     /** All inputs are processed. */
     static final long ALL = Long.MAX_VALUE;
     /** Nothing is known yet. */
     static final long NOTHING = Long.MIN_VALUE;
+
+    /** How long one that is to run may take until its first look. */
+    private static final long START_MS = 600_000;
 
     private static final Map<String, Progress> QUERIES = new HashMap<>();
 
@@ -36,6 +39,7 @@ public final class Progress {
     private boolean inBatch;
     private long batches;
     private long idleSinceMs;
+    private boolean starting;
     private boolean stopped;
 
     private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
@@ -43,7 +47,8 @@ public final class Progress {
         this.sink = sink;
         this.begun = begun;
         this.waitMs = waitMs;
-        stopped = true; // until its first batch: it is waited for as long as one that is stopped
+        starting = begun > 0;
+        stopped = !starting;
         idleSinceMs = nowMs;
     }
 
@@ -51,8 +56,8 @@ public final class Progress {
      * Registers a query that is to run; one that is here already keeps what it has stated, and since
      * when it does not run: else whatever starts beside one that fails would have its readers wait anew.
      *
-     * @param begun grows whenever the query is to run again after it was made to stop: from then on it
-     *     is waited for like a new one
+     * @param begun 0 for one that is stopped or fails; else it grows whenever the query is to run again.
+     *     One that is to run is waited for until it does, for ten minutes at most
      */
     public static synchronized void announce(
             String query, Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
@@ -62,6 +67,8 @@ public final class Progress {
         } else if (known.begun < begun) {
             known.begun = begun;
             if (known.stopped) {
+                known.starting = true;
+                known.stopped = false;
                 known.idleSinceMs = nowMs;
             }
         }
@@ -73,7 +80,8 @@ public final class Progress {
     }
 
     private boolean isGone(long nowMs) {
-        return stopped && nowMs - idleSinceMs > waitMs;
+        long idleMs = nowMs - idleSinceMs;
+        return stopped && idleMs > waitMs || starting && idleMs > Math.max(waitMs, START_MS);
     }
 
     /**
@@ -84,6 +92,7 @@ public final class Progress {
         Progress known = QUERIES.get(query);
         if (known != null && !known.stopped) {
             known.stopped = true;
+            known.starting = false;
             known.idleSinceMs = nowMs;
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
@@ -97,6 +106,7 @@ public final class Progress {
             known.doneUntil = known.plannedUntil;
             known.inBatch = false;
             known.stopped = false;
+            known.starting = false;
         }
     }
 

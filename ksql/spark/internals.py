@@ -77,6 +77,13 @@ def forget_progress(session: SparkSession, name: str) -> None:
         jvm.ksql.Progress.forget(name)
 
 
+def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:
+    """Tell the sources of other queries that one does not run, also if it never came to read."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        jvm.ksql.Progress.stop(name, now_ms)
+
+
 def physical_plan(query: StreamingQuery) -> str:
     """Return Spark's plan of the last batch; the public way prints it. Empty before one."""
     try:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
+    from ksql.spark.spec import Failure
     from ksql.spark.surroundings import Surroundings
 
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
@@ -114,7 +115,11 @@ class SparkRunner:
         with usable(query.id):
             self._begin_life(query.id)
         found = self._host(query)
-        self._runtime.begin(found)
+        try:
+            self._runtime.begin(found)
+        except KsqlError:
+            self._unlink(self._place(query).name)
+            raise
         self.running[query.id] = found
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
@@ -161,7 +166,7 @@ class SparkRunner:
         return self._runtime.host(
             self._place(query),
             spec or (lambda: self._spec(query)),
-            self._on_failure,
+            self._failed,
             lambda spec: self._vetted(query, spec),
         )
 
@@ -173,6 +178,22 @@ class SparkRunner:
             return
         link = Link(plan.sink.topic or "", tuple(read_topics(plan)), next(self._begun))
         self._links[self._place(query).name] = link
+
+    def _unlink(self, name: str) -> None:
+        """Have nobody wait for a query that is there no more."""
+        self._links.pop(name, None)
+        self._runtime.forget(name)
+
+    def _rests(self, query_id: str) -> None:
+        """Have a query that stops or has failed waited for only for a time."""
+        name = self._around.space + query_id
+        if (link := self._links.get(name)) is not None:
+            self._links[name] = link._replace(begun=0)
+        self._runtime.rest(name)
+
+    def _failed(self, query_id: str, failure: Failure) -> None:
+        self._rests(query_id)
+        self._on_failure(query_id, failure)
 
     def _place(self, query: PersistentQuery) -> Place:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
@@ -196,6 +217,7 @@ class SparkRunner:
             found.stop()
             if self.running.get(query_id) is found:
                 del self.running[query_id]
+        self._rests(query_id)
 
     def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
@@ -213,10 +235,13 @@ class SparkRunner:
         same transaction's place where results are exact. Other statements wait meanwhile.
         """
         found: list[RunningQuery] = []
-        for query_id in query_ids:
+        ended = list(query_ids)
+        for query_id in ended:
             found += self._ending(query_id)
             self.running.pop(query_id, None)
         stop_soon(found)
+        for query_id in ended:
+            self._rests(query_id)
 
     def has_begun(self, query_id: str) -> bool:
         """Return whether the query has finished a batch, found nothing to read, or failed."""
@@ -236,9 +261,7 @@ class SparkRunner:
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
-        name = self._around.space + query_id
-        self._runtime.forget(name)
-        self._links.pop(name, None)
+        self._unlink(self._around.space + query_id)
         place = self.checkpoint(query_id)
         try:
             life = lives.life_of(place)
@@ -438,7 +461,7 @@ class SparkRunner:
             stages=program.stages,
             partitions=plan.buckets,
             moved=plan.placement == "moved",
-            chain=dict(self._links),
+            chain=self._links,
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -17,6 +18,7 @@ from ksql.spark.internals import (
     finish_batch_and_stop,
     forget_progress,
     scheduling_pool,
+    stop_progress,
 )
 from ksql.spark.jvm import LOST, raise_if_java
 from ksql.spark.revival import Host, SparkRestarting, WatchedQuery
@@ -145,6 +147,11 @@ class SparkRuntime:
             self._tallies.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             forget_progress(self.session, name)
+
+    def rest(self, name: str) -> None:
+        """Have other queries wait no longer than their limit for one that does not run for now."""
+        with contextlib.suppress(SparkRestarting):  # the next one is told by their links
+            stop_progress(self.session, name, int(time.time() * 1000))
 
     def _forget(self, query: RunningQuery) -> None:
         """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""

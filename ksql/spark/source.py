@@ -88,7 +88,7 @@ def kafka_source(
         "groupIdPrefix": spec.application,
     }
     if spec.chain:
-        links = {name: link._asdict() for name, link in spec.chain.items()}
+        links = {name: link._asdict() for name, link in dict(spec.chain).items()}
         options["queryName"] = spec.name
         options["queries"] = json.dumps(links)
         options["upstreamWaitMs"] = str(spec.upstream_wait_ms)

@@ -8,6 +8,7 @@ from ksql.spark.spec import Link, State
 from tests.kafka.wires import await_true
 
 FOR_EVER_MS = 86_400_000
+FAR_MS = 10**15
 
 
 def chain(desk, wait_ms):
@@ -102,8 +103,32 @@ class Progresses:
         return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
 
     def stop(self, now_ms):
-        self._jvm.ksql.Progress.done(self.first)  # it runs
         self._jvm.ksql.Progress.stop(self.first, now_ms)
+
+
+def test_one_that_is_to_run_is_waited_for_while_it_starts(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    assert progress.waits_for(600_000) == {progress.first}
+    assert progress.waits_for(600_001) == set()
+    progress.announce(2, 700_000)
+    progress.stop(700_000)  # its start failed
+    assert progress.waits_for(730_000) == {progress.first}
+    assert progress.waits_for(730_001) == set()
+
+
+def test_one_whose_start_fails_is_waited_for_only_for_a_time(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    runtime.rest(progress.first)
+    assert progress.waits_for(FAR_MS) == set()
+
+
+def test_one_that_does_not_run_is_waited_for_only_for_a_time(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(0, 0)
+    assert progress.waits_for(30_000) == {progress.first}
+    assert progress.waits_for(30_001) == set()
 
 
 def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
@@ -115,8 +140,7 @@ def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
     progress.announce(1, 40_000)  # whatever starts beside it
     assert progress.waits_for(40_000) == set()
     progress.announce(2, 50_000)
-    assert progress.waits_for(80_000) == {progress.first}
-    assert progress.waits_for(80_001) == set()
+    assert progress.waits_for(650_000) == {progress.first}
 
 
 def test_one_that_is_ended_is_not_waited_for(runtime, desk):

@@ -39,6 +39,7 @@ class Spark:
     def __init__(self):
         self.started = []
         self.forgotten = []
+        self.rested = []
 
     def launch(self, spec):
         self.started.append(spec)
@@ -54,6 +55,9 @@ class Spark:
 
     def forget(self, name):
         self.forgotten.append(name)
+
+    def rest(self, name):
+        self.rested.append(name)
 
     begin = SparkRuntime.begin
 
