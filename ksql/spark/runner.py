@@ -50,6 +50,8 @@ UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
 
+_GUARANTEE: Final = "processing.guarantee"
+_EXACTLY_ONCE: Final = "exactly_once_v2"
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
 _FIRST_TRY_S = 20.0
@@ -176,7 +178,10 @@ class SparkRunner:
             plan = plan_of(query)
         except KsqlError:  # the query's own start reports it
             return
-        link = Link(plan.sink.topic or "", tuple(read_topics(plan)), next(self._begun))
+        stated = {**dict(query.properties), **dict(plan.settings)}
+        exactly_once = stated.get(_GUARANTEE) == _EXACTLY_ONCE
+        sources = tuple(read_topics(plan))
+        link = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
         self._links[self._place(query).name] = link
 
     def _unlink(self, name: str) -> None:
@@ -465,7 +470,7 @@ class SparkRunner:
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,
-            exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",
+            exactly_once=stated.get(_GUARANTEE) == _EXACTLY_ONCE,
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
             max_bytes=settings.number("ksql.query.max.bytes.per.batch"),

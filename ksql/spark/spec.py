@@ -35,6 +35,7 @@ class Link(NamedTuple):
     sink: str
     sources: tuple[str, ...]
     begun: int = 0
+    exactly_once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
