@@ -78,7 +78,7 @@ def forget_progress(session: SparkSession, name: str) -> None:
 
 
 def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:
-    """Tell the sources of other queries that one does not run, also if it never came to read."""
+    """Let the sources of other queries know that one does not run, and perhaps never did."""
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
         jvm.ksql.Progress.stop(name, now_ms)

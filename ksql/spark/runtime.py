@@ -150,7 +150,7 @@ class SparkRuntime:
 
     def rest(self, name: str) -> None:
         """Have other queries wait no longer than their limit for one that does not run for now."""
-        with contextlib.suppress(SparkRestarting):  # the next one is told by their links
+        with contextlib.suppress(SparkRestarting):  # the links say it to the next one
             stop_progress(self.session, name, int(time.time() * 1000))
 
     def _forget(self, query: RunningQuery) -> None:

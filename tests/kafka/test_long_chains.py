@@ -121,7 +121,7 @@ class Backlog:
 
     def windows(self, sink):
         """How much the windows hold that begin in the same hour."""
-        found = Counter()
+        found: Counter[int] = Counter()
         for each in self.site.records([sink]):
             (begins_ms,) = struct.unpack(">q", each.key_bytes[-8:])
             found[begins_ms] += json.loads(each.value_bytes)["TOTAL"]
