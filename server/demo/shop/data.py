@@ -45,7 +45,7 @@ class Shop:
         products: product_id, category, cents (none of both: withdrawn), time_ms.
         orders: order_id, customer_id (none: a guest), product_id, quantity, cents, time_ms.
         payments: order_id, payment_id, method, time_ms.
-        clicks: user_id, page, seconds, time_ms.
+        clicks: user_id, page, stay_s, time_ms.
     """
 
     customers: pd.DataFrame
@@ -61,7 +61,7 @@ class Shop:
             "products": self._product_records(),
             "orders": self._order_records(schema_id),
             "payments": _json_records(self.payments, "order_id", ("payment_id", "method")),
-            "clicks": _json_records(self.clicks, "user_id", ("page", "seconds")),
+            "clicks": _json_records(self.clicks, "user_id", ("page", "stay_s")),
         }
 
     def _order_records(self, schema_id: int) -> Iterator[Record]:
@@ -195,7 +195,7 @@ class _Maker:
             for _ in range(1 + int(self._random.expovariate(1 / 6))):
                 rows.append((user, self._one_of(_PAGES), self._random.randint(1, 90), time_ms))
                 time_ms += 2 * int(self._random.expovariate(1 / (3 * MINUTE_MS)))
-        columns = ["user_id", "page", "seconds", "time_ms"]
+        columns = ["user_id", "page", "stay_s", "time_ms"]
         return pd.DataFrame(rows[:count], columns=columns)
 
     def _arrived(self, events: pd.DataFrame) -> pd.DataFrame:

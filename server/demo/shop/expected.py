@@ -68,7 +68,7 @@ class Expected:
             first_ms=("time_ms", "min"),
             last_ms=("time_ms", "max"),
             clicks=("page", "size"),
-            seconds=("seconds", "sum"),
+            stay_s=("stay_s", "sum"),
         )
         return rows_of(table.drop(columns="visit"))
 

@@ -63,7 +63,7 @@ def _at_payments(rows: Rows) -> Look:
 def _at_visits(rows: Rows) -> Look:
     sql = (
         f"SELECT {_time('WINDOWSTART')} AS first,\n"  # noqa: S608 - likewise
-        f"       {_time('WINDOWEND')} AS last, clicks, seconds\n"
+        f"       {_time('WINDOWEND')} AS last, clicks, stay_s\n"
         f"  FROM visits WHERE user_id = '{_USER}' ORDER BY WINDOWSTART;"
     )
     mine = [row for row in rows.elements() if row[0] == _USER]
@@ -73,7 +73,8 @@ def _at_visits(rows: Rows) -> Look:
 
 def _at_revenue(rows: Rows) -> Look:
     sql = (
-        f"SELECT country, {_time('WINDOWSTART')} AS hour, orders, revenue\n"  # noqa: S608 - likewise
+        f"SELECT country, {_time('WINDOWSTART')} AS hour,\n"  # noqa: S608 - likewise
+        f"       orders, revenue\n"
         f"  FROM revenue WHERE country = '{_COUNTRY}'"
         f" AND WINDOWSTART >= '{_iso(_EVENING_MS)}'\n  ORDER BY WINDOWSTART;"
     )

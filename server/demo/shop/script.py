@@ -23,7 +23,7 @@ CREATE STREAM payments (order_id STRING KEY, payment_id INT, method STRING)
   WITH (KAFKA_TOPIC = 'payments', VALUE_FORMAT = 'JSON');"""
 
 CLICKS = """\
-CREATE STREAM clicks (user_id STRING KEY, page STRING, seconds INT)
+CREATE STREAM clicks (user_id STRING KEY, page STRING, stay_s INT)
   WITH (KAFKA_TOPIC = 'clicks', VALUE_FORMAT = 'JSON');"""
 
 ENRICHED = """\
@@ -35,14 +35,15 @@ CREATE STREAM enriched WITH (VALUE_FORMAT = 'JSON') AS
 
 ORDER_PAYMENTS = """\
 CREATE STREAM order_payments WITH (VALUE_FORMAT = 'JSON') AS
-  SELECT o.order_id AS order_id, o.amount AS amount, p.payment_id AS payment_id, p.method AS method
+  SELECT o.order_id AS order_id, o.amount AS amount, p.payment_id AS payment_id,
+         p.method AS method
   FROM orders o LEFT JOIN payments p WITHIN 10 MINUTES GRACE PERIOD 10 MINUTES
     ON o.order_id = p.order_id
   EMIT CHANGES;"""
 
 VISITS = """\
 CREATE TABLE visits AS
-  SELECT user_id, COUNT(*) AS clicks, SUM(seconds) AS seconds
+  SELECT user_id, COUNT(*) AS clicks, SUM(stay_s) AS stay_s
   FROM clicks WINDOW SESSION (30 MINUTES, RETENTION 7 DAYS, GRACE PERIOD 10 MINUTES)
   GROUP BY user_id
   EMIT CHANGES;"""
@@ -58,7 +59,7 @@ CREATE TABLE revenue AS
 PRODUCT_DAYS = """\
 CREATE TABLE product_days WITH (VALUE_FORMAT = 'JSON') AS
   SELECT product_id, COUNT(*) AS orders, SUM(quantity) AS pieces, SUM(amount) AS revenue,
-         TOPK(amount, 3) AS largest
+         TOPK(CAST(amount AS DOUBLE), 3) AS largest
   FROM orders WINDOW TUMBLING (SIZE 1 DAY, RETENTION 7 DAYS, GRACE PERIOD 10 MINUTES)
   GROUP BY product_id
   EMIT CHANGES;"""

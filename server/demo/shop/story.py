@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[Sequence[RawRecord]], Rows]] = {
     "ORDER_PAYMENTS": lambda records: topics.stream_rows(
         records, ("AMOUNT", "PAYMENT_ID", "METHOD")
     ),
-    "VISITS": lambda records: topics.table_rows(records, ("CLICKS", "SECONDS"), session=True),
+    "VISITS": lambda records: topics.table_rows(records, ("CLICKS", "STAY_S"), session=True),
     "REVENUE": lambda records: topics.table_rows(records, ("ORDERS", "REVENUE"), windowed=True),
     "PRODUCT_DAYS": lambda records: topics.table_rows(
         records, ("ORDERS", "PIECES", "REVENUE", "LARGEST"), windowed=True

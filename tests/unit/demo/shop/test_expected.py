@@ -20,7 +20,7 @@ def expected():
     """A late order behind a later one, a customer who moves between both, a guest, the end."""
     shop = Shop(
         customers=frame(
-            "customer_id country time_ms", ("c1", "DE", -1), ("c1", "FR", 5001), ("c2", "DE", -3)
+            "customer_id country time_ms", ("c2", "DE", -3), ("c1", "DE", -1), ("c1", "FR", 5001)
         ),
         products=frame(
             "product_id category cents time_ms",
@@ -44,7 +44,7 @@ def expected():
             ("o2", 2, "card", 6001 + 10 * MINUTE_MS),
         ),
         clicks=frame(
-            "user_id page seconds time_ms",
+            "user_id page stay_s time_ms",
             ("u1", "home", 5, 40 * MINUTE_MS),
             ("u2", "home", 7, 10),
             ("u1", "help", 6, 10 * MINUTE_MS),

@@ -39,5 +39,5 @@ def test_payments_show_an_order_without_and_one_with_two(found):
 
 
 def test_times_are_read_by_people(found):
-    row = min(found["REVENUE"].rows)
-    assert (row[0], row[1]) == ("FR", "04 20:00:00")
+    row = max(found["REVENUE"].rows)
+    assert (row[0], row[1]) == ("FR", "04 23:00:00")
