@@ -17,7 +17,7 @@ from server.demo import topics
 from server.demo.expected import Check, Rows, compare
 from server.demo.session import Session
 from server.demo.shop import avro, script
-from server.demo.shop.data import Shop
+from server.demo.shop.data import MINUTE_MS, Shop
 from server.demo.shop.expected import Expected
 from server.demo.shop.looks import Look, looks
 from server.demo.show import Show
@@ -91,10 +91,11 @@ class Story:
                 for record in records:
                     sender.send(topic, record.key, record.value, timestamp=record.timestamp_ms)
                 sender.flush()
-        self._show.table(("topic", "partitions", "records", "behind an earlier one"), self._sent())
+        headers = ("topic", "partitions", "records", "late records", "late by at most")
+        self._show.table(headers, self._sent(), right=(4,))
 
     def _sent(self) -> list[tuple[object, ...]]:
-        """Return how many records each topic has, and how many came late."""
+        """Return how many records each topic has, how many come late, and by how much."""
         shop = self._shop
         frames = {
             "customers": shop.customers,
@@ -104,7 +105,7 @@ class Story:
             "clicks": shop.clicks,
         }
         return [
-            (topic, PARTITIONS, len(frame), _late(frame["time_ms"]))
+            (topic, PARTITIONS, len(frame), *_lateness(frame["time_ms"]))
             for topic, frame in frames.items()
         ]
 
@@ -175,9 +176,10 @@ class Story:
             self._show.difference(check)
 
 
-def _late(times_ms: pd.Series) -> int:
-    """Return how many records of a topic are older than one before them."""
-    return int((times_ms < times_ms.cummax()).sum())
+def _lateness(times_ms: pd.Series) -> tuple[int, str]:
+    """Return how many records are older than one that was sent before them, and by how much."""
+    behind_ms = times_ms.cummax() - times_ms
+    return int((behind_ms > 0).sum()), f"{behind_ms.max() / MINUTE_MS:.1f} min"
 
 
 def _places(records: Sequence[RawRecord]) -> pd.DataFrame:
