@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
+
+from confluent_kafka import Producer
 
 from ksql.spark.spec import Link
 from tests.kafka.wires import await_true
@@ -49,6 +52,32 @@ def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
     desk.send(next(iter(second.topics)), ("k", "of another producer"))
     assert reading.await_idle(desk.ends(*second.topics))
     assert len(desk.read(sink)) == 52
+
+
+def test_what_a_transaction_hides_is_waited_for(desk, start):
+    """Kafka marks the end of a transaction later than its writer has its answer; so does this one."""
+    (first, second), sink = chain(desk, FOR_EVER_MS)
+    between = next(iter(second.topics))
+    pending = producer(desk)
+    pending.produce(between, b"pending", partition=1)
+    pending.flush()
+    writing = start(replace(first, exactly_once=True))
+    assert writing.await_idle(desk.ends(*first.topics))
+    reading = start(second)
+    await_true("it has looked at its source", reading.has_started)
+    assert desk.read_beside(sink) == []
+    pending.commit_transaction()
+    desk.settle(between)
+    assert reading.await_idle(desk.ends(between))
+    assert len(desk.read(sink)) == 52
+
+
+def producer(desk):
+    """A producer in an open transaction."""
+    made = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
+    made.init_transactions()
+    made.begin_transaction()
+    return made
 
 
 def test_what_it_reads_itself_is_not_waited_for(desk, start):
