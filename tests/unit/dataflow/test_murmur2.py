@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.dataflow.murmur2 import partitions_of
+from ksql.dataflow.murmur2 import partitions_of, partitions_of_texts
+from ksql.processors.keys import pack
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2
 KNOWN = {
@@ -42,3 +43,9 @@ def test_the_hashes_that_kafka_states():
 @given(keys=st.lists(st.binary(max_size=40)), count=st.integers(1, 1000))
 def test_many_keys_at_once_are_as_one(keys, count):
     assert partitions_of(keys, count) == [(plain(key) & 0x7FFFFFFF) % count for key in keys]
+
+
+@given(texts=st.lists(st.one_of(st.text(max_size=40), st.just("x" * 300), st.just("ü" * 40_000))))
+def test_packed_texts_are_hashed_without_their_heads(texts):
+    packed = [pack((text,)) for text in texts]
+    assert partitions_of_texts(packed, 7) == partitions_of([text.encode() for text in texts], 7)
