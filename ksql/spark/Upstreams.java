@@ -3,6 +3,7 @@ package ksql;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -86,7 +87,7 @@ final class Upstreams {
         }
 
         Map<String, Long> batches() {
-            Map<String, Long> found = new java.util.HashMap<>();
+            Map<String, Long> found = new HashMap<>();
             queries.forEach((name, each) -> found.put(name, each.batches()));
             return found;
         }
