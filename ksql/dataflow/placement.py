@@ -21,7 +21,7 @@ from ksql.analysis import bound as b
 from ksql.dataflow.emission import is_join_key
 from ksql.dataflow.lanes import key_format
 from ksql.dataflow.layout import layout
-from ksql.dataflow.murmur2 import partitions_of
+from ksql.dataflow.murmur2 import partitions_of, partitions_of_integers, partitions_of_texts
 from ksql.formats.table import EncodeError
 from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
 from ksql.processors.keys import unpack
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ksql.types.format import Format
 
 _MOST_KEYS: Final = 200_000
-_HEADS: Final = {0xD9: 3, 0xDA: 4, 0xDB: 6}
-"""How many bytes go before a longer text in the packed key that consists of it, by the second."""
 UNORDERED: Final = (
     "by tasks that share partitions, as an earlier version placed them: results of a backlog "
     "may be out of order; DROP and CREATE the query for results in order"
@@ -104,8 +102,8 @@ def _column(part: b.Bound) -> str | None:
 class KeyedBuckets:
     """The buckets of packed keys: those of the partitions that the keys have in the sink's topic.
 
-    Keys on their way to a stage before the last one go by a checksum. What was computed is
-    remembered, within bounds, for all tasks of a process.
+    Keys on their way to a stage before the last one go by a checksum. Of keys that must be encoded
+    for it, what was computed is remembered, within bounds, for all tasks of a process.
     """
 
     def __init__(
@@ -117,28 +115,36 @@ class KeyedBuckets:
         self._partitions = partitions
         self._buckets = buckets
         self._width = len(sink.key)
-        #: Whether a key is one text, which the format writes as it is.
-        self._plain_texts = encoder.keys.texts
         self._known: dict[bytes, int] = {}
 
     def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
         """Return the bucket of each key of records with that port."""
-        if port not in self._last:
-            buckets = self._buckets
-            return [crc32(key) % buckets for key in keys]
+        return self._of_last(keys) if port in self._last else self._checksums(keys)
+
+    def of_records(self, records: Sequence[Record]) -> list[int]:
+        """Return the bucket of each record."""
+        last = self._last
+        placed = iter(self._of_last([each.key for each in records if each.port in last]))
+        summed = iter(self._checksums([each.key for each in records if each.port not in last]))
+        return [next(placed if each.port in last else summed) for each in records]
+
+    def _checksums(self, keys: Sequence[bytes]) -> list[int]:
+        buckets = self._buckets
+        return [crc32(key) % buckets for key in keys]
+
+    def _of_last(self, keys: Sequence[bytes]) -> list[int]:
+        buckets, partitions, serde = self._buckets, self._partitions, self._encoder.keys
+        if serde.texts:
+            return [number % buckets for number in partitions_of_texts(keys, partitions)]
+        if serde.integer_bytes:
+            numbers = partitions_of_integers(keys, partitions, serde.integer_bytes)
+            return [number % buckets for number in numbers]
         known = self._known
         try:
             return [known[key] for key in keys]
         except KeyError:
             known = self._learned(keys)
         return [known[key] for key in keys]
-
-    def of_records(self, records: Sequence[Record]) -> list[int]:
-        """Return the bucket of each record."""
-        ports = {record.port for record in records}
-        if len(ports) == 1:
-            return self.of(ports.pop(), [record.key for record in records])
-        return [self.of(record.port, (record.key,))[0] for record in records]
 
     def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the buckets of at least these keys; what does not fit is not remembered."""
@@ -152,9 +158,6 @@ class KeyedBuckets:
         return known
 
     def _encoded(self, packed: Sequence[bytes]) -> list[bytes]:
-        if self._plain_texts:
-            heads = _HEADS
-            return [key[heads.get(key[1], 2) :] for key in packed]
         encoder, width = self._encoder, self._width
         rows = encoder.key_rows([tuple(unpack(key)[:width]) for key in packed])
         try:

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
@@ -45,6 +46,7 @@ final class TimeCut implements AutoCloseable {
     private final Map<TopicPartition, Times> times = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
     private KafkaConsumer<byte[], byte[]> reader;
+    private KafkaConsumer<byte[], byte[]> uncommitted;
     private long last;
     private long span;
     private long ended = Progress.ALL;
@@ -102,11 +104,13 @@ final class TimeCut implements AutoCloseable {
     private long limit(
             Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen, long most) {
         long until = Progress.ALL;
+        Map<TopicPartition, Long> visible = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
-            if (each.until() != Progress.ALL && isBehind(each.until(), new Behind(from, to, most))) {
+            long reached = each.isSeen(visible) ? each.until() : Progress.NOTHING;
+            if (reached != Progress.ALL && isBehind(reached, new Behind(from, to, most))) {
                 continue; // what it adds comes after later records anyway
             }
-            until = Math.min(until, each.until());
+            until = Math.min(until, reached);
             each.ends().forEach((place, end) -> to.computeIfPresent(
                 place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
         }
@@ -162,12 +166,19 @@ final class TimeCut implements AutoCloseable {
         return times.computeIfAbsent(place, Times::new);
     }
 
-    /** Where a topic ends now. */
-    Map<TopicPartition, Long> ends(String topic) {
-        List<TopicPartition> places = new ArrayList<>();
-        consumer().partitionsFor(topic).forEach(
-            each -> places.add(new TopicPartition(topic, each.partition())));
-        return consumer().endOffsets(places);
+    /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
+    Map<TopicPartition, Long> writtenEnds(String topic) {
+        if (uncommitted == null) {
+            Map<String, Object> all = new HashMap<>(client);
+            all.put("isolation.level", "read_uncommitted");
+            uncommitted = consumer(all);
+        }
+        return stoppable(() -> {
+            List<TopicPartition> places = new ArrayList<>();
+            uncommitted.partitionsFor(topic).forEach(
+                each -> places.add(new TopicPartition(topic, each.partition())));
+            return uncommitted.endOffsets(places);
+        });
     }
 
     @Override
@@ -175,6 +186,10 @@ final class TimeCut implements AutoCloseable {
         if (consumer != null) {
             consumer.close();
             consumer = null;
+        }
+        if (uncommitted != null) {
+            uncommitted.close();
+            uncommitted = null;
         }
         if (reader != null) {
             reader.close();
@@ -184,16 +199,29 @@ final class TimeCut implements AutoCloseable {
 
     private KafkaConsumer<byte[], byte[]> reader() {
         if (reader == null) {
-            reader = new KafkaConsumer<>(client, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            reader = consumer(client);
         }
         return reader;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
-            consumer = new KafkaConsumer<>(client, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer = consumer(client);
         }
         return consumer;
+    }
+
+    /** Asks Kafka; an interrupt is worded as Spark expects it of a query that is stopped. */
+    private static <T> T stoppable(Supplier<T> ask) {
+        try {
+            return ask.get();
+        } catch (InterruptException end) {
+            throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+        }
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
+        return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     /** The times of the records that a partition of a marked topic has to read, as far as they were looked at. */
@@ -312,7 +340,7 @@ final class TimeCut implements AutoCloseable {
         private Map<TopicPartition, OffsetAndTimestamp> from(long time) {
             Map<TopicPartition, Long> asked = new HashMap<>();
             Map<TopicPartition, OffsetAndTimestamp> found = new HashMap<>();
-            try {
+            return stoppable(() -> {
                 to.forEach((place, end) -> {
                     if (!marked.contains(place.topic())) {
                         asked.put(place, time);
@@ -325,9 +353,7 @@ final class TimeCut implements AutoCloseable {
                     found.putAll(consumer().offsetsForTimes(asked));
                 }
                 return found;
-            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
-                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
-            }
+            });
         }
 
         /** All before the first ends; then of those before the others as many as a batch may have. */

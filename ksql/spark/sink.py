@@ -28,7 +28,7 @@ from ksql.kafka.producer import (
 )
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.kafka.versions import is_changelog, versioned
-from ksql.spark.places import ANYWHERE, Places
+from ksql.spark.places import ANYWHERE, by_partition
 from ksql.spark.tasklog import TaskLog, log_records
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TaskSink:
         self._topic = topic
         self._log = log
         self._window_bytes = window_bytes
-        self._places: Places | None = None
+        self._partitions: int | None = None
         self._open: WorkerProducer | None = None
         self.home = ANYWHERE
         """The partition of results without a key: one that no other task writes, if there is."""
@@ -99,15 +99,22 @@ class TaskSink:
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
     ) -> Iterable[tuple[int, list[OutRecord]]]:
         """Return the records by partition, those of each in their order."""
-        if self.kept is not None:
-            return [(self.kept, records)]
+        if self.kept == ANYWHERE:
+            return [(ANYWHERE, records)]
+        if self.kept is not None and self.kept < self._count(producer, topic):
+            return [(self.kept, records)]  # else the source has grown
         if self._window_bytes is None:
             return [(ANYWHERE, records)]
         if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
-        if self._places is None:
-            self._places = Places(producer.partitions(topic), self._window_bytes)
-        return self._places.sorted_out(records, self.home).items()
+        count = self._count(producer, topic)
+        return by_partition(records, count, self._window_bytes, self.home).items()
+
+    def _count(self, producer: WorkerProducer, topic: str) -> int:
+        """Return the number of partitions, which is one for all records of a task."""
+        if self._partitions is None:
+            self._partitions = producer.partitions(topic)
+        return self._partitions
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ksql.dataflow.murmur2 import partitions_of
 from ksql.spark.chunk import RECORDS_PER_CHUNK, UnknownChunk
 from ksql.spark.packing import pack, unpack
-from ksql.spark.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,6 @@ class SinkChunkWriter:
         self._number = 0
         self._partitions = partitions
         self._end = -window_bytes or None
-        self._places = Places(partitions, window_bytes)
 
     def add(self, records: Sequence[MovedRecord]) -> Iterator[tuple[int, bytes]]:
         """Take results in; full chunks come out with their bucket."""
@@ -64,11 +63,10 @@ class SinkChunkWriter:
         if self._partitions == 1:
             return [0] * len(records)
         end, count = self._end, self._partitions
-        keys = [None if record[0] is None else record[0][:end] for record in records]
-        known = self._places.of(key for key in keys if key is not None)
+        keys = [b"" if record[0] is None else record[0][:end] for record in records]
         return [
-            record[6] % count if key is None else known[key]
-            for key, record in zip(keys, records, strict=True)
+            record[6] % count if record[0] is None else partition
+            for partition, record in zip(partitions_of(keys, count), records, strict=True)
         ]
 
     def _packed(self, held: Sequence[tuple[int, MovedRecord]]) -> bytes:

@@ -6,7 +6,8 @@ import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.chains.judge import Tally, Wrong, check
+from tests.chains.judge import Wrong, check
+from tests.tally import Tally
 
 RUNS = 1000
 PORTION = 10

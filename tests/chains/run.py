@@ -18,7 +18,7 @@ from ksql.plan import codec
 from ksql.processors.order import Turns
 from ksql.spark.chunk import unpack_chunks
 from ksql.spark.pages import PagedStore
-from ksql.spark.places import ANYWHERE, Places
+from ksql.spark.places import ANYWHERE, by_partition
 from ksql.spark.sinkexchange import SinkChunkWriter, merged
 from tests.chains.cases import Chain, Lying
 from tests.cuts.cases import Record
@@ -149,8 +149,7 @@ class Running:
     def _sorted_out(
         self, records: Sequence[OutRecord], window_bytes: int, home: int
     ) -> Iterator[Lying]:
-        places = Places(self.partitions, window_bytes)
-        for partition, some in places.sorted_out(records, home).items():
+        for partition, some in by_partition(records, self.partitions, window_bytes, home).items():
             anywhere = self.partitions - 1  # it may be any
             yield from self._lying(anywhere if partition == ANYWHERE else partition, some)
 

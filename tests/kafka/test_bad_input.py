@@ -10,13 +10,22 @@ from collections import Counter
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from ksql.app.feeds import WatchedFeeds
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark import origins
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, topics
+from tests.kafka.wires import (
+    PATIENCE_S,
+    await_true,
+    create_topic,
+    produce,
+    read_all,
+    topics,
+    unique,
+)
 
 
 def deleted(scene, topic=None):
@@ -298,3 +307,25 @@ def test_sides_of_other_partitions_are_no_join(scene):
         assert "since the number of partitions don't match" in error["message"]
         assert f"`{scene.src}` partitions = 1; `{scene.dst}` partitions = 3" in error["message"]
         assert http.queries() == {}
+
+
+def test_a_source_that_grows_beyond_its_result(scene):
+    """What lies in partitions that the result lacks goes where the keys belong."""
+    source, result = unique("grown").upper(), unique("kept").upper()
+    create_topic(scene.bootstrap, source, partitions=2)
+    with scene.served() as http:
+        http.ksql(
+            f"CREATE STREAM {source} (K STRING KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{source}', VALUE_FORMAT='JSON');"
+            f"CREATE STREAM {result} AS SELECT * FROM {source};"
+        )
+        produce(scene.bootstrap, source, [(f"k{n}", {"N": n}) for n in range(10)])
+        await_true("the first", lambda: len(read_all(scene.bootstrap, result)) == 10)
+        admin = AdminClient({"bootstrap.servers": scene.bootstrap})
+        admin.create_partitions([NewPartitions(source, 5)])[source].result(PATIENCE_S)
+        for partition in range(5):
+            records = [(f"k{n}", {"N": n}) for n in range(10)]
+            produce(scene.bootstrap, source, records, partition)
+        await_true("all", lambda: len(read_all(scene.bootstrap, result)) == 60)
+        assert {seen.partition for seen in read_all(scene.bootstrap, result)} == {0, 1}
+        assert list(http.queries().values()) == ["RUNNING"]

@@ -14,7 +14,7 @@ from ksql.dataflow.compiled import writing
 from ksql.dataflow.murmur2 import partitions_of
 from ksql.dataflow.program import Program
 from ksql.functions.registry import BUILTINS
-from ksql.spark.places import Places
+from ksql.spark.places import by_partition
 from tests.cuts.cases import merged
 from tests.cuts.run import Results, ingested, raw, staged
 from tests.streams.cases import Case, Sent, key_bytes
@@ -125,11 +125,10 @@ def _placed(
 ) -> Iterable[Result]:
     """Results with their lane and the partition that they are written to."""
     count = case.given["partitions"]
-    places = Places(count, program.window_bytes or 0)
     for key, data, time, headers in records:
         place = None
         if key is not None and program.window_bytes is not None:
-            [place] = places.sorted_out([(key, data, time, headers)])
+            [place] = by_partition([(key, data, time, headers)], count, program.window_bytes or 0)
         elif key is not None:  # as Kafka's own client does
             [place] = partitions_of([key], count)
         yield *result(case.given, key, data, time), lane, place

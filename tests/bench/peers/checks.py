@@ -14,6 +14,7 @@ from tests.bench.statements import AMOUNTS, LEAST
 
 WINDOW_MS = 1_000
 WITHIN_MS = GAP_MS = 10_000
+LATE_MS = 1_000
 
 
 class WrongOutput(AssertionError):
@@ -28,9 +29,19 @@ class Outputs:
         self._topic = topic
         self._records = records
         self._every_change = every_change
+        self.behind_ms, self.late = 0, 0
+        """How far the latest record is behind an earlier one of its partition, and how many are
+        by more than ``LATE_MS``; the inputs have none."""
 
     def _read(self) -> Iterator[Message]:
-        return read(self._bootstrap, self._topic)
+        highest: dict[int, int] = defaultdict(int)
+        for message in read(self._bootstrap, self._topic):
+            place, time = message.partition() or 0, message.timestamp()[1]
+            behind = max(highest[place] - time, 0)
+            highest[place] += max(time - highest[place], 0)
+            self.behind_ms = max(self.behind_ms, behind)
+            self.late += behind > LATE_MS
+            yield message
 
     def _agree(self, found: object, wanted: object, what: str) -> None:
         if found != wanted:

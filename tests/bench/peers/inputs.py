@@ -64,16 +64,17 @@ class Payments:
 
 @dataclass(frozen=True)
 class Users:
-    """A table's topic; its rows are older than every order."""
+    """A table's topic; its rows are older than every order. Keys begin with ``prefix``."""
 
     topic: str
+    prefix: bytes = b""
 
     def fill(self, bootstrap: str, records: int) -> None:
         """Write them; there are as many whatever the number of orders."""
         del records
         rows = (
             (
-                b"%d" % user,
+                self.prefix + b"%d" % user,
                 b'{"NAME":"user%d","REGION":"r%d"}' % (user, user % REGIONS),
                 BASE_MS - _USERS_BEFORE_MS,
             )

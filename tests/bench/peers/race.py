@@ -133,7 +133,10 @@ class Race:
 
 
 def _checked(name: str, bootstrap: str, topic: str, records: int, every_change: bool) -> None:
-    BY_NAME[name].check(Outputs(bootstrap, topic, records, every_change=every_change))
+    outputs = Outputs(bootstrap, topic, records, every_change=every_change)
+    BY_NAME[name].check(outputs)
+    if outputs.late:
+        _say(f"  {topic}: {outputs.late:,} records late, by up to {outputs.behind_ms / 1000:.1f} s")
 
 
 def _apart(work: Callable[..., None], *given: object) -> None:

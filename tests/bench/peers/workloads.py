@@ -19,9 +19,14 @@ SPREAD = Orders("peers_orders_spread", 10_000, per_ms=10)
 SLOW = Orders("peers_orders_slow", 10_000, per_ms=1)
 PAYMENTS = Payments("peers_payments", 10_000)
 USERS = Users("peers_users")
+NAMES = Users("peers_names", b"name")
 
 _ORDERS = """
 CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, price DOUBLE)
+  WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', PARTITIONS=4);
+"""
+_USERS = """
+CREATE TABLE {name} (id STRING PRIMARY KEY, name STRING, region STRING)
   WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', PARTITIONS=4);
 """
 DECLARED = {
@@ -33,10 +38,7 @@ DECLARED = {
 CREATE STREAM peers_payments (customer STRING KEY, paid BIGINT)
   WITH (KAFKA_TOPIC='peers_payments', VALUE_FORMAT='JSON', PARTITIONS=4);
 """,
-    USERS.topic: """
-CREATE TABLE peers_users (id STRING PRIMARY KEY, name STRING, region STRING)
-  WITH (KAFKA_TOPIC='peers_users', VALUE_FORMAT='JSON', PARTITIONS=4);
-""",
+    **{each.topic: _USERS.format(name=each.topic) for each in (USERS, NAMES)},
 }
 
 _FILTER = """
@@ -51,6 +53,15 @@ _TABLE_JOIN = """
 CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
   SELECT o.customer AS customer, o.id AS id, o.amount AS amount, u.name AS name, u.region AS region
   FROM {left} o JOIN {right} u ON o.customer = u.id;
+"""
+_MOVED_FILTER = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT name, id, amount, UCASE(name) AS label FROM {left} WHERE amount > 10 PARTITION BY name;
+"""
+_MOVED_TABLE_JOIN = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT u.id AS customer, o.id AS id, o.amount AS amount, u.name AS name, u.region AS region
+  FROM {left} o JOIN {right} u ON o.name = u.id;
 """
 _WINDOWS = """
 CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
@@ -157,6 +168,23 @@ WORKLOADS = (
         SLOW,
         lambda o: o.in_sessions(SLOW),
         coalesces=True,
+    ),
+    Workload(
+        "W9",
+        "filter, project, PARTITION BY",
+        "moved-filter",
+        _MOVED_FILTER,
+        SLOW,
+        lambda o: o.filtered(SLOW),
+    ),
+    Workload(
+        "W10",
+        "stream-table join on another key",
+        "moved-table-join",
+        _MOVED_TABLE_JOIN,
+        SLOW,
+        lambda o: o.joined_to_table(SLOW),
+        right=NAMES,
     ),
 )
 BY_KEYS = tuple(

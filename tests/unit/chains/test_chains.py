@@ -13,9 +13,10 @@ import pytest
 from tests.chains.__main__ import judged, main
 from tests.chains.cases import disorder, shifted
 from tests.chains.chance import chain_of
-from tests.chains.judge import Tally, Wrong, check, differences, out_of_order, rows_of, ways
+from tests.chains.judge import Wrong, check, differences, out_of_order, rows_of, ways
 from tests.chains.run import Topics, planned, run
 from tests.cuts.cases import Event
+from tests.tally import Tally
 
 SEEDS = 20
 
@@ -84,7 +85,7 @@ def test_topics_keep_the_order_of_writing():
 def test_chains_are_run_by_several_processes(monkeypatch, capsys, jobs):
     monkeypatch.setattr("sys.argv", ["chains", "--runs", "12", "--seed", "5", "--jobs", jobs])
     assert main() == 0
-    assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 chains in ")
+    assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 runs in ")
 
 
 def test_what_is_wrong_is_named_by_its_seed(monkeypatch):

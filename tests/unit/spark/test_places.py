@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.spark import places
-from ksql.spark.places import ANYWHERE, Places
+from ksql.spark.places import ANYWHERE, by_partition
 from ksql.types.windowed import session_key, window_key
 from tests.unit.dataflow.test_murmur2 import KNOWN
 
@@ -26,10 +25,9 @@ def record(key, n):
 
 @pytest.mark.parametrize("kind", SUFFIX)
 def test_all_windows_of_a_key_go_to_its_partition(kind):
-    found = Places(PARTITIONS, SUFFIX[kind])
-    for number in range(3):  # a key that is known already, too
+    for number in range(3):
         records = [record(named(kind, key, number), n) for n, key in enumerate(KNOWN)]
-        sorted_out = found.sorted_out(records)
+        sorted_out = by_partition(records, PARTITIONS, SUFFIX[kind])
         assert {
             (each[0] or b"")[: -SUFFIX[kind]]: place
             for place, some in sorted_out.items()
@@ -40,13 +38,13 @@ def test_all_windows_of_a_key_go_to_its_partition(kind):
 @pytest.mark.parametrize("bytes_", [0, 8])
 def test_the_only_partition_keeps_the_order_of_records_with_and_without_keys(bytes_):
     records = [record(b"a key" if n % 2 else None, n) for n in range(6)]
-    assert Places(1, bytes_).sorted_out(iter(records)) == {0: records}
+    assert by_partition(iter(records), 1, bytes_) == {0: records}
 
 
 def test_records_of_a_partition_keep_their_order():
     keys = [window_key(key, n * HOUR) for n in range(9) for key in KNOWN]
     records = [record(key, n) for n, key in enumerate(keys)]
-    sorted_out = Places(2, 8).sorted_out(iter(records))
+    sorted_out = by_partition(iter(records), 2, 8)
     assert sorted_out.keys() == {0, 1}
     for some in sorted_out.values():
         assert [n for *_, n, _ in some] == sorted(n for *_, n, _ in some)
@@ -56,25 +54,7 @@ def test_records_of_a_partition_keep_their_order():
 
 def test_a_record_without_key_may_go_anywhere():
     nothing, empty = record(None, 1), record(window_key(b"", HOUR), 2)
-    sorted_out = Places(PARTITIONS, 8).sorted_out([nothing, empty])
+    sorted_out = by_partition([nothing, empty], PARTITIONS, 8)
     hashed = sorted_out.keys() - {ANYWHERE}
     assert sorted_out[ANYWHERE] == [nothing]
     assert [sorted_out[place] for place in hashed] == [[empty]]
-
-
-def test_a_key_is_hashed_once_while_it_is_remembered(monkeypatch):
-    hashed = []
-
-    def counting(keys, count):
-        hashed.extend(keys)
-        return [0] * len(keys)
-
-    monkeypatch.setattr(places, "partitions_of", counting)
-    monkeypatch.setattr(places, "_MOST", 3)
-    found = Places(2, 8)
-    found.sorted_out([record(window_key(b"a", n), n) for n in range(5)])
-    found.sorted_out([record(window_key(key, 0), 0) for key in (b"a", b"b", b"c")])
-    assert hashed == [b"a", b"b", b"c"]
-    found.sorted_out([record(window_key(b"d", 0), 0)])  # one too many: all are forgotten
-    found.sorted_out([record(window_key(b"a", 0), 0)])
-    assert hashed == [b"a", b"b", b"c", b"d", b"a"]

@@ -291,3 +291,12 @@ def test_of_other_keys_the_client_chooses_it(kept, exact):
     task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task")
     task.write([(b"k", b"v", 1, None)])
     assert (kept.places, kept.asked) == ([ANYWHERE], [])
+
+
+@pytest.mark.parametrize(("partition", "placed"), [(2, 2), (3, ANYWHERE)])
+def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
+    """A source may have been given more partitions than the result has."""
+    task = sink.open_sink(shipment(), "t", TaskLog(), "task")
+    task.kept = partition
+    task.write([(b"k", b"v", 1, None)])
+    assert kept.places == [placed]

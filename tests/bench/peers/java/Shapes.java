@@ -15,6 +15,7 @@ import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
@@ -43,8 +44,13 @@ final class Shapes {
   static Topology of(
       String shape, String left, String right, String out, LongAdder seen, Properties settings) {
     Shapes made = new Shapes(seen, out);
+    if (shape.equals("moved-table-join")) { // what is counted lies behind the exchange
+      made.joinTable(made.watched(made.moved(left)), right);
+      return made.builder.build(settings);
+    }
     KStream<String, Rows.Order> orders = made.stream(left, ORDERS);
     switch (shape) {
+      case "moved-filter" -> made.filter(orders.selectKey((key, order) -> order.NAME));
       case "filter" -> made.filter(orders);
       case "count" -> made.count(orders);
       case "table-join" -> made.joinTable(orders, right);
@@ -57,7 +63,17 @@ final class Shapes {
   }
 
   private <T> KStream<String, T> stream(String topic, Serde<T> rows) {
-    return builder.stream(topic, Consumed.with(KEYS, rows)).peek((key, row) -> seen.increment());
+    return watched(builder.stream(topic, Consumed.with(KEYS, rows)));
+  }
+
+  private <T> KStream<String, T> watched(KStream<String, T> rows) {
+    return rows.peek((key, row) -> seen.increment());
+  }
+
+  private KStream<String, Rows.Order> moved(String topic) {
+    return builder.stream(topic, Consumed.with(KEYS, ORDERS))
+        .selectKey((key, order) -> order.NAME)
+        .repartition(Repartitioned.with(KEYS, ORDERS));
   }
 
   private void filter(KStream<String, Rows.Order> orders) {
