@@ -6,7 +6,6 @@ import logging
 import shutil
 import time
 from dataclasses import replace
-from itertools import count
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -22,10 +21,11 @@ from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.bounds import Bounds, TopicOffsets
 from ksql.spark.checkpoint import usable
+from ksql.spark.links import Links, is_exactly_once
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
-from ksql.spark.spec import Link, Place, QuerySpec, StartAt
+from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
 from ksql.spark.switching import BatchUnfinished, Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
@@ -50,8 +50,6 @@ UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
 
-_GUARANTEE: Final = "processing.guarantee"
-_EXACTLY_ONCE: Final = "exactly_once_v2"
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
 _FIRST_TRY_S = 20.0
@@ -96,8 +94,7 @@ class SparkRunner:
         self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
         self._switches: dict[QueryId, Underway] = {}
-        self._links: dict[str, Link] = {}
-        self._begun = count(1)
+        self._links = Links(runtime)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
@@ -120,7 +117,7 @@ class SparkRunner:
         try:
             self._runtime.begin(found)
         except KsqlError:
-            self._unlink(self._place(query).name)
+            self._links.end(self._place(query).name)
             raise
         self.running[query.id] = found
 
@@ -139,7 +136,7 @@ class SparkRunner:
         """Begin with that, without waiting for it."""
         wanted = list(queries)
         for query in wanted:  # each is to know all others when it begins
-            self._link(query)
+            self._links.begin(self._place(query).name, query)
         for query in wanted:
             if (present := self.running.get(query.id)) is not None:
                 present.wake()
@@ -164,7 +161,7 @@ class SparkRunner:
         query: PersistentQuery,
         spec: Callable[[], QuerySpec] | None = None,
     ) -> RunningQuery:
-        self._link(query)
+        self._links.begin(self._place(query).name, query)
         return self._runtime.host(
             self._place(query),
             spec or (lambda: self._spec(query)),
@@ -172,32 +169,8 @@ class SparkRunner:
             lambda spec: self._vetted(query, spec),
         )
 
-    def _link(self, query: PersistentQuery) -> None:
-        """Let the queries that start from now on know what this one reads and writes."""
-        try:
-            plan = plan_of(query)
-        except KsqlError:  # the query's own start reports it
-            return
-        stated = {**dict(query.properties), **dict(plan.settings)}
-        exactly_once = stated.get(_GUARANTEE) == _EXACTLY_ONCE
-        sources = tuple(read_topics(plan))
-        link = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
-        self._links[self._place(query).name] = link
-
-    def _unlink(self, name: str) -> None:
-        """Have nobody wait for a query that is there no more."""
-        self._links.pop(name, None)
-        self._runtime.forget(name)
-
-    def _rests(self, query_id: str) -> None:
-        """Have a query that stops or has failed waited for only for a time."""
-        name = self._around.space + query_id
-        if (link := self._links.get(name)) is not None:
-            self._links[name] = link._replace(begun=0)
-        self._runtime.rest(name)
-
     def _failed(self, query_id: str, failure: Failure) -> None:
-        self._rests(query_id)
+        self._links.rest(self._around.space + query_id)
         self._on_failure(query_id, failure)
 
     def _place(self, query: PersistentQuery) -> Place:
@@ -222,7 +195,7 @@ class SparkRunner:
             found.stop()
             if self.running.get(query_id) is found:
                 del self.running[query_id]
-        self._rests(query_id)
+        self._links.rest(self._around.space + query_id)
 
     def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
@@ -246,7 +219,7 @@ class SparkRunner:
             self.running.pop(query_id, None)
         stop_soon(found)
         for query_id in ended:
-            self._rests(query_id)
+            self._links.rest(self._around.space + query_id)
 
     def has_begun(self, query_id: str) -> bool:
         """Return whether the query has finished a batch, found nothing to read, or failed."""
@@ -266,7 +239,7 @@ class SparkRunner:
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
-        self._unlink(self._around.space + query_id)
+        self._links.end(self._around.space + query_id)
         place = self.checkpoint(query_id)
         try:
             life = lives.life_of(place)
@@ -466,11 +439,11 @@ class SparkRunner:
             stages=program.stages,
             partitions=plan.buckets,
             moved=plan.placement == "moved",
-            chain=self._links,
+            chain=self._links.all,
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,
-            exactly_once=stated.get(_GUARANTEE) == _EXACTLY_ONCE,
+            exactly_once=is_exactly_once(stated),
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
             max_bytes=settings.number("ksql.query.max.bytes.per.batch"),

@@ -34,6 +34,7 @@ class Site:
             "ksql__spark__master": "local[2]",
             "ksql__query__retry__backoff__initial__ms": "1000",
             "ksql__query__retry__backoff__max__ms": "4000",
+            "ksql__query__replace__timeout__ms": "80000",
             **properties,
         }
         self._server: ServerProcess | None = None
