@@ -113,7 +113,7 @@ proof-cuts: setup ## the same records in other micro-batches: RUNS random cases 
 	$(RUN) -m tests.cuts --runs $(RUNS)
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
 
-proof-chains: chains ## these, 60 of them on a server that is killed, and long backlogs, up to a million records: about 40 minutes
+proof-chains: chains ## these, 60 of them on a server that is killed, and long backlogs, up to a million records: an hour or more
 	$(PYTEST) -q -m proof tests/kafka/test_random_chains.py tests/kafka/test_long_chains.py
 
 INPUTS ?= 2100
