@@ -1,4 +1,4 @@
-"""What the queries that run here write and read, for those that wait for one another."""
+"""The topics that the queries here write and read, for those that wait for one another."""
 
 from __future__ import annotations
 
