@@ -21,6 +21,7 @@ from ksql.plan.nodes import (
     Explode,
     Filter,
     ForeignKeyJoin,
+    Join,
     Plan,
     QueryPlan,
     Rekey,
@@ -107,8 +108,11 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 
 def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Difference]:
     """Yield differences; ``undone``: an aggregate above takes old rows of a table back."""
-    old_steps, old_core = passive(old)
-    new_steps, new_core = passive(new)
+    old_steps, old_core, was_final = _stretch(old)
+    new_steps, new_core, is_final = _stretch(new)
+    if was_final != is_final:
+        verb = "added" if is_final else "removed"
+        yield _refused("topology", "EMIT", f"the clause was {verb}")
     for clause, text in _compare_filters(old_steps, new_steps):
         if undone:
             reason = f"{text}; rows that were folded before could not be taken back"
@@ -117,7 +121,7 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
             yield _change("data selection", clause, text)
     yield from _compare_explosions(old_steps, new_steps)
     yield from _compare_projections(old_steps, new_steps)
-    if type(old_core) is not type(new_core):
+    if type(old_core) is not type(new_core) or _joins(old_core) != _joins(new_core):
         yield from _other_shape(old_core, new_core)
         return
     below = tuple(_compare_fields(old_core, new_core))
@@ -135,6 +139,22 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
                 yield _refused("topology", "SELECT", text)
     for before, after in zip(children(old_core), children(new_core), strict=True):
         yield from _compare(before, after, undone=takes_back)
+
+
+def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:
+    """Return the steps that remember nothing, what is below, and whether its results are final.
+
+    EMIT FINAL stands between a projection and HAVING; either belongs to the aggregate below.
+    """
+    steps, core = passive(plan)
+    if not isinstance(core, EmitFinal):
+        return steps, core, False
+    more, core = passive(core.source)
+    return [*steps, *more], core, True
+
+
+def _joins(plan: Plan) -> int:
+    return sum(isinstance(node, Join) for node in nodes(plan))
 
 
 def _step(node: Plan) -> Step | None:
@@ -172,6 +192,17 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
         yield _refused("source modifying", "FROM", f"{quote(name)} is no longer read")
     for name in sorted(after - before):
         yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
+    yield from _windows_changed(old, new)
+
+
+def _windows_changed(old: Plan, new: Plan) -> Iterator[Difference]:
+    """Yield what became of the window of an aggregate that is there in another shape as well."""
+    pairs = [_aggregates(plan) for plan in (old, new)]
+    if all(len(found) == 1 for found in pairs):
+        ([before], [after]) = pairs
+        if before.window != after.window:
+            text = f"{shown(before.window)} became {shown(after.window)}"
+            yield _refused("topology", "WINDOW", text)
 
 
 def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[str, str]]:
