@@ -39,6 +39,7 @@ from ksql.types.format import Format, as_written, capabilities
 from ksql.upgrade import settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
+from ksql.upgrade.naming import told_apart
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, keeps_state, traits
@@ -73,8 +74,9 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    old = signed(old, functions)
-    aligned = align(old, signed(new, functions), generation)
+    old, new = signed(old, functions), signed(new, functions)
+    old = _told_apart(old, new)
+    aligned = align(old, new, generation)
     wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
         *_compare_fields(old, wanted),
@@ -93,6 +95,12 @@ def validate(
         exactly_once=exactly_once,
     )
     return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
+
+
+def _told_apart(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+    sink = told_apart(old.sink, new.sink)
+    assert isinstance(sink, Sink)  # noqa: S101 - a sink is told as a sink
+    return dataclasses.replace(old, sink=sink)
 
 
 def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
