@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from ksql.functions.registry import BUILTINS
 from ksql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
 from ksql.plan.walk import generations, nodes, sources, with_children, with_sources
 from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
 
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
 
-def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
+
+def align(
+    old: QueryPlan, new: QueryPlan, functions: Functions = BUILTINS, generation: int = 0
+) -> QueryPlan:
     """Return the new plan with the old one's names, id, buckets, lanes, places and slots.
 
     Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
@@ -31,7 +38,7 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
         placement=old.placement,
         sink=sink,
     )
-    return with_leftovers(old, aligned)
+    return with_leftovers(old, aligned, functions)
 
 
 def _placed(sink: Sink, old: Sink) -> Sink:

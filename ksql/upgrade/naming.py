@@ -164,9 +164,9 @@ class _Naming:
         twin = self._joins.pop(0) if self._joins else None
         if isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
             return joined, names
-        if plan.key_name not in names and twin is not None:
-            names |= _same_key(plan.key_name, twin, taken=names.values())
-        return replace(joined, key_name=names.get(plan.key_name, plan.key_name)), names
+        if joined.key_name not in names and twin is not None:
+            names |= _same_key(joined.key_name, twin, taken=names.values())
+        return replace(joined, key_name=names.get(joined.key_name, joined.key_name)), names
 
     def _named(
         self, columns: tuple[Named, ...], names: Names

@@ -28,11 +28,12 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import STRING
+from ksql.upgrade.calls import calls
 from ksql.upgrade.texts import shown_fold
 from ksql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ksql.analysis.bound import Bound
     from ksql.plan.nodes import Plan, QueryPlan
@@ -114,6 +115,26 @@ def _told(plan: QueryPlan) -> dict[str, str]:
     """Return the plan's settings by name; the buckets are compared as a field."""
     caching = "0 (every change is emitted)" if plan.every_change else "caching"
     return {**dict(plan.settings), CACHE: caching}
+
+
+# --- what a setting bears on
+
+
+def bearing(
+    settings: Iterable[tuple[str, str]], parts: Sequence[Bound], functions: Collection[str]
+) -> dict[str, str]:
+    """Return the settings that bear on expressions, or on what these functions aggregate."""
+    stated = dict(settings)
+    called = {*functions, *(call.function for call in calls(tuple(parts)))}
+    found = {
+        f"{each}.{name}": value
+        for each in called
+        for name, value in function_settings(each, stated).items()
+    }
+    for name, concerns in _BEARING.items():
+        if name in stated and any(map(concerns, (n for part in parts for n in trees.nodes(part)))):
+            found[name] = stated[name].lower()
+    return found
 
 
 # --- what the state keeps of a setting

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ksql.analysis import bound
-from ksql.functions.identity import find_overload
-from ksql.functions.spec import Scalar
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -26,11 +22,10 @@ from ksql.plan.nodes import (
     TableTableJoin,
 )
 from ksql.plan.walk import nodes
+from ksql.upgrade.calls import is_volatile
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ksql.functions.registry import Functions
 
 
@@ -49,7 +44,7 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
         found.append("joined")
     if stages > 1:
         found.append("multistage")
-    if any(_volatile(call, functions) for node in all_nodes for call in _calls(node)):
+    if any(is_volatile(node, functions) for node in all_nodes):
         found.append("nondeterministic")
     return tuple(found) or ("simple",)
 
@@ -77,26 +72,6 @@ def _stages(plan: Plan, *, kept: bool = False) -> int:
             return 1 + _stages(plan.left, kept=True) + _stages(plan.right, kept=True)
         case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
             return _stages(plan.source)
-
-
-def _calls(value: Any) -> Iterator[bound.Call]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _calls(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, bound.Call):
-            yield value
-        for field in dataclasses.fields(value):
-            if field.metadata.get("rule") != "child":
-                yield from _calls(getattr(value, field.name))
-
-
-def _volatile(call: bound.Call, functions: Functions) -> bool:
-    function = functions.find(call.function)
-    if function is None:
-        return False
-    overload = find_overload(function, call.overload)
-    return isinstance(overload, Scalar) and overload.volatile
 
 
 def guarantees(

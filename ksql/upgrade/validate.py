@@ -76,11 +76,11 @@ def validate(
     """
     old, new = signed(old, functions), signed(new, functions)
     old = _told_apart(old, new)
-    aligned = align(old, new, generation)
+    aligned = align(old, new, functions, generation)
     wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
         *_compare_fields(old, wanted),
-        *_compare(old.sink, aligned.sink),
+        *_compare(old.sink, aligned.sink, functions),
         *settings.compare(old, new),
     )
     changes = tuple(dict.fromkeys(found_changes))
@@ -91,7 +91,7 @@ def validate(
     promised = guarantees(
         classes,
         starts_empty=_starts_empty(old.sink, aligned.sink),
-        other_rows=other_rows(old, aligned),
+        other_rows=other_rows(old, aligned, functions),
         exactly_once=exactly_once,
     )
     return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
@@ -114,14 +114,16 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 # --- walking both plans
 
 
-def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Difference]:
+def _compare(
+    old: Plan, new: Plan, functions: Functions, *, undone: bool = False
+) -> Iterator[Difference]:
     """Yield differences; ``undone``: an aggregate above takes old rows of a table back."""
     old_steps, old_core, was_final = _stretch(old)
     new_steps, new_core, is_final = _stretch(new)
     if was_final != is_final:
         verb = "added" if is_final else "removed"
         yield _refused("topology", "EMIT", f"the clause was {verb}")
-    for clause, text in _compare_filters(old_steps, new_steps):
+    for clause, text in _compare_filters(old_steps, new_steps, functions):
         if undone:
             reason = f"{text}; rows that were folded before could not be taken back"
             yield _refused("topology", clause, reason)
@@ -132,7 +134,7 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
     if type(old_core) is not type(new_core) or _joins(old_core) != _joins(new_core):
         yield from _other_shape(old_core, new_core)
         return
-    below = tuple(_compare_fields(old_core, new_core))
+    below = tuple(_compare_fields(old_core, new_core, final=is_final))
     yield from below
     if all(change.allowed for change in below):
         yield from _compare_keys((old_steps, old_core), (new_steps, new_core))
@@ -146,7 +148,7 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
                 text = f"{shown_fold(fold)} would take back rows of a table that it never folded"
                 yield _refused("topology", "SELECT", text)
     for before, after in zip(children(old_core), children(new_core), strict=True):
-        yield from _compare(before, after, undone=takes_back)
+        yield from _compare(before, after, functions, undone=takes_back)
 
 
 def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:
@@ -213,11 +215,13 @@ def _windows_changed(old: Plan, new: Plan) -> Iterator[Difference]:
             yield _refused("topology", "WINDOW", text)
 
 
-def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[str, str]]:
+def _compare_filters(
+    old: list[Passive], new: list[Passive], functions: Functions
+) -> Iterator[tuple[str, str]]:
     """Return the clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
         before, after = (conditions(steps, clause) for steps in (old, new))
-        if not same_conditions(before, after):
+        if not same_conditions(before, after, functions):
             yield clause, _became(*(" AND ".join(map(show, each)) for each in (before, after)))
 
 
@@ -275,7 +279,10 @@ def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
 # --- fields and their rules
 
 
-def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Difference]:
+def _compare_fields(
+    old: Plan | QueryPlan, new: Plan | QueryPlan, *, final: bool = False
+) -> Iterator[Difference]:
+    """Yield what a node's rules say; ``final``: its results are given once, by EMIT FINAL."""
     if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
         # one reason says it all: topic, columns and formats follow from the name
         text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
@@ -288,20 +295,27 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Di
             continue
         if rule == "match":
             told = f"{shown(before)} became {shown(after)}"
-            yield _other_grace(before, after) or _refused(kind, clause, told)
+            yield _other_grace(before, after, final=final) or _refused(kind, clause, told)
         elif rule == "grow":
             yield from _compare_columns(before, after, clause)
             if isinstance(new, Sink):
                 yield from _appended(new, before, kind, clause)
 
 
-def _other_grace(old: Any, new: Any) -> Difference | None:
-    """Return the change of a grace period alone: other late records count from there on."""
+def _other_grace(old: Any, new: Any, *, final: bool) -> Difference | None:
+    """Return the change of a grace period alone: other late records count from there on.
+
+    A session that was given as final must not be opened again by a late record: it would grow, and
+    its records would count in two final results.
+    """
     if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
         return None
     if dataclasses.replace(old, grace_ms=new.grace_ms) != new:
         return None
     text = f"{old.grace_ms} MILLISECONDS became {new.grace_ms} MILLISECONDS"
+    if final and new.kind == "SESSION" and new.grace_ms > old.grace_ms:
+        reason = f"{text}; late records would open sessions whose final result was given"
+        return _refused("topology", "GRACE PERIOD", reason)
     return _change("data selection", "GRACE PERIOD", text)
 
 

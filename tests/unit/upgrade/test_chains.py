@@ -29,7 +29,7 @@ def run_until(seeds):
 
 def test_the_chains_see_what_differs(monkeypatch):
     """With deletions forgotten, as they were once, the model disagrees."""
-    monkeypatch.setattr("ksql.upgrade.align.with_leftovers", lambda _old, new: new)
+    monkeypatch.setattr("ksql.upgrade.align.with_leftovers", lambda _old, new, _functions: new)
     with pytest.raises(Disagreement, match="wanted"):
         run_until(100)
 

@@ -44,9 +44,7 @@ def test_aliases_that_the_server_asks_for_give_no_column_another_value(kind):
     world.feed("i", ("b", {"V": 1, "ID": 99}, 3))
     world.feed("o", ("b", {"ITEM_ID": 7}, 4))
     assert world.last("U") == {"a": {"X": 6}, "b": {"X": 7}}
-    world.run(
-        f"CREATE OR REPLACE {head} k, item_id AS x, id AS y FROM {with_aliases(join)};"
-    )
+    world.run(f"CREATE OR REPLACE {head} k, item_id AS x, id AS y FROM {with_aliases(join)};")
     world.feed("i", ("c", {"V": 1, "ID": 99}, 5))
     world.feed("o", ("c", {"ITEM_ID": 8}, 6))
     assert world.last("U")["c"] == {"X": 8, "Y": 99}

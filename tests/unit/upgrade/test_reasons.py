@@ -84,9 +84,7 @@ def test_a_join_that_was_taken_out():
 
 
 def test_a_join_of_another_sort_that_was_taken_out():
-    both = (
-        "SELECT S.K, R.B, N FROM S JOIN R WITHIN 1 MINUTE ON S.K = R.K JOIN T ON S.K = T.ID"
-    )
+    both = "SELECT S.K, R.B, N FROM S JOIN R WITHIN 1 MINUTE ON S.K = R.K JOIN T ON S.K = T.ID"
     found = verdict(
         "STREAM", both, "SELECT S.K, R.B, 'x' N FROM S JOIN R WITHIN 2 MINUTES ON S.K = R.K"
     )
@@ -94,3 +92,45 @@ def test_a_join_of_another_sort_that_was_taken_out():
         "JOIN: a join was removed (source modifying)",
         "FROM: T is no longer read (source modifying)",
     ]
+
+
+# --- grace periods and sessions
+
+SESSION = (
+    "SELECT K, COUNT(*) N FROM S WINDOW SESSION "
+    "(5 SECONDS, RETENTION 1 HOUR, GRACE PERIOD {} SECONDS) GROUP BY K EMIT {}"
+)
+
+
+def test_final_sessions_may_not_be_opened_again():
+    found = verdict("TABLE", SESSION.format(0, "FINAL"), SESSION.format(60, "FINAL"))
+    assert found.reasons == (
+        "GRACE PERIOD: 0 MILLISECONDS became 60000 MILLISECONDS; late records would open sessions "
+        "whose final result was given (topology)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "emit"), [(60, 0, "FINAL"), (0, 60, "CHANGES"), (60, 0, "CHANGES")]
+)
+def test_other_grace_periods_of_sessions(before, after, emit):
+    found = verdict("TABLE", SESSION.format(before, emit), SESSION.format(after, emit))
+    assert found.classes == ("data selection",)
+    assert found.accepted
+
+
+# --- conditions that are different each time
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"), [("STREAM", "SELECT K, A FROM S"), ("TABLE", "SELECT ID, N FROM T")]
+)
+def test_the_number_of_volatile_conditions_counts(kind, source):
+    one, two = "RANDOM() > 0.5", "RANDOM() > 0.5 AND RANDOM() > 0.5"
+    found = verdict(kind, f"{source} WHERE {one}", f"{source} WHERE {two}")
+    assert found.classes == ("data selection",)
+    passes = "a row that no longer passes stays" in found.guarantees[0].note
+    assert passes == (kind == "TABLE")
+    assert verdict(kind, f"{source} WHERE {two}", f"{source} WHERE {two}").classes == (
+        "transparent",
+    )
