@@ -257,7 +257,9 @@ def _topic(resolved: ResolvedQuery, built: Built, moment: Moment) -> topics.Sett
 def _result(
     resolved: ResolvedQuery, plan: QueryPlan, topic: Topic, reads: tuple[str, ...]
 ) -> DataSource:
-    sink = plan.sink
+    sink, existing = plan.sink, resolved.existing
+    # where rows lie follows from how many there were when the topic was made
+    kept = existing is not None and existing.topic == topic.name
     return DataSource(
         name=sink.name,
         kind=sink.kind,
@@ -265,7 +267,7 @@ def _result(
         schema=Schema((*sink.key, *sink.value)),
         key_format=sink.key_format,
         value_format=sink.value_format,
-        partitions=topic.partitions,
+        partitions=existing.partitions if existing and kept else topic.partitions,
         replicas=topic.replicas,
         timestamp=sink.timestamp,
         window=sink.window,
