@@ -9,6 +9,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
 from ksql.plan.walk import generations, nodes, sources, with_children, with_sources
 from ksql.upgrade.filters import with_leftovers
+from ksql.upgrade.grown import with_later
 from ksql.upgrade.naming import named_as
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def align(
     sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     sink = _placed(sink, old.sink)
+    below = with_later(old.sink.source, sink.source)
     aligned = replace(
         new,
         query_id=old.query_id,
@@ -36,7 +38,7 @@ def align(
         lanes=old.lanes,
         partitions=old.partitions,
         placement=old.placement,
-        sink=sink,
+        sink=replace(sink, source=below),
     )
     return with_leftovers(old, aligned, functions)
 

@@ -26,6 +26,8 @@ from ksql.upgrade.calls import is_volatile
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.functions.registry import Functions
 
 
@@ -75,16 +77,11 @@ def _stages(plan: Plan, *, kept: bool = False) -> int:
 
 
 def guarantees(
-    classes: tuple[UpgradeClass, ...],
-    *,
-    starts_empty: bool,
-    other_rows: bool,
-    exactly_once: bool,
+    classes: tuple[UpgradeClass, ...], notes: Sequence[str], *, exactly_once: bool
 ) -> tuple[Guarantee, ...]:
     """Return the guarantees that hold across the switch, in KLIP-28's terms.
 
-    ``starts_empty``: an aggregate was added. ``other_rows``: other rows of a table pass than
-    before.
+    ``notes`` say what the results lack from there on.
     """
     once = (
         "each input is processed once, by the old or by the new plan"
@@ -93,7 +90,7 @@ def guarantees(
         "the switch itself adds none"
     )
     return (
-        _backfill(classes, starts_empty=starts_empty, other_rows=other_rows),
+        _backfill(classes, notes),
         Guarantee("cascading", True, "queries that read the result keep their columns"),
         Guarantee("exactly once", exactly_once, once),
         Guarantee("ordered", True, "one offset per partition separates the old plan from the new"),
@@ -101,18 +98,8 @@ def guarantees(
     )
 
 
-def _backfill(
-    classes: tuple[UpgradeClass, ...], *, starts_empty: bool, other_rows: bool
-) -> Guarantee:
+def _backfill(classes: tuple[UpgradeClass, ...], notes: Sequence[str]) -> Guarantee:
     if classes == ("transparent",):
         return Guarantee("backfill", True, "results before the switch are the same ones")
-    notes = []
-    if starts_empty:
-        notes.append("added aggregates start empty at the switch; no backfill")
-    if other_rows:
-        notes.append(
-            "a row that no longer passes stays in the result until it changes or is deleted; "
-            "one that passes now comes when it changes"
-        )
     note = "; ".join(notes) or "records before the switch are not recomputed"
     return Guarantee("backfill", False, note)

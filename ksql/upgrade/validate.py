@@ -36,7 +36,7 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.types.format import Format, as_written, capabilities
-from ksql.upgrade import settings
+from ksql.upgrade import grown, settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.upgrade.naming import told_apart
@@ -81,6 +81,7 @@ def validate(
     found_changes = (
         *_compare_fields(old, wanted),
         *_compare(old.sink, aligned.sink, functions),
+        *grown.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
     )
     changes = tuple(dict.fromkeys(found_changes))
@@ -88,13 +89,23 @@ def validate(
     classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
     exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
     found = traits(aligned, functions)
-    promised = guarantees(
-        classes,
-        starts_empty=_starts_empty(old.sink, aligned.sink),
-        other_rows=other_rows(old, aligned, functions),
-        exactly_once=exactly_once,
-    )
+    notes = tuple(_notes(old, aligned, functions))
+    promised = guarantees(classes, notes, exactly_once=exactly_once)
     return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
+
+
+def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator[str]:
+    """Say what the results lack from the switch on."""
+    if _starts_empty(old.sink, aligned.sink):
+        yield "added aggregates start empty at the switch; no backfill"
+    if gone := _forgotten(old.sink, aligned.sink):
+        yield f"{', '.join(gone)}: no longer kept; its state is gone if it comes back"
+    if other_rows(old, aligned, functions):
+        yield (
+            "a row that no longer passes stays in the result until it changes or is deleted; "
+            "one that passes now comes when it changes"
+        )
+    yield from grown.notes(aligned.sink)
 
 
 def _told_apart(old: QueryPlan, new: QueryPlan) -> QueryPlan:
@@ -358,6 +369,12 @@ def _starts_empty(old: Plan, new: Plan) -> bool:
     """Return whether the new plan has an aggregate that the old one does not have."""
     pairs = zip(_aggregates(old), _aggregates(new), strict=False)
     return any(_added(before, after) for before, after in pairs)
+
+
+def _forgotten(old: Plan, new: Plan) -> list[str]:
+    """Return the aggregates that the new plan has no use for."""
+    pairs = zip(_aggregates(old), _aggregates(new), strict=False)
+    return [shown_fold(fold) for before, after in pairs for fold in _added(after, before).values()]
 
 
 def _aggregates(plan: Plan) -> list[Aggregate]:

@@ -14,8 +14,8 @@ from ksql.engine.errors import UpgradeRefused
 from ksql.upgrade.verdict import Verdict
 from tests.unit.world import World
 from tests.upgrades.chance import Chance, Event, records
-from tests.upgrades.model import Key, Model, Values, acceptable, same, starts_empty
-from tests.upgrades.spec import Query, sources
+from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
+from tests.upgrades.spec import TABLE, Query, sources
 
 EVENTS = 14
 
@@ -128,7 +128,8 @@ class Chain:
     def replace(self, new: Query) -> str:
         """Try a replacement; gives what became of it."""
         old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
-        wanted = acceptable(old, new)
+        later = set(self.chance.table) - set(TABLE)
+        wanted = acceptable(old, new, later)
         self.told.append(f"{'+' if wanted else '-'} {text}")
         try:
             verdict = self.host.replace(text)
@@ -141,8 +142,13 @@ class Chain:
         note = verdict.guarantees[0].note
         if ("start empty" in note) != starts_empty(old, new):
             raise self._differs(f"what starts empty: {note}")
+        if ("no longer kept" in note) != bool(old.folds - new.folds):
+            raise self._differs(f"what is given up: {note}")
         if same(old, new) != (verdict.classes == ("transparent",)):
             raise self._differs(f"the class: {verdict.classes}, {verdict.changes}")
+        transparent = verdict.classes == ("transparent",)
+        if ("NULL in rows" in note) != (says_null(new, later) and not transparent):
+            raise self._differs(f"what is null: {note}")
         self.model.replace(new, self.chance.table)
         return "transparent" if same(old, new) else "accepted"
 

@@ -6,7 +6,7 @@ A row that a record touches is as the plan of that moment says; what nothing tou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,14 @@ def same(old: Query, new: Query) -> bool:
     return meaning(old) == meaning(new)
 
 
-def acceptable(old: Query, new: Query) -> bool:
-    """Whether what is stored and what was written lets the new query go on."""
+def acceptable(old: Query, new: Query, later: Collection[str] = ()) -> bool:
+    """Whether what is stored and what was written lets the new query go on.
+
+    ``later`` are the table's columns that rows kept by a join may lack: no condition may ask them.
+    """
+    asked = {_column(cond.left) for cond in set(new.where) - set(old.where)}
+    if new.shape == "joined" and asked & set(later):
+        return False
     fixed = ("shape", "group", "window_s", "outer", "format")
     if any(getattr(old, name) != getattr(new, name) for name in fixed):
         return False
@@ -46,6 +52,12 @@ def acceptable(old: Query, new: Query) -> bool:
     return new.shape != "undone" or (not added and set(old.where) == set(new.where))
 
 
+def says_null(new: Query, later: Collection[str]) -> bool:
+    """Whether results may have nothing where a row that a join keeps lacks a column."""
+    read = {_column(expr) for _, expr in new.columns} | {_column(cond.left) for cond in new.where}
+    return new.shape == "joined" and bool(read & set(later))
+
+
 def starts_empty(old: Query, new: Query) -> bool:
     """Whether there is an aggregate that has seen nothing yet."""
     return bool(new.folds - old.folds)
@@ -53,6 +65,11 @@ def starts_empty(old: Query, new: Query) -> bool:
 
 def _fold(expr: Expr) -> Expr:
     return expr.of if isinstance(expr, Plus) else expr
+
+
+def _column(expr: Expr) -> str:
+    inner = _fold(expr)
+    return inner.name if isinstance(inner, Col) else ""
 
 
 @dataclass

@@ -35,6 +35,6 @@ def test_the_chains_see_what_differs(monkeypatch):
 
 
 def test_a_verdict_that_differs_is_a_disagreement(monkeypatch):
-    monkeypatch.setattr(chains, "acceptable", lambda _old, _new: False)
+    monkeypatch.setattr(chains, "acceptable", lambda _old, _new, _later: False)
     with pytest.raises(Disagreement, match="accepted"):
         run_until(10)
