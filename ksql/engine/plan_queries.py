@@ -26,6 +26,7 @@ from ksql.plan.nodes import Aggregate, QueryPlan, Sink
 from ksql.plan.walk import follows_time, nodes, with_sources
 from ksql.types.format import Format, capabilities
 from ksql.types.schema import Column, Role, Schema
+from ksql.upgrade.code import code_of
 from ksql.upgrade.settings import LISTED
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def query_plan(
         lanes=lanes,
         partitions=partitions,
         placement=placement(sink, most, partitions, lanes) if partitions else "",
+        code=code_of(sink, moment.functions),
     )
 
 

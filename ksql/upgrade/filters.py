@@ -10,7 +10,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
 from ksql.plan.walk import result_kind
-from ksql.upgrade.calls import is_volatile
+from ksql.upgrade.calls import calls, is_volatile
 from ksql.upgrade.settings import bearing
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
+    from ksql.plan.nodes import Fold
 
 Passive = Filter | Explode | Select
 """Steps that remember nothing: they may come, change and go."""
@@ -81,7 +82,7 @@ def with_leftovers(old: QueryPlan, new: QueryPlan, functions: Functions) -> Quer
     inherited = any(isinstance(step, Filter) and step.leftovers for step in before)
     if not inherited and _passing(old, functions) == _passing(new, functions):
         return new
-    return replace(new, sink=replace(new.sink, source=_marked(new.sink.source)))
+    return marked(new)
 
 
 def other_rows(old: QueryPlan, new: QueryPlan, functions: Functions) -> bool:
@@ -91,6 +92,20 @@ def other_rows(old: QueryPlan, new: QueryPlan, functions: Functions) -> bool:
     if not filtered or result_kind(core) != "TABLE":
         return False
     return _passing(old, functions) != _passing(new, functions)
+
+
+def marked(plan: QueryPlan) -> QueryPlan:
+    """Return the plan with its filters taken to have let other rows pass before."""
+    return replace(plan, sink=replace(plan.sink, source=_marked(plan.sink.source)))
+
+
+def deciding(plan: QueryPlan) -> set[str]:
+    """Return the functions that decide which rows of a table are in the result."""
+    steps, core = passive(plan.sink.source)
+    if result_kind(core) != "TABLE" or not any(isinstance(step, Filter) for step in steps):
+        return set()
+    parts, used = _asked(plan)
+    return {call.function for call in calls((*parts, *used))} | {fold.function for fold in used}
 
 
 def _marked(plan: Plan) -> Plan:
@@ -105,10 +120,17 @@ def _marked(plan: Plan) -> Plan:
 
 def _passing(plan: QueryPlan, functions: Functions) -> tuple[object, ...]:
     """Return all that decides which rows of the result pass."""
+    parts, used = _asked(plan)
+    settings = bearing(plan.settings, parts, [fold.function for fold in used])
+    decided_by = deciding(plan)
+    code = [each for each in plan.code if each[0] in decided_by]
+    return _counted(parts, functions), sorted(map(repr, used)), settings, code
+
+
+def _asked(plan: QueryPlan) -> tuple[tuple[Bound, ...], tuple[Fold, ...]]:
+    """Return the conditions on rows of the result, and the aggregates that they read."""
     steps, core = passive(plan.sink.source)
-    parts = [part for clause in ("WHERE", "HAVING") for part in conditions(steps, clause)]
+    parts = (*conditions(steps, "WHERE"), *conditions(steps, "HAVING"))
     read = {column.name for part in parts for column in trees.columns(part)}
     folds = core.folds if isinstance(core, Aggregate) else ()
-    used = [replace(fold, slot=0) for fold in folds if fold.name in read]
-    settings = bearing(plan.settings, parts, [fold.function for fold in used])
-    return _counted(parts, functions), sorted(map(repr, used)), settings
+    return parts, tuple(replace(fold, slot=0) for fold in folds if fold.name in read)

@@ -149,7 +149,7 @@ def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
             if isinstance(node, Aggregate):
                 yield from _limited(node, *settings)
     elif name in _BEARING:
-        for expr in (expr for node in all_nodes for expr in _remembered(node)):
+        for expr in (expr for node in all_nodes for expr in remembered(node)):
             if any(map(_BEARING[name], trees.nodes(expr))):
                 yield "it bears on what the query groups, joins or aggregates by"
 
@@ -160,7 +160,7 @@ def _limited(node: Aggregate, old: Mapping[str, str], new: Mapping[str, str]) ->
             yield f"it bears on {shown_fold(fold)}"
 
 
-def _remembered(plan: Plan) -> Iterator[Bound]:
+def remembered(plan: Plan) -> Iterator[Bound]:
     """Yield the expressions that choose a record's state and change it."""
     match plan:
         case Aggregate():

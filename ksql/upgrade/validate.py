@@ -36,7 +36,7 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.types.format import Format, as_written, capabilities
-from ksql.upgrade import grown, settings
+from ksql.upgrade import code, grown, settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.upgrade.naming import told_apart
@@ -83,6 +83,7 @@ def validate(
         *_compare(old.sink, aligned.sink, functions),
         *grown.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
+        *code.compare(old, aligned),
     )
     changes = tuple(dict.fromkeys(found_changes))
     kinds = {change.kind for change in changes}
