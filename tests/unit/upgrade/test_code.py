@@ -184,3 +184,15 @@ def test_a_plan_that_does_not_say_has_unknown_code():
     [change] = entity.upgrade.changes
     assert change.text == "the running plan does not say which code it was made with"
     assert made.plan("U").code != ()
+
+
+def test_explain_says_what_other_code_means():
+    made = world("CREATE TABLE U AS SELECT G, SUM(F(X)) V FROM T GROUP BY G;")
+    [entity] = made.run("EXPLAIN CTAS_U_2;")
+    assert "function F" not in entity.query_description.topology
+    restarted(made, 10)
+    [entity] = made.run("EXPLAIN CTAS_U_2;")
+    assert (
+        "function F: its code is another one than the query was made with\n"
+        "  the code of F has changed, and it bears on what the query groups, joins or aggregates by"
+    ) in entity.query_description.topology

@@ -1,4 +1,4 @@
-"""Columns that a source got after a join had kept rows of it: said, or refused, never in silence."""
+"""Columns that a source got after a join had kept rows: told or refused, never in silence."""
 
 from __future__ import annotations
 
