@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.lease import Lease
-from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.extensions import packed, unpacked
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.spark.codes import as_it_runs
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import PersistentQuery
 
 
 @dataclass(frozen=True, kw_only=True)

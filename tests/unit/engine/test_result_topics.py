@@ -1,4 +1,4 @@
-"""What a replacement must know of its result's topic: partitions it was made with, who writes it."""
+"""What a replacement knows of its result's topic: the partitions it was made with, its writers."""
 
 from __future__ import annotations
 

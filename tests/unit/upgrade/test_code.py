@@ -1,4 +1,4 @@
-"""Users' functions whose code changes: what it has folded or let pass is guarded as settings are."""
+"""Users' functions whose code changes: what it has folded or let pass is guarded like settings."""
 
 from __future__ import annotations
 
