@@ -87,10 +87,16 @@ class StoreBusy(ServerError):
 
 
 class StoreClosed(ServerError):
-    """A read or write after ``close``."""
+    """A read or write after ``close``; ``where`` is for logs: clients need not know the disk."""
+
+    code = 50302
 
     def __init__(self, where: str) -> None:
-        super().__init__(f"the store {where} is closed")
+        super().__init__(
+            "the rows of a table were moved to another store while they were read",
+            hint="Try again in a moment.",
+        )
+        self.where = where
 
 
 class Rows(Protocol):

@@ -46,7 +46,7 @@ from ksql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.upgrade.verdict import ACCEPTED, Difference, UpgradeClass, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
@@ -86,8 +86,7 @@ def validate(
         *code.compare(old, aligned),
     )
     changes = tuple(dict.fromkeys(found_changes))
-    kinds = {change.kind for change in changes}
-    classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
+    classes = in_order({change.kind for change in changes})
     exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
     found = traits(aligned, functions)
     notes = tuple(_notes(old, aligned, functions))
@@ -113,6 +112,11 @@ def _told_apart(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     sink = told_apart(old.sink, new.sink)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink is told as a sink
     return dataclasses.replace(old, sink=sink)
+
+
+def in_order(kinds: Collection[UpgradeClass]) -> tuple[UpgradeClass, ...]:
+    """Return the classes of some changes in the order of answers; transparent if there is none."""
+    return tuple(kind for kind in _ORDER if kind in kinds) or ("transparent",)
 
 
 def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
