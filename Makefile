@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both do all set-up; `make setup` does it alone.
+# Begin with `make demo`, `make demo-shop` or `make test`. All do the set-up; `make setup` does it alone.
 
 PYTHON ?= python3
 QTT_CORPUS ?= ../shared/qtt
@@ -16,7 +16,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fast fmt lint types layers unit golden spark kafka qtt bench docs lock \
+.PHONY: help setup demo demo-shop test check fast fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -28,6 +28,9 @@ setup: ## environment, locked packages, jars; seconds when nothing changed
 
 demo: setup ## the main job on real data
 	@.venv/bin/ksql demo
+
+demo-shop: setup ## queries over the backlog of a shop, each result compared with pandas
+	@.venv/bin/ksql demo-shop
 
 # Run side by side: steps that would leave a core idle, as a Spark session does while it plans.
 test: setup ## everything that CI runs

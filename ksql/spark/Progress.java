@@ -16,7 +16,11 @@ import org.apache.kafka.common.TopicPartition;
  * than the same records live. So each query states, when it plans a batch, where its topic ends
  * before that batch, and up to which time all its inputs are processed.
  *
- * <p>A query that runs is waited for; one that is stopped or fails only for a time.
+ * <p>A transaction is over for its writer before Kafka has marked its end in each partition, and until
+ * then no reader sees its records. So a query also states where its topic ended after its last
+ * batch, whatever is marked: what lies before that has to be seen whole or not at all.
+ *
+ * <p>A query that runs is waited for; one that is stopped or fails only for a time, and so are marks.
  */
 final class Progress {
     /** All inputs are processed. */
@@ -32,6 +36,8 @@ final class Progress {
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
     private Map<TopicPartition, Long> endsBefore = Map.of();
+    private Map<TopicPartition, Long> written = Map.of();
+    private long writtenAtMs;
     private boolean inBatch;
     private long batches;
     private long idleSinceMs;
@@ -69,10 +75,25 @@ final class Progress {
         }
     }
 
-    /** The batch that was planned before, if there was one, is done. */
-    static synchronized void done(String query) {
+    /** Whether a batch was planned that is not done yet. */
+    static synchronized boolean isInBatch(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && known.inBatch;
+    }
+
+    /**
+     * The batch that was planned before, if there was one, is done.
+     *
+     * @param written where its topic ends now, with what transactions still hide; null if nothing
+     *     was written, or nothing is hidden
+     */
+    static synchronized void done(String query, Map<TopicPartition, Long> written, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null) {
+            if (written != null) {
+                known.written = written;
+                known.writtenAtMs = nowMs;
+            }
             known.doneUntil = known.plannedUntil;
             known.inBatch = false;
             known.stopped = false;
@@ -118,7 +139,10 @@ final class Progress {
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
             if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
-                found.put(name, new Upstream(each.doneUntil, each.inBatch ? each.endsBefore : Map.of(), each.batches));
+                boolean marked = nowMs - each.writtenAtMs > each.waitMs;
+                found.put(name, new Upstream(
+                    each.doneUntil, each.inBatch ? each.endsBefore : Map.of(),
+                    marked ? Map.of() : each.written, each.batches));
             }
         });
         return found;
@@ -144,7 +168,16 @@ final class Progress {
      *
      * @param until the time up to which it has processed its inputs
      * @param ends where its topic ended before the batch that it is in; empty if it is in none
+     * @param written where its topic ended after the batch before, hidden records included; empty
+     *     if none were, or if they have been waited for long enough
      * @param batches how many it has begun
      */
-    record Upstream(long until, Map<TopicPartition, Long> ends, long batches) {}
+    record Upstream(
+            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, long batches) {
+        /** Whether a reader that sees the topics up to there sees all that the query has written. */
+        boolean isSeen(Map<TopicPartition, Long> latest) {
+            return written.entrySet().stream()
+                .allMatch(each -> latest.getOrDefault(each.getKey(), 0L) >= each.getValue());
+        }
+    }
 }

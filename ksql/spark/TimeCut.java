@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
@@ -38,6 +39,7 @@ final class TimeCut implements AutoCloseable {
     private final Map<String, Object> client;
     private final Comparator<TopicPartition> order;
     private KafkaConsumer<byte[], byte[]> consumer;
+    private KafkaConsumer<byte[], byte[]> uncommitted;
     private long last;
     private long span;
     private long ended = Progress.ALL;
@@ -89,11 +91,13 @@ final class TimeCut implements AutoCloseable {
     private long limit(
             Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen) {
         long until = Progress.ALL;
+        Map<TopicPartition, Long> visible = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
-            if (each.until() != Progress.ALL && isBehind(each.until(), from, to)) {
+            long reached = each.isSeen(visible) ? each.until() : Progress.NOTHING;
+            if (reached != Progress.ALL && isBehind(reached, from, to)) {
                 continue; // what it adds comes after later records anyway
             }
-            until = Math.min(until, each.until());
+            until = Math.min(until, reached);
             each.ends().forEach((place, end) -> to.computeIfPresent(
                 place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
         }
@@ -153,12 +157,19 @@ final class TimeCut implements AutoCloseable {
         return high - low > 1 ? best : behind.some(best, over, most);
     }
 
-    /** Where a topic ends now. */
-    Map<TopicPartition, Long> ends(String topic) {
-        List<TopicPartition> places = new ArrayList<>();
-        consumer().partitionsFor(topic).forEach(
-            each -> places.add(new TopicPartition(topic, each.partition())));
-        return consumer().endOffsets(places);
+    /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
+    Map<TopicPartition, Long> writtenEnds(String topic) {
+        if (uncommitted == null) {
+            Map<String, Object> all = new HashMap<>(client);
+            all.put("isolation.level", "read_uncommitted");
+            uncommitted = consumer(all);
+        }
+        return stoppable(() -> {
+            List<TopicPartition> places = new ArrayList<>();
+            uncommitted.partitionsFor(topic).forEach(
+                each -> places.add(new TopicPartition(topic, each.partition())));
+            return uncommitted.endOffsets(places);
+        });
     }
 
     @Override
@@ -167,13 +178,30 @@ final class TimeCut implements AutoCloseable {
             consumer.close();
             consumer = null;
         }
+        if (uncommitted != null) {
+            uncommitted.close();
+            uncommitted = null;
+        }
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
-            consumer = new KafkaConsumer<>(client, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer = consumer(client);
         }
         return consumer;
+    }
+
+    /** Asks Kafka; an interrupt is worded as Spark expects it of a query that is stopped. */
+    private static <T> T stoppable(Supplier<T> ask) {
+        try {
+            return ask.get();
+        } catch (InterruptException end) {
+            throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+        }
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
+        return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     /** What there is to read. */
@@ -225,11 +253,7 @@ final class TimeCut implements AutoCloseable {
         private Map<TopicPartition, OffsetAndTimestamp> from(long time) {
             Map<TopicPartition, Long> times = new HashMap<>();
             to.keySet().forEach(place -> times.put(place, time));
-            try {
-                return consumer().offsetsForTimes(times);
-            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
-                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
-            }
+            return stoppable(() -> consumer().offsetsForTimes(times));
         }
 
         /** All before the first ends; then of those before the others as many as a batch may have. */

@@ -92,6 +92,7 @@ def kafka_source(
         options["queryName"] = spec.name
         options["queries"] = json.dumps(links)
         options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
+        options["transactions"] = "true" if spec.exactly_once else "false"
     if spec.reader is not None:
         options["rangesOnly"] = "true"
     options["topicOrder"] = ",".join(spec.topics)  # the order of records counts

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.chains.judge import Tally, Wrong, check
+from tests.chains.judge import Wrong, check
+from tests.tally import Tally
 
 RUNS = 1000
 

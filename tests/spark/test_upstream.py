@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
 
 from ksql.spark.spec import Link
 from tests.kafka.wires import await_true
@@ -49,6 +54,57 @@ def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
     desk.send(next(iter(second.topics)), ("k", "of another producer"))
     assert reading.await_idle(desk.ends(*second.topics))
     assert len(desk.read(sink)) == 52
+
+
+def test_what_a_transaction_hides_is_waited_for(desk, start):
+    """Kafka marks the end of a transaction after its writer has the answer; so does this one."""
+    (first, second), sink = chain(desk, FOR_EVER_MS)
+    between = next(iter(second.topics))
+    pending = producer(desk)
+    pending.produce(between, b"pending", partition=1)
+    pending.flush()
+    writing = start(replace(first, exactly_once=True))
+    assert writing.await_idle(desk.ends(*first.topics))
+    reading = start(second)
+    await_true("it has looked at its source", reading.has_started)
+    assert desk.read_beside(sink) == []
+    pending.commit_transaction()
+    desk.settle(between)
+    assert reading.await_idle(desk.ends(between))
+    assert len(desk.read(sink)) == 52
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Kafka's index by time knows the marks of transactions, with the commit's time",
+)
+def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
+    """Two partitions have the same times; the second one was committed after the first."""
+    source, sink = desk.topic(), desk.topic(1)
+    written = producer(desk)
+    for partition in (0, 1):
+        for second in range(60):
+            written.produce(source, b"v", b"k", partition, timestamp=1_000_000 + second * 1000)
+            if second % 20 == 19:
+                written.commit_transaction()
+                written.begin_transaction()
+    written.abort_transaction()
+    desk.settle(source)
+    spec = desk.spec("copy", source, sink, max_records=30)
+    reading = start(spec)
+    assert reading.await_idle(desk.ends(source))
+    batches = [file for file in (spec.checkpoint / "offsets").iterdir() if file.name.isdigit()]
+    for batch in batches:
+        ends = json.loads(batch.read_text().splitlines()[-1])[source]
+        assert abs(ends["0"] - ends["1"]) <= 5  # times differ by a second, marks take an offset
+
+
+def producer(desk):
+    """A producer in an open transaction."""
+    made = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
+    made.init_transactions()
+    made.begin_transaction()
+    return made
 
 
 def test_what_it_reads_itself_is_not_waited_for(desk, start):

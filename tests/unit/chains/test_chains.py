@@ -11,10 +11,11 @@ import pytest
 
 from tests.chains.cases import disorder
 from tests.chains.chance import chain_of
-from tests.chains.judge import Tally, check, differences, out_of_order, rows_of, ways
+from tests.chains.judge import check, differences, out_of_order, rows_of, ways
 from tests.chains.run import Topics, planned, run
 from tests.cuts.cases import Event
 from tests.examples import QUICK
+from tests.tally import Tally
 
 PARTS = 1 if QUICK else 3
 SEEDS = 20  # of each part
