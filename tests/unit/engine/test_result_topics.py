@@ -70,3 +70,25 @@ def test_a_source_whose_topic_only_another_one_names_may_be_replaced():
         "CREATE STREAM W AS SELECT * FROM V;",
     )
     world.run("CREATE OR REPLACE STREAM U AS SELECT K, A FROM S WHERE A > 1;")
+
+
+# --- a query that was terminated
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TABLE U AS SELECT K, COUNT(*) N FROM S GROUP BY K;", "STREAM U AS SELECT K, A FROM S;"],
+)
+def test_what_replaces_no_query_any_more_says_that_it_begins_anew(text):
+    world = World(SOURCE)
+    [made] = world.run(f"CREATE {text}")
+    [replaced] = world.run(f"CREATE OR REPLACE {text}")
+    first = world.query("U").id
+    assert made.command_status.message == f"Created query with ID {first}"
+    assert replaced.command_status.message == f"Created query with ID {first}"
+    world.run(f"TERMINATE {first};")
+    [anew] = world.run(f"CREATE OR REPLACE {text}")
+    assert anew.command_status.message == (
+        f"Created query with ID {world.query('U').id}\nIt begins anew: {first} was terminated, and "
+        "its state with it. What it has written stays in topic U."
+    )
