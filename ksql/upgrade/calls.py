@@ -1,4 +1,4 @@
-"""What a part of a plan calls, without what is below it."""
+"""The calls in a part of a plan, without those below it."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ Code = tuple[tuple[str, str], ...]
 
 def code_of(plan: Plan, functions: Functions) -> Code:
     """Return the users' functions that a plan calls, as they are now."""
-    found = {name: functions.find(name) for name in _called(plan)}
-    return tuple(sorted((name, each.code) for name, each in found.items() if each and each.code))
+    called = {name: functions.find(name) for name in _called(plan)}
+    return tuple(sorted((name, each.code) for name, each in called.items() if each and each.code))
 
 
 def other_code(plan: QueryPlan, functions: Functions) -> frozenset[str]:
@@ -51,11 +51,8 @@ def as_run(plan: QueryPlan, others: Collection[str]) -> QueryPlan:
 
 def hazards(plan: QueryPlan, others: Collection[str]) -> tuple[str, ...]:
     """Describe what the state of a query holds that these functions' former code computed."""
-    found = {}
-    for name in sorted(others):
-        if kept := _kept(name, plan.sink):
-            found[name] = kept
-    return tuple(f"the code of {name} has changed, and {kept}" for name, kept in found.items())
+    kept = ((name, _kept(name, plan.sink)) for name in sorted(others))
+    return tuple(f"the code of {name} has changed, and {what}" for name, what in kept if what)
 
 
 def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
@@ -77,17 +74,17 @@ def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
 
 
 def _called(plan: Plan) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes(plan):
-        found |= {call.function for call in calls(node)}
+        names |= {call.function for call in calls(node)}
         match node:
             case Aggregate():
-                found |= {fold.function for fold in node.folds}
+                names |= {fold.function for fold in node.folds}
             case Explode():
-                found |= {call.function for call in node.calls}
+                names |= {call.function for call in node.calls}
             case _:
                 pass
-    return found
+    return names
 
 
 def _kept(name: str, plan: Plan) -> str:

@@ -57,12 +57,14 @@ def with_later(old: Plan, new: Plan) -> Plan:
     Example:
         running ``.. JOIN T``; T gets Y: in each later plan Y is marked, for good.
     """
-    twins = {source.name: source for source in sources(old)}
-    kept = {source.name for source in _kept(new)}
+    twins, kept = list(sources(old)), {source.name for source in _kept(new)}
 
     def marked(source: Source) -> Source:
-        twin = twins.get(source.name)
-        if twin is None or source.name not in kept:
+        twin = next((each for each in twins if each.name == source.name), None)
+        if twin is None:
+            return source
+        twins.remove(twin)
+        if source.name not in kept:
             return source
         known = {column.name for column in twin.columns}
         came = tuple(column.name for column in source.columns if column.name not in known)
@@ -89,11 +91,11 @@ def notes(new: Plan) -> Iterator[str]:
     """Say which columns that the plan reads are NULL in rows that its joins keep."""
     read = {name for node in nodes(new) for expr in _expressions(node) for name in _read(expr)}
     for table in (True, False):
-        found = [each for each in _later(new) if each.name in read and each.table is table]
-        if found:
+        lacking = [each for each in _later(new) if each.name in read and each.table is table]
+        if lacking:
             until = "until they change" if table else "as long as they wait"
             yield (
-                f"{', '.join(map(str, found))}: NULL in rows that the join has kept since before "
+                f"{', '.join(map(str, lacking))}: NULL in rows that the join has kept since before "
                 f"the column came, {until}"
             )
 

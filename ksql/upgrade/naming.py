@@ -54,14 +54,14 @@ def named_as(plan: Plan, running: Plan) -> Plan:
     return _Naming(running).visit(plan)[0]
 
 
-def told_apart(running: Plan, new: Plan) -> Plan:
+def with_distinct_names(running: Plan, new: Plan) -> Plan:
     """Return the running plan, in the new one's prefixes if its own would give two columns a name.
 
     The new plan's never do: that was asked when it was made, and it knows all columns.
 
     Example:
         running ``FROM ORDERS JOIN ORDERS_ITEM``; ``ORDERS.ITEM_ID`` and the new ``ORDERS_ITEM.ID``
-        would both be ``ORDERS_ITEM_ID``, so the running plan is told with the new aliases.
+        would both be ``ORDERS_ITEM_ID``, so the running plan gets the new aliases.
     """
     if _apart(named_as(new, running)):
         return running

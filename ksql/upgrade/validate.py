@@ -39,7 +39,7 @@ from ksql.types.format import Format, as_written, capabilities
 from ksql.upgrade import code, grown, settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
-from ksql.upgrade.naming import told_apart
+from ksql.upgrade.naming import with_distinct_names
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, keeps_state, traits
@@ -75,7 +75,7 @@ def validate(
     ``generation`` that no other attempt has.
     """
     old, new = signed(old, functions), signed(new, functions)
-    old = _told_apart(old, new)
+    old = _with_distinct_names(old, new)
     aligned = align(old, new, functions, generation)
     wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
@@ -108,9 +108,9 @@ def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator
     yield from grown.notes(aligned.sink)
 
 
-def _told_apart(old: QueryPlan, new: QueryPlan) -> QueryPlan:
-    sink = told_apart(old.sink, new.sink)
-    assert isinstance(sink, Sink)  # noqa: S101 - a sink is told as a sink
+def _with_distinct_names(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+    sink = with_distinct_names(old.sink, new.sink)
+    assert isinstance(sink, Sink)  # noqa: S101 - a sink stays a sink
     return dataclasses.replace(old, sink=sink)
 
 
