@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.plan import codec
 from ksql.spark.checkpoint import TextsFile
-from ksql.upgrade.code import as_run, code_of, hazards
+from ksql.upgrade.code import as_run, hazards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
 _log = logging.getLogger(__name__)
+_BUILT_IN: Final = "built-in"
 _FILE: Final = TextsFile("code.json", "code", "its code is")
 
 
@@ -32,7 +33,11 @@ def as_it_runs(query_id: str, plan_text: str, checkpoint: Path, functions: Funct
     if not plan.code:  # it calls none, or is of a version that did not say
         return plan_text
     before = read(checkpoint)
-    now = code_of(plan.sink, functions)
+    now = [
+        (name, function.code or _BUILT_IN)
+        for name, _ in plan.code
+        if (function := functions.find(name)) is not None
+    ]
     seen = {name: digests.split() for name, digests in before.items()}
     for name, digest in (*plan.code, *now):
         if digest not in seen.setdefault(name, []):

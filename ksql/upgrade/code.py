@@ -35,8 +35,11 @@ def other_code(plan: QueryPlan, functions: Functions) -> frozenset[str]:
 
     What a plan of an earlier version was made with is unknown, and not in it.
     """
-    now = dict(code_of(plan.sink, functions))
-    return frozenset(name for name, digest in plan.code if now.get(name, digest) != digest)
+    return frozenset(
+        name
+        for name, digest in plan.code
+        if (function := functions.find(name)) is not None and function.code != digest
+    )
 
 
 def as_run(plan: QueryPlan, others: Collection[str]) -> QueryPlan:
@@ -58,8 +61,8 @@ def hazards(plan: QueryPlan, others: Collection[str]) -> tuple[str, ...]:
 def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
     """Yield the functions that both plans call and whose code is, or may be, another one."""
     before, after = dict(old.code), dict(new.code)
-    for name in sorted(_called(old.sink) & after.keys()):
-        if before.get(name) == after[name]:
+    for name in sorted(_called(old.sink) & _called(new.sink)):
+        if before.get(name) == after.get(name):  # none is the service's own function
             continue
         clause = f"function {name}"
         if name not in before:

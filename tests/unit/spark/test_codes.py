@@ -60,6 +60,22 @@ def test_code_that_came_back_has_let_pass_what_the_other_one_did(tmp_path):
     assert [len(digests.split()) for digests in seen.values()] == [2]
 
 
+def test_a_built_in_function_that_ran_meanwhile_was_other_code(tmp_path):
+    file = {"f.py": FILE.format(1).replace("def f(", "def abs(")}
+    query = World(
+        SOURCE,
+        FILTERED.replace("F(X)", "ABS(X)"),
+        functions=BUILTINS.with_(load_sources(file)[0]),
+    ).query("U")
+    ran = []
+    for files in (file, {}, file):
+        desk = Desk(tmp_path, functions=files)
+        desk.runner.go_on([query]) if ran else desk.runner.start(query)
+        desk.runner.stop(query.id)
+        ran.append(codec.loads(json.loads(desk.runtime.started[-1].plan_json)["plan"]))
+    assert [leftovers(plan) for plan in ran] == [[False], [True], [True]]
+
+
 def test_a_checkpoint_before_the_file_takes_the_plans_code(tmp_path):
     query = query_of(FILTERED)
     started(tmp_path, query, 1, first=True)

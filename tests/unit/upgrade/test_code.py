@@ -186,6 +186,22 @@ def test_a_plan_that_does_not_say_has_unknown_code():
     assert made.plan("U").code != ()
 
 
+OWN_ABS = "\n@udf(name='ABS')\ndef own(x: int) -> int:\n    return x\n"
+
+
+def test_a_users_function_that_hid_a_built_in_one_and_is_gone():
+    text = "TABLE U AS SELECT ID, X FROM T WHERE ABS(X) > 1;"
+    made = World(SOURCES, "CREATE " + text, functions=functions(1, OWN_ABS))
+    made.feed("t", ("a", {"X": 3}, 1))
+    restarted(made, 1)
+    made.feed("t", ("a", {"X": 0}, 2))
+    assert rows(made) == {}
+    [entity] = made.run("CREATE OR REPLACE " + text)
+    assert [str(change) for change in entity.upgrade.changes] == [
+        "function ABS: its code has changed since the running plan was made (configuration)"
+    ]
+
+
 def test_explain_says_what_other_code_means():
     made = world("CREATE TABLE U AS SELECT G, SUM(F(X)) V FROM T GROUP BY G;")
     [entity] = made.run("EXPLAIN CTAS_U_2;")
