@@ -24,7 +24,7 @@ from tests.upgrades.spec import (
 )
 
 SHAPES: tuple[Shape, ...] = (
-    *("stream", "table", "undone", "joined", "met", "paired"),
+    *("stream", "table", "undone", "joined", "met", "paired", "chained"),
     *("grouped", "grouped", "grouped"),
 )
 STREAM_FOLDS = ("COUNT", "SUM", "MIN", "MAX", "EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET")
@@ -97,7 +97,9 @@ class Chance:
             query = replace(
                 query, group=group, window_s=window_s, session=window_s == 5, final=final
             )
-        query = replace(query, outer=shape in ("joined", "paired") and chance.random() < 0.5)
+        query = replace(
+            query, outer=shape in ("joined", "met", "paired", "chained") and chance.random() < 0.5
+        )
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
         query = replace(query, columns=columns)
         return replace(query, where=self.conditions(query), having=self.having(query))
@@ -117,6 +119,7 @@ class Chance:
             "joined": self.stream + self.table,
             "met": [*self.stream, *OTHER_STREAM],
             "paired": [*self.table, *OTHER_TABLE],
+            "chained": [*self.stream, *self.table, *OTHER_TABLE],
         }
         return Col(self.chance.choice(known[query.shape]))
 
@@ -214,10 +217,10 @@ class Chance:
                 )
             case "grouped":
                 return replace(query, group="G" if query.group == "K" else "K")
-            case "joined" | "paired":
+            case "joined" | "paired" | "chained":
                 return replace(query, outer=not query.outer)
             case "met":
-                return replace(query, within_s=20)
+                return replace(query, within_s=20, outer=self.chance.random() < 0.5)
             case _:
                 other = "DELIMITED" if query.format == "JSON" else "JSON"
                 return replace(query, format=other, wrap=False)

@@ -36,7 +36,8 @@ def same(old: Query, new: Query) -> bool:
 
     def meaning(query: Query) -> tuple[Any, ...]:
         conditions = frozenset(query.where), frozenset(query.having)
-        window = (query.window_s, query.grace_s) if query.window_s else 0
+        waits = query.window_s or (query.shape == "met" and query.outer)
+        window = (query.window_s, query.grace_s) if waits else 0
         return (query.shape, query.columns, conditions, query.group, window, query.outer,
                 query.format, query.session, query.final, query.within_s)  # fmt: skip
 
@@ -53,10 +54,12 @@ def acceptable(
     """
     if recoded and old.bumps and new.keeps_bumps:
         return False
+    if new.shape == "met" and new.outer and new.grace_s != old.grace_s:
+        return False  # it decides how long records are kept
     if new.session and new.final and new.grace_s > old.grace_s:
         return False
     asked = {_column(cond.left) for cond in set(new.where) - set(old.where)}
-    if new.shape in ("joined", "paired") and asked & set(later):
+    if new.shape in ("joined", "paired", "chained") and asked & set(later):
         return False
     fixed = ("shape", "group", "window_s", "outer", "format", "session", "final", "within_s")
     if any(getattr(old, name) != getattr(new, name) for name in fixed):
@@ -74,7 +77,7 @@ def acceptable(
 def says_null(new: Query, later: Collection[str]) -> bool:
     """Whether results may have nothing where a row that a join keeps lacks a column."""
     read = {_column(expr) for _, expr in new.columns} | {_column(cond.left) for cond in new.where}
-    return new.shape in ("joined", "paired", "met") and bool(read & set(later))
+    return new.shape in ("joined", "paired", "chained", "met") and bool(read & set(later))
 
 
 def starts_empty(old: Query, new: Query) -> bool:
@@ -102,6 +105,16 @@ class Open:
 
 
 @dataclass
+class Kept:
+    """A record of one of two streams; ``alone``: it may be given without a match."""
+
+    time_s: float
+    source: str
+    row: dict[str, Any]
+    alone: bool
+
+
+@dataclass
 class Model:
     """The query that runs and all that it remembers and has written.
 
@@ -117,7 +130,7 @@ class Model:
     written: list[tuple[str, Values]] = field(default_factory=list)
     _rows: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _groups: dict[str, list[Open]] = field(default_factory=dict)
-    _met: dict[str, list[tuple[float, str, dict[str, Any]]]] = field(default_factory=dict)
+    _met: dict[str, list[Kept]] = field(default_factory=dict)
     _time_s: float = 0
 
     def replace(self, new: Query, grown: Iterable[str]) -> None:
@@ -152,14 +165,33 @@ class Model:
                 found = self._rows.get("T", {}).get(key)
                 if found is not None or query.outer:
                     self._write(key, {**row, **(found or {})})
+            case "chained" if source == "S":
+                met = [self._rows.get(each, {}).get(key) for each in "TV"]
+                if None not in met or query.outer:
+                    self._write(key, {**row, **(met[0] or {}), **(met[1] or {})})
             case "met":
-                waiting = self._met.setdefault(key, [])
-                for other_s, other, kept in waiting:
-                    if other != source and abs(time_s - other_s) <= query.within_s:
-                        self._write(key, {**row, **kept})
-                waiting.append((time_s, source, row))
+                self._meet(source, key, row, time_s)
             case _:
                 pass
+
+    def _meet(self, source: str, key: str, row: dict[str, Any], time_s: float) -> None:
+        """A record of one of two streams: those of the other one that are near, and who waited."""
+        query, known = self.query, self._met.setdefault(key, [])
+        limit_s = time_s - query.within_s - query.grace_s
+        for name, records in self._met.items() if query.outer else ():
+            for each in records:
+                if each.alone and each.time_s < limit_s:
+                    each.alone = False
+                    self._write(name, each.row)
+        near = [
+            each
+            for each in known
+            if each.source != source and abs(time_s - each.time_s) <= query.within_s
+        ]
+        for each in near:
+            each.alone = False
+            self._write(key, {**row, **each.row})
+        known.append(Kept(time_s, source, row, alone=source == "S" and not near))
 
     def table(self, source: str, key: str, row: dict[str, Any] | None) -> None:
         """A change of a table."""

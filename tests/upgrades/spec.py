@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Row = Mapping[str, object]
-Shape = Literal["stream", "table", "grouped", "undone", "joined", "met", "paired"]
+Shape = Literal["stream", "table", "grouped", "undone", "joined", "met", "paired", "chained"]
 
 STREAM = ("A", "B")
 TABLE = ("X", "Y")
 OTHER_STREAM = ("P", "Q")
 OTHER_TABLE = ("M", "N")
-KEYS = {"stream": "K", "table": "ID", "joined": "K", "met": "K", "paired": "ID"}
+KEYS = {"stream": "K", "table": "ID", "joined": "K", "met": "K", "paired": "ID", "chained": "K"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Query:
 
     ``stream`` and ``table`` project their source, ``grouped`` aggregates the stream, ``undone`` the
     table, ``joined`` is the stream with the table, ``met`` with another stream, ``paired`` are two
-    tables. ``session``: ``window_s`` is a gap; ``final`` is EMIT FINAL.
+    tables, ``chained`` is the stream with both. ``session``: ``window_s`` is a gap; ``final`` is
+    EMIT FINAL.
     """
 
     shape: Shape
@@ -111,7 +112,7 @@ class Query:
 
     @property
     def kind(self) -> str:
-        return "STREAM" if self.shape in ("stream", "joined", "met") else "TABLE"
+        return "STREAM" if self.shape in ("stream", "joined", "met", "chained") else "TABLE"
 
     @property
     def folds(self) -> frozenset[Fold]:
@@ -148,12 +149,15 @@ class Query:
         columns = ", ".join(f"{expr.sql} AS {name}" for name, expr in self.columns)
         read = table if self.shape in ("table", "undone", "paired") else stream
         text = f"SELECT {key}, {columns} FROM {read}"
-        if self.shape == "joined":
+        if self.shape in ("joined", "chained"):
             text += f" {'LEFT ' if self.outer else ''}JOIN {table} ON K = ID"
         if self.shape == "met":
-            text += f" JOIN R{tag} WITHIN {self.within_s} SECONDS ON K = RK"
-        if self.shape == "paired":
-            text += f" {'LEFT ' if self.outer else ''}JOIN V{tag} ON ID = VID"
+            grace = f"GRACE PERIOD {self.grace_s} SECONDS " if self.outer else ""
+            join = "LEFT JOIN" if self.outer else "JOIN"
+            text += f" {join} R{tag} WITHIN {self.within_s} SECONDS {grace}ON K = RK"
+        if self.shape in ("paired", "chained"):
+            key = "ID" if self.shape == "paired" else "K"
+            text += f" {'LEFT ' if self.outer else ''}JOIN V{tag} ON {key} = VID"
         if self.window_s:
             kind = "SESSION (" if self.session else "TUMBLING (SIZE "
             text += (
