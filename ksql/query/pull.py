@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ksql.stores.base import Rows
 
 
-_MOVING_S = 10.0
 _Rows = Callable[[Sequence[StoredTable], "Functions"], Callable[[Callable[[], bool]], "Chunks"]]
 
 
@@ -346,6 +345,9 @@ class TableNotReady(KsqlError):
         )
         self.is_ready = is_ready
         self.patience_s = patience_s
+
+
+_MOVING_S = 10.0
 
 
 class TableMoves(TableNotReady):

@@ -100,13 +100,13 @@ class StoreBusy(ServerError):
 
 
 class StoreClosed(ServerError):
-    """A read or write after ``close``; ``where`` is for logs: clients need not know the disk."""
+    """A read or write after ``close``; ``where`` is for the server's log, clients do not see it."""
 
     code = 50302
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            "the rows of a table were moved to another store while they were read",
+            "a store of the table was closed while it was read, as another one takes its place",
             hint="Try again in a moment.",
         )
         self.where = where

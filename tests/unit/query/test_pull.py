@@ -344,17 +344,3 @@ def test_a_source_table_is_read_where_its_query_keeps_it():
         "pull_1",
     )
     assert [row.values for batch in query.batches() for row in batch] == [("a", 2)]
-
-
-@pytest.mark.parametrize(
-    "text", ["SELECT * FROM N WHERE K = 'a';", "SELECT * FROM N;", "SELECT * FROM W WHERE K = 'a';"]
-)
-def test_a_store_that_was_closed_meanwhile_is_no_fault_of_the_server(text):
-    """STORE_TYPE has changed: the rows are in another store at once."""
-    query, tables = bound(text)
-    tables.store.close()
-    with pytest.raises(TableNotReady) as caught:
-        list(query.batches())
-    error = caught.value
-    assert (error.code, error.is_ready(), error.patience_s > 0) == (50302, True, True)
-    assert error.message == "the rows of a table were moved to another store while they were read"
