@@ -15,6 +15,14 @@ class Tally:
     results: int = 0
     shapes: Counter[str] = field(default_factory=Counter)
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.runs + other.runs,
+            self.batches + other.batches,
+            self.results + other.results,
+            self.shapes + other.shapes,
+        )
+
     def __str__(self) -> str:
         shapes = ", ".join(f"{count} {name}" for name, count in sorted(self.shapes.items()))
         return f"{self.runs} runs in {self.batches} micro-batches, {self.results} results: {shapes}"

@@ -44,7 +44,8 @@ final class Upstreams {
                 Set<String> sources = new HashSet<>();
                 each.getValue().get("sources").forEach(topic -> sources.add(topic.asText()));
                 String written = each.getValue().get("sink").asText();
-                Progress.announce(each.getKey(), sources, written, wait, now);
+                long begun = each.getValue().get("begun").asLong();
+                Progress.announce(each.getKey(), sources, written, begun, wait, now);
                 if (each.getKey().equals(query)) {
                     sink[0] = written;
                 }
