@@ -296,6 +296,13 @@ def register(wanted: tuple[Registration, ...], registry: Registry | None) -> lis
     return made
 
 
+def forget(subjects: list[str] | tuple[str, ...], registry: Registry | None) -> None:
+    """Delete subjects."""
+    if registry is not None:
+        for subject in subjects:
+            registry.delete(subject)
+
+
 def check(wanted: Iterable[Registration], registry: Registry | None) -> None:
     """Ask whether the schemas could be registered; nothing is.
 
@@ -314,10 +321,3 @@ def _next(wanted: Registration, latest: Version | None) -> Schema:
     if latest is None or wanted.schema_id is not None:
         return wanted.schema
     return kind_of(wanted.schema.kind).following(wanted.schema, latest.schema)
-
-
-def forget(subjects: list[str] | tuple[str, ...], registry: Registry | None) -> None:
-    """Delete subjects."""
-    if registry is not None:
-        for subject in subjects:
-            registry.delete(subject)
