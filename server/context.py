@@ -155,8 +155,8 @@ class Door:
                     tombstones=tombstones,
                     asked=asked,
                 )
-            except RequestFailed as failed:
-                trouble = failed.error
+            except (RequestFailed, TableNotReady) as failed:
+                trouble = failed.error if isinstance(failed, RequestFailed) else failed
                 if not isinstance(trouble, TableNotReady):
                     raise
                 if not await self._becomes_ready(trouble, began + trouble.patience_s, left):

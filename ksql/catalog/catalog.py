@@ -83,6 +83,11 @@ class Catalog:
         """Return the queries that write the source, the oldest first."""
         return tuple(q for q in self.queries.values() if q.sink == name)
 
+    def writers_to(self, topic: str) -> tuple[PersistentQuery, ...]:
+        """Return the queries that write the topic, under whatever name, the oldest first."""
+        over = {source.name for source in self.sources.values() if source.topic == topic}
+        return tuple(q for q in self.queries.values() if q.sink in over)
+
     def readers(self, name: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that read the source, the oldest first."""
         return tuple(q for q in self.queries.values() if name in q.sources)

@@ -9,6 +9,7 @@ from ksql.base.errors import KsqlError
 from ksql.dataflow.compiled import Compiled, writing
 from ksql.dataflow.extensions import unpacked
 from ksql.plan import codec
+from ksql.upgrade.code import as_run, other_code
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
@@ -30,13 +31,13 @@ def load(text: str) -> Compiled[OutRecord]:
 def program_of(
     plan: QueryPlan, functions: Functions, registry: Registry | None = None
 ) -> Compiled[OutRecord]:
-    """Return the program of a plan that was stored.
+    """Return the program of a plan that was stored, over functions that may have other code now.
 
     Raises: UnreadablePlan if it makes no sense, although every part of it is of its type; what else
         refuses a plan.
     """
     try:
-        return writing(plan, functions, registry)
+        return writing(as_run(plan, other_code(plan, functions)), functions, registry)
     except KsqlError:
         raise
     except Exception as error:

@@ -23,6 +23,7 @@ from ksql.plan.nodes import (
     TableTableJoin,
 )
 from ksql.plan.walk import follows_time, nodes
+from ksql.upgrade.code import hazards, other_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +87,15 @@ def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
     yield from _placing(plan)
     if plan.sink.topic and plan.sink.window is not None and not plan.sink.gathered:
         yield "  the windows of a key lie in several partitions, as an earlier version placed them"
+    yield from _other_code(plan, functions)
+
+
+def _other_code(plan: QueryPlan, functions: Functions) -> Iterator[str]:
+    """Say which functions have other code than the query was made with, and what that means."""
+    others = other_code(plan, functions)
+    for name in sorted(others):
+        yield f"function {name}: its code is another one than the query was made with"
+    yield from (f"  {reason}" for reason in hazards(plan, others))
 
 
 def _placing(plan: QueryPlan) -> Iterator[str]:

@@ -9,20 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from ksql.base.config import Settings, canonical
 from ksql.engine.errors import UpgradeRefused
+from ksql.engine.properties import STORE
 from ksql.plan import codec
 from ksql.plan.nodes import QueryPlan
 from ksql.types.format import Format, as_written, capabilities
 from ksql.types.schema import Column, Role
 from ksql.upgrade.settings import inherited, notes
-from ksql.upgrade.validate import validate
-from ksql.upgrade.verdict import Verdict
+from ksql.upgrade.validate import in_order, validate
+from ksql.upgrade.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from ksql.catalog.catalog import Catalog
-    from ksql.catalog.model import DataSource
+    from ksql.catalog.model import DataSource, PersistentQuery
     from ksql.engine.context import Moment
     from ksql.engine.plan_queries import PlannedQuery
     from ksql.engine.resolve import ResolvedQuery
@@ -55,9 +57,28 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
     plan = inherited(planned.plan, old, overrides)
     verdict, aligned = validate(old, plan, moment.functions, moment.generation)
     verdict = replace(verdict, inherited=notes(planned.plan, plan))
+    verdict = _with_store(verdict, resolved, writer, moment)
     if stems or not verdict.accepted:
         raise UpgradeRefused(existing.name, stems, verdict)
     return Compared(aligned, verdict, writer.plan)
+
+
+def _with_store(
+    verdict: Verdict, resolved: ResolvedQuery, writer: PersistentQuery, moment: Moment
+) -> Verdict:
+    """List another STORE_TYPE: rows go into another store, and results stay what they are."""
+    stated, before = (
+        {canonical(name): text for name, text in each}
+        for each in (moment.settings.overrides.items(), writer.properties)
+    )
+    wanted = resolved.store or stated.get(STORE)
+    has = before.get(STORE) or Settings(moment.settings.server).text(STORE)
+    if writer.kind != "CTAS" or wanted is None or wanted.lower() == has.lower():
+        return verdict
+    text = f"{has.lower()} became {wanted.lower()}; its rows are moved"
+    change = Difference("configuration", "STORE_TYPE", text, allowed=True)
+    classes = in_order({*verdict.classes, change.kind})
+    return replace(verdict, classes=classes, changes=(*verdict.changes, change))
 
 
 def sources(existing: DataSource | None, new: DataSource, catalog: Catalog) -> DataSource:

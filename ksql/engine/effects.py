@@ -50,7 +50,7 @@ def created_as(
     return Prepared(
         command_id=command_id(stmt.kind.lower(), stmt.name, "create"),
         changes=(PutSource(planned.source), PutQuery(query)),
-        message=_created(query_id),
+        message=_created(query_id) + _begins_anew(resolved),
         query_id=query_id,
         new_topics=_new(planned.settled),
         registrations=schemas.of_sink(planned.source, resolved.registered),
@@ -144,6 +144,17 @@ def _stated(moment: Moment, store: str | None) -> dict[str, str]:
 
 def _created(query_id: QueryId) -> str:
     return f"Created query with ID {query_id}"
+
+
+def _begins_anew(resolved: ResolvedQuery) -> str:
+    """Say what becomes of the rows of a query that was terminated: it is not replaced."""
+    existing = resolved.existing
+    if existing is None or existing.created_by is None or resolved.writer is not None:
+        return ""
+    return (
+        f"\nIt begins anew: {existing.created_by} was terminated, and its state with it. "
+        f"What it has written stays in topic {existing.topic}."
+    )
 
 
 def _new(settled: SettledTopic) -> tuple[Topic, ...]:

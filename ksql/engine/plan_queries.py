@@ -26,6 +26,7 @@ from ksql.plan.nodes import Aggregate, QueryPlan, Sink
 from ksql.plan.walk import follows_time, nodes, with_sources
 from ksql.types.format import Format, capabilities
 from ksql.types.schema import Column, Role, Schema
+from ksql.upgrade.code import code_of
 from ksql.upgrade.settings import LISTED
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def query_plan(
         lanes=lanes,
         partitions=partitions,
         placement=placement(sink, most, partitions, lanes) if partitions else "",
+        code=code_of(sink, moment.functions),
     )
 
 
@@ -257,7 +259,9 @@ def _topic(resolved: ResolvedQuery, built: Built, moment: Moment) -> topics.Sett
 def _result(
     resolved: ResolvedQuery, plan: QueryPlan, topic: Topic, reads: tuple[str, ...]
 ) -> DataSource:
-    sink = plan.sink
+    sink, existing = plan.sink, resolved.existing
+    # where rows lie follows from how many there were when the topic was made
+    kept = existing is not None and existing.topic == topic.name
     return DataSource(
         name=sink.name,
         kind=sink.kind,
@@ -265,7 +269,7 @@ def _result(
         schema=Schema((*sink.key, *sink.value)),
         key_format=sink.key_format,
         value_format=sink.value_format,
-        partitions=topic.partitions,
+        partitions=existing.partitions if existing and kept else topic.partitions,
         replicas=topic.replicas,
         timestamp=sink.timestamp,
         window=sink.window,

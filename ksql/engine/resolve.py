@@ -29,6 +29,8 @@ from ksql.types.format import Format, KeyWindow, TimestampColumn, capabilities
 from ksql.types.schema import Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.catalog.catalog import Catalog
     from ksql.engine.context import Context, Moment
 
@@ -154,19 +156,39 @@ def _refuse_limit(query: ast.Query, statements: str) -> None:
 
 
 def _writer(existing: DataSource | None, catalog: Catalog) -> PersistentQuery | None:
-    """Find the one query that writes the source which is to be replaced."""
+    """Find the one query that writes the source which is to be replaced.
+
+    What counts is the topic: a query may write there under another source's name.
+    """
     if existing is None:
         return None
-    writers = catalog.writers(existing.name)
-    if len(writers) > 1 or (writers and writers[0].kind == "INSERT"):
+    writers = catalog.writers_to(existing.topic)
+    if len(writers) > 1 or any(not _owns(query, existing) for query in writers):
         ids = ", ".join(query.id for query in writers)
-        several = len(writers) > 1
-        cause = "there are multiple queries writing" if several else "an INSERT query writes"
         raise StatementError(
-            f"REPLACE for sink {existing.name} is not supported because {cause} into it: [{ids}]",
-            hint="Terminate the INSERT queries first.",
+            f"REPLACE for sink {existing.name} is not supported because {_cause(writers)} "
+            f"into it: [{ids}]",
+            hint=_advice(existing, writers),
         )
     return writers[0] if writers else None
+
+
+def _owns(query: PersistentQuery, source: DataSource) -> bool:
+    return query.sink == source.name and query.kind != "INSERT"
+
+
+def _cause(writers: Sequence[PersistentQuery]) -> str:
+    if len(writers) > 1:
+        return "there are multiple queries writing"
+    [writer] = writers
+    return "an INSERT query writes" if writer.kind == "INSERT" else f"that of {writer.sink} writes"
+
+
+def _advice(source: DataSource, writers: Sequence[PersistentQuery]) -> str:
+    if all(query.sink == source.name for query in writers):
+        return "Terminate the INSERT queries first."
+    ids = ", ".join(query.id for query in writers if not _owns(query, source))
+    return f"Terminate {ids} first: what counts is who writes topic {source.topic}."
 
 
 def _like(first: DataSource, context: Context) -> Topic:

@@ -18,6 +18,7 @@ from ksql.formats.schemas import (
     FoundSchema,
     check_given_schema,
     inferred_columns,
+    kind_of,
     look_up,
     schema_for,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from ksql.catalog.model import DataSource
     from ksql.engine.context import Context
+    from ksql.formats.schema_registry import Registered as Version
     from ksql.formats.schema_registry import Registry
     from ksql.types.format import Format
 
@@ -282,9 +284,9 @@ def register(wanted: tuple[Registration, ...], registry: Registry | None) -> lis
         return made
     try:
         for each in wanted:
-            new = registry.latest(each.subject) is None
-            found = registry.register(each.subject, each.schema)
-            if new:
+            before = registry.latest(each.subject)
+            found = registry.register(each.subject, _next(each, before))
+            if before is None:
                 made.append(each.subject)
             if each.schema_id not in (None, found):
                 raise SchemaIdDiffers(each, found)
@@ -299,3 +301,23 @@ def forget(subjects: list[str] | tuple[str, ...], registry: Registry | None) -> 
     if registry is not None:
         for subject in subjects:
             registry.delete(subject)
+
+
+def check(wanted: Iterable[Registration], registry: Registry | None) -> None:
+    """Ask whether the schemas could be registered; nothing is.
+
+    Raises: SchemaRejected, RegistryUnreachable.
+    """
+    if registry is None:
+        return
+    for each in wanted:
+        before = registry.latest(each.subject)
+        if before is not None:
+            registry.check(each.subject, _next(each, before))
+
+
+def _next(wanted: Registration, latest: Version | None) -> Schema:
+    """Return the schema as it is registered behind the subject's latest version."""
+    if latest is None or wanted.schema_id is not None:
+        return wanted.schema
+    return kind_of(wanted.schema.kind).following(wanted.schema, latest.schema)

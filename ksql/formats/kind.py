@@ -58,6 +58,11 @@ class Kind(ABC):
         """Return the schema that rows of the columns are written with; see ``text_for``."""
         return Schema(self.name, self.text_for(columns, format_, wrapped=wrapped))
 
+    def following(self, schema: Schema, latest: Schema | None) -> Schema:
+        """Return ``schema_for``'s answer as the next version of a subject: after its latest one."""
+        del latest
+        return schema
+
     def part_of(self, _data: bytes) -> Part:
         """Return the part of its schema that a record is written with.
 

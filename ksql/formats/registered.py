@@ -129,6 +129,8 @@ class _Writer:
             else:
                 columns, wrapped = self._wanted.columns, self._wanted.wrapped
                 schema = self._kind.schema_for(columns, format_, wrapped=wrapped)
+                latest = registry.latest(self._wanted.subject)
+                schema = self._kind.following(schema, latest.schema if latest else None)
                 chosen = registry.register(self._wanted.subject, schema)
             self._known = self._build(schema, framed(chosen))
         return self._known

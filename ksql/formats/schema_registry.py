@@ -107,6 +107,12 @@ class Registry(Protocol):
         Raises: SchemaRejected.
         """
 
+    def check(self, subject: str, schema: Schema) -> None:
+        """Ask whether the schema could be registered in the subject.
+
+        Raises: SchemaRejected.
+        """
+
     def ids(self, subject: str) -> list[int]:
         """Return the ids of all versions of the subject; none for an unknown one."""
 
@@ -183,6 +189,11 @@ class SandboxRegistry:
         self._changed[subject] = made
         return made.id
 
+    def check(self, subject: str, schema: Schema) -> None:
+        """See Registry; what statements before would register is not asked about."""
+        if subject not in self._changed:
+            self._real.check(subject, schema)
+
     def ids(self, subject: str) -> list[int]:
         """See Registry."""
         return self._real.ids(subject)
@@ -239,6 +250,9 @@ class MemoryRegistry:
             self._by_id[chosen] = schema
             versions.append(Registered(schema, chosen, subject, len(versions) + 1))
             return chosen
+
+    def check(self, subject: str, schema: Schema) -> None:
+        """Take it."""
 
     def ids(self, subject: str) -> list[int]:
         """See Registry."""

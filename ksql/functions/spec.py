@@ -120,7 +120,10 @@ Overload = Scalar | AggregateFunction | AggregateFactory | Table
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A name with its overloads, all of one kind; messages show it in its ``spelling``."""
+    """A name with its overloads, all of one kind; messages show it in its ``spelling``.
+
+    ``code`` is the digest of the code of a user's function; empty for the service's own.
+    """
 
     name: str
     kind: Literal["SCALAR", "AGGREGATE", "TABLE"]
@@ -131,3 +134,4 @@ class Function:
     version: str = ""
     path: str = ""
     spelling: str = ""
+    code: str = ""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SERVER_ERROR: Final = 500
+_UNPROCESSABLE: Final = 422
 _NOT_FOUND: Final = frozenset({40401, 40402, 40403})
 
 
@@ -109,8 +110,7 @@ class ConfluentRegistry:
 
     def register(self, subject: str, schema: Schema) -> int:
         """See Registry."""
-        references = [SchemaReference(r.name, r.subject, r.version) for r in schema.references]
-        sent = ClientSchema(schema.text, schema.kind, references)
+        sent = _sent(schema)
         # somebody may have deleted what we once registered
         self._client.clear_caches()  # type: ignore[no-untyped-call] # the client's
         try:
@@ -121,6 +121,23 @@ class ConfluentRegistry:
             raise SchemaRejected(subject, str(error.error_message)) from error
         except Exception as error:
             raise RegistryUnreachable(self._url, str(error)) from error
+
+    def check(self, subject: str, schema: Schema) -> None:
+        """See Registry; a registry that cannot be asked refuses when it is registered."""
+        try:
+            fits = self._client.test_compatibility_all_versions(subject, _sent(schema))
+        except SchemaRegistryError as error:
+            if error.http_status_code >= _SERVER_ERROR:
+                raise RegistryUnreachable(self._url, str(error)) from error
+            if error.http_status_code == _UNPROCESSABLE:
+                raise SchemaRejected(subject, str(error.error_message)) from error
+            return
+        except Exception as error:
+            raise RegistryUnreachable(self._url, str(error)) from error
+        if not fits:
+            raise SchemaRejected(
+                subject, "The schema is incompatible with an earlier schema of the subject"
+            )
 
     def ids(self, subject: str) -> list[int]:
         """See Registry."""
@@ -145,6 +162,11 @@ class ConfluentRegistry:
         except Exception as error:
             # the errors of the client's HTTP library come through, and which one it is differs
             raise RegistryUnreachable(self._url, str(error)) from error
+
+
+def _sent(schema: Schema) -> ClientSchema:
+    references = [SchemaReference(r.name, r.subject, r.version) for r in schema.references]
+    return ClientSchema(schema.text, schema.kind, references)
 
 
 def _schema(answer: ClientSchema) -> Schema:

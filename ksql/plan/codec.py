@@ -26,8 +26,10 @@ FORMAT_VERSION = max(UPCASTERS) + 1
 """1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
 
 3: plans that go by time have lanes. 4: plans say where the windows of a key lie. 5: plans say how
-results get to their partitions in order. Whatever needs no later format is stored as before.
+results get to their partitions in order. 6: plans say what users' functions are made of, and which
+columns kept rows may lack. Whatever needs no later format is stored as before.
 """
+_PLACED: Final = 5
 _WINDOWS: Final = 4
 _LANES: Final = 3
 _LANELESS: Final = 2
@@ -58,9 +60,12 @@ def dumps(plan: nodes.QueryPlan) -> str:
 
 def _version(plan: nodes.QueryPlan) -> int:
     """Return the oldest format that can hold the plan."""
-    if plan.placement:
+    read = sources(plan.sink)
+    if plan.code or any(source.later for source in read):
         return FORMAT_VERSION
-    if plan.sink.gathered or any(source.scattered for source in sources(plan.sink)):
+    if plan.placement:
+        return _PLACED
+    if plan.sink.gathered or any(source.scattered for source in read):
         return _WINDOWS
     return _LANES if plan.lanes else _LANELESS
 

@@ -36,7 +36,7 @@ NODES: Final[tuple[Form, ...]] = (
     form(
         "nodes.Source",
         nodes.Source,
-        "name kind topic prefix columns key_format value_format timestamp window scattered?",
+        "name kind topic prefix columns key_format value_format timestamp window scattered? later?",
     ),
     form("nodes.Filter", nodes.Filter, "source predicate clause leftovers"),
     form("nodes.Rekey", nodes.Rekey, "source keys"),
@@ -72,6 +72,6 @@ NODES: Final[tuple[Form, ...]] = (
     form(
         "nodes.QueryPlan",
         nodes.QueryPlan,
-        "query_id sink buckets every_change settings lanes? partitions? placement?",
+        "query_id sink buckets every_change settings lanes? partitions? placement? code?",
     ),
 )

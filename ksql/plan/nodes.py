@@ -56,7 +56,8 @@ class Source:
     """The records of a topic, decoded.
 
     ``scattered``: the windows of one key may lie in several partitions, so that rows which are to
-    meet under the key have to be moved. Plans of earlier versions do not move them.
+    meet under the key have to be moved. Plans of earlier versions do not move them. ``later``: the
+    columns that rows may lack which a join has kept since before the source got them.
     """
 
     name: str = on_upgrade("match", "source modifying", "FROM")
@@ -71,6 +72,7 @@ class Source:
     )
     window: KeyWindow | None = on_upgrade("match", "source modifying", "WINDOW_TYPE of the source")
     scattered: bool = on_upgrade("derived", default=False)
+    later: tuple[str, ...] = on_upgrade("derived", default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,3 +290,4 @@ class QueryPlan:
     lanes: int = on_upgrade("match", "scaling", "the partitions of the sources", default=0)
     partitions: int = on_upgrade("derived", default=0)
     placement: Placement = on_upgrade("derived", default="")
+    code: tuple[tuple[str, str], ...] = on_upgrade("derived", default=())

@@ -79,10 +79,17 @@ def _without_placement(plan: Any, functions: Functions) -> Any:
     return plan
 
 
+def _without_code(plan: Any, functions: Functions) -> Any:
+    """Format 5 to 6: a plan says what its functions and its kept rows were made of, or nothing."""
+    del functions
+    return plan
+
+
 UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {
     1: _signed,
     2: _without_lanes,
     3: _by_whole_keys,
     4: _without_placement,
+    5: _without_code,
 }
 """By the version that they read; each gives the next one."""

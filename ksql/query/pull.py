@@ -26,6 +26,7 @@ from ksql.query.results import ResultRow
 from ksql.query.storedtable import Chunks, StoredTable, row_columns
 from ksql.replicas.routed import Freshness
 from ksql.replicas.token import Token
+from ksql.stores.base import StoreClosed
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
@@ -88,13 +89,19 @@ class PullQuery:
         return self.told is not None
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """Yield the rows; in no order if there is no ORDER BY."""
+        """Yield the rows; in no order if there is no ORDER BY.
+
+        Raises: TableMoves, and what else the rows' stores raise.
+        """
         given = 0
-        for chunk in self.answer.rows(self.rows(lambda: self._closed)):
-            if self._closed:
-                return
-            given += len(chunk)
-            yield [ResultRow(row) for row in chunk]
+        try:
+            for chunk in self.answer.rows(self.rows(lambda: self._closed)):
+                if self._closed:
+                    return
+                given += len(chunk)
+                yield [ResultRow(row) for row in chunk]
+        except StoreClosed as closed:
+            raise TableMoves(closed) from closed
         if self.completed is not None:
             reached = given == self.answer.meaning.limit
             self.final_message = "Limit Reached" if reached else self.completed
@@ -338,3 +345,14 @@ class TableNotReady(KsqlError):
         )
         self.is_ready = is_ready
         self.patience_s = patience_s
+
+
+_MOVING_S = 10.0
+
+
+class TableMoves(TableNotReady):
+    """The stores of a table are being replaced by others, which have its rows at once."""
+
+    def __init__(self, closed: StoreClosed) -> None:
+        super().__init__("", is_ready=lambda: True, patience_s=_MOVING_S)
+        self.message, self.detail, self.hint = closed.message, "", closed.hint

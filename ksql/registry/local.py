@@ -58,6 +58,15 @@ class LocalRegistry:
         except err.RegistryError as error:
             raise SchemaRejected(subject, error.message) from error
 
+    def check(self, subject: str, schema: Schema) -> None:
+        """See Registry."""
+        try:
+            with self._asking():
+                if objections := self._subjects.faults(subject, schema):
+                    raise err.Incompatible(subject, objections)
+        except err.RegistryError as error:
+            raise SchemaRejected(subject, error.message) from error
+
     def ids(self, subject: str) -> list[int]:
         """See Registry."""
         with self._asking():

@@ -427,10 +427,11 @@ class SparkRunner:
         rights.check_plan(plan, around.settings)
         stated = {**dict(query.properties), **dict(plan.settings)}
         settings = Settings(around.settings.server, stated)
-        text = around.packed(query.plan)
-        program = load(text)
+        load(around.packed(query.plan))
         with usable(query.id):
             life, starts = self._life(query.id, plan), self._starts(query)
+            text = around.packed_as_run(query, self.checkpoint(query.id))
+        program = load(text)
         spec = QuerySpec(
             query_id=query.id,
             plan_json=text,

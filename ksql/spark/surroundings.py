@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.lease import Lease
-from ksql.dataflow.extensions import packed
+from ksql.dataflow.extensions import packed, unpacked
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
+from ksql.spark.codes import as_it_runs
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import PersistentQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +46,12 @@ class Surroundings:
     def packed(self, plan_json: str) -> str:
         """Return a stored plan with all that its workers need."""
         return packed(plan_json, self.functions, self.registry, self.limits)
+
+    def packed_as_run(self, query: PersistentQuery, checkpoint: Path) -> str:
+        """Return a query's plan as it runs from a checkpoint, with all that its workers need.
+
+        Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+        """
+        text = self.packed(query.plan)
+        functions = unpacked(text).functions
+        return self.packed(as_it_runs(query.id, query.plan, checkpoint, functions))

@@ -10,6 +10,7 @@ from ksql.base.errors import StatementError, UnknownName
 from ksql.base.ident import near
 from ksql.dataflow.generated import generated_code
 from ksql.dataflow.starts import plan_of
+from ksql.engine import schemas
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.plan_queries import transient_plan
 from ksql.plan import codec
@@ -87,6 +88,7 @@ def _dry_create(
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
+    schemas.check(prepared.registrations, context.registry)
     plan = codec.loads(prepared.plans["new"])
     found = of_plan(plan, text, target.name, request)
     if prepared.verdict is None:

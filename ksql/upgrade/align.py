@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from ksql.functions.registry import BUILTINS
 from ksql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
 from ksql.plan.walk import generations, nodes, sources, with_children, with_sources
 from ksql.upgrade.filters import with_leftovers
+from ksql.upgrade.grown import with_later
 from ksql.upgrade.naming import named_as
 
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
 
-def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
+
+def align(
+    old: QueryPlan, new: QueryPlan, functions: Functions = BUILTINS, generation: int = 0
+) -> QueryPlan:
     """Return the new plan with the old one's names, id, buckets, lanes, places and slots.
 
     Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
@@ -22,6 +30,7 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
     sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     sink = _placed(sink, old.sink)
+    below = with_later(old.sink.source, sink.source)
     aligned = replace(
         new,
         query_id=old.query_id,
@@ -29,9 +38,9 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
         lanes=old.lanes,
         partitions=old.partitions,
         placement=old.placement,
-        sink=sink,
+        sink=replace(sink, source=below),
     )
-    return with_leftovers(old, aligned)
+    return with_leftovers(old, aligned, functions)
 
 
 def _placed(sink: Sink, old: Sink) -> Sink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,15 @@ from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
 from ksql.plan.walk import result_kind
+from ksql.upgrade.calls import calls, is_volatile
+from ksql.upgrade.settings import bearing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.analysis.bound import Bound
+    from ksql.functions.registry import Functions
+    from ksql.plan.nodes import Fold
 
 Passive = Filter | Explode | Select
 """Steps that remember nothing: they may come, change and go."""
@@ -34,12 +39,20 @@ def conditions(steps: Sequence[Passive], clause: str) -> tuple[Bound, ...]:
     return tuple(part for step in filters for part in _conjuncts(step.predicate))
 
 
-def same_conditions(old: Sequence[Bound], new: Sequence[Bound]) -> bool:
+def same_conditions(old: Sequence[Bound], new: Sequence[Bound], functions: Functions) -> bool:
     """Return whether the same rows pass: all must hold, so neither order nor number counts.
 
-    Types count: ``1.0`` and ``1E0`` are shown alike but are not the same.
+    The number of those that call RANDOM and its like does. Types count: ``1.0`` and ``1E0`` are
+    shown alike but are not the same.
     """
-    return {repr(each) for each in old} == {repr(each) for each in new}
+    return _counted(old, functions) == _counted(new, functions)
+
+
+def _counted(parts: Sequence[Bound], functions: Functions) -> Counter[str]:
+    """Count the conditions; each counts once, whose value is the same each time."""
+    counts = Counter(map(repr, parts))
+    volatile = {repr(part) for part in parts if is_volatile(part, functions)}
+    return Counter({text: n if text in volatile else 1 for text, n in counts.items()})
 
 
 def _conjuncts(predicate: Bound) -> Iterator[Bound]:
@@ -53,7 +66,7 @@ def _conjuncts(predicate: Bound) -> Iterator[Bound]:
 # --- rows that passed before
 
 
-def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+def with_leftovers(old: QueryPlan, new: QueryPlan, functions: Functions) -> QueryPlan:
     """Mark the plan if its result may hold rows that its filter of a table rejects.
 
     That is so once a filter has changed, and stays so through all later replacements: a row
@@ -67,16 +80,32 @@ def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     if result_kind(core) != "TABLE" or not any(isinstance(step, Filter) for step in after):
         return new
     inherited = any(isinstance(step, Filter) and step.leftovers for step in before)
-    if not inherited and _passing(old) == _passing(new):
+    if not inherited and _passing(old, functions) == _passing(new, functions):
         return new
-    return replace(new, sink=replace(new.sink, source=_marked(new.sink.source)))
+    return marked(new)
 
 
-def other_rows(old: QueryPlan, new: QueryPlan) -> bool:
+def other_rows(old: QueryPlan, new: QueryPlan, functions: Functions) -> bool:
     """Return whether other rows of a table pass than before: those already there stay."""
     steps, core = passive(new.sink.source)
     filtered = any(isinstance(step, Filter) for step in (*passive(old.sink.source)[0], *steps))
-    return filtered and result_kind(core) == "TABLE" and _passing(old) != _passing(new)
+    if not filtered or result_kind(core) != "TABLE":
+        return False
+    return _passing(old, functions) != _passing(new, functions)
+
+
+def marked(plan: QueryPlan) -> QueryPlan:
+    """Return the plan with its filters taken to have let other rows pass before."""
+    return replace(plan, sink=replace(plan.sink, source=_marked(plan.sink.source)))
+
+
+def deciding(plan: QueryPlan) -> set[str]:
+    """Return the functions that decide which rows of a table are in the result."""
+    steps, core = passive(plan.sink.source)
+    if result_kind(core) != "TABLE" or not any(isinstance(step, Filter) for step in steps):
+        return set()
+    parts, used = _asked(plan)
+    return {call.function for call in calls((*parts, *used))} | {fold.function for fold in used}
 
 
 def _marked(plan: Plan) -> Plan:
@@ -89,11 +118,19 @@ def _marked(plan: Plan) -> Plan:
             return plan
 
 
-def _passing(plan: QueryPlan) -> tuple[object, ...]:
+def _passing(plan: QueryPlan, functions: Functions) -> tuple[object, ...]:
     """Return all that decides which rows of the result pass."""
+    parts, used = _asked(plan)
+    settings = bearing(plan.settings, parts, [fold.function for fold in used])
+    decided_by = deciding(plan)
+    code = [each for each in plan.code if each[0] in decided_by]
+    return _counted(parts, functions), sorted(map(repr, used)), settings, code
+
+
+def _asked(plan: QueryPlan) -> tuple[tuple[Bound, ...], tuple[Fold, ...]]:
+    """Return the conditions on rows of the result, and the aggregates that they read."""
     steps, core = passive(plan.sink.source)
-    parts = [part for clause in ("WHERE", "HAVING") for part in conditions(steps, clause)]
+    parts = (*conditions(steps, "WHERE"), *conditions(steps, "HAVING"))
     read = {column.name for part in parts for column in trees.columns(part)}
     folds = core.folds if isinstance(core, Aggregate) else ()
-    used = sorted(repr(replace(f, slot=0)) for f in folds if f.name in read)
-    return ({repr(part) for part in parts}, used, sorted(plan.settings))
+    return parts, tuple(replace(fold, slot=0) for fold in folds if fold.name in read)

@@ -36,6 +36,8 @@ from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
 from ksql.upgrade.folds import with_twins
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from ksql.analysis.bound import Bound
     from ksql.types.schema import Column
 
@@ -52,9 +54,39 @@ def named_as(plan: Plan, running: Plan) -> Plan:
     return _Naming(running).visit(plan)[0]
 
 
+def with_distinct_names(running: Plan, new: Plan) -> Plan:
+    """Return the running plan, in the new one's prefixes if its own would give two columns a name.
+
+    The new plan's never do: that was asked when it was made, and it knows all columns.
+
+    Example:
+        running ``FROM ORDERS JOIN ORDERS_ITEM``; ``ORDERS.ITEM_ID`` and the new ``ORDERS_ITEM.ID``
+        would both be ``ORDERS_ITEM_ID``, so the running plan gets the new aliases.
+    """
+    if _apart(named_as(new, running)):
+        return running
+    naming = _Naming(new)
+    naming.forget_all_but_sources()
+    return naming.visit(running)[0]
+
+
+def _apart(plan: Plan) -> bool:
+    names = [source.prefix + name for source in sources(plan) for name in _known(source)]
+    return len(set(names)) == len(names)
+
+
+def _known(source: Source) -> Iterator[str]:
+    """Return the names of a source's columns, and of those that any source has."""
+    own = [column.name for column in source.columns]
+    yield from own
+    yield from (name for name in (*PSEUDO_COLUMNS, *WINDOW_COLUMNS) if name not in own)
+
+
 class _Naming:
     def __init__(self, running: Plan) -> None:
         self._sources = list(sources(running))
+        # those on the left first: they are visited before the join above them
+        self._joins = [node for node in nodes(running) if isinstance(node, Join)][::-1]
         self._keys = [
             key
             for node in nodes(running)
@@ -65,6 +97,10 @@ class _Naming:
         self._folds = [
             fold for node in nodes(running) if isinstance(node, Aggregate) for fold in node.folds
         ]
+
+    def forget_all_but_sources(self) -> None:
+        """Leave keys, joins and aggregates their names."""
+        self._keys, self._joins, self._folds = [], [], []
 
     def visit(self, plan: Plan) -> tuple[Plan, Names]:
         """Return the plan, and what became of the names of its columns."""
@@ -101,8 +137,7 @@ class _Naming:
         if twin is None:
             return plan, {}
         self._sources.remove(twin)
-        known = [*PSEUDO_COLUMNS, *WINDOW_COLUMNS, *(column.name for column in plan.columns)]
-        names = {plan.prefix + name: twin.prefix + name for name in known}
+        names = {plan.prefix + name: twin.prefix + name for name in _known(plan)}
         columns = _in_order(plan.columns, twin.columns)
         return replace(plan, prefix=twin.prefix, columns=columns), names
 
@@ -126,9 +161,12 @@ class _Naming:
             left_key=_renamed(plan.left_key, left_names),
             right_key=_renamed(plan.right_key, right_names),
         )
-        if not isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
-            joined = replace(joined, key_name=names.get(joined.key_name, joined.key_name))
-        return joined, names
+        twin = self._joins.pop(0) if self._joins else None
+        if isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
+            return joined, names
+        if joined.key_name not in names and twin is not None:
+            names |= _same_key(joined.key_name, twin, taken=names.values())
+        return replace(joined, key_name=names.get(joined.key_name, joined.key_name)), names
 
     def _named(
         self, columns: tuple[Named, ...], names: Names
@@ -145,6 +183,18 @@ class _Naming:
         if len({key.name for key in found}) < len(found):
             found = list(told)
         return tuple(found), {old.name: new.name for old, new in zip(columns, found, strict=True)}
+
+
+def _same_key(name: str, twin: Join, taken: Collection[str]) -> Names:
+    """Return the running name of the key that a join makes of both sides.
+
+    Example:
+        a FULL JOIN's key is ``ROWKEY``, and ``ROWKEY_1`` once a source has a column ``ROWKEY``.
+    """
+    if isinstance(twin, ForeignKeyJoin) or twin.key_name in taken:
+        return {}
+    columns = {source.prefix + known for source in sources(twin) for known in _known(source)}
+    return {} if twin.key_name in columns else {name: twin.key_name}
 
 
 def _in_order(columns: tuple[Column, ...], running: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -28,11 +28,12 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import STRING
+from ksql.upgrade.calls import calls
 from ksql.upgrade.texts import shown_fold
 from ksql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ksql.analysis.bound import Bound
     from ksql.plan.nodes import Plan, QueryPlan
@@ -116,6 +117,26 @@ def _told(plan: QueryPlan) -> dict[str, str]:
     return {**dict(plan.settings), CACHE: caching}
 
 
+# --- what a setting bears on
+
+
+def bearing(
+    settings: Iterable[tuple[str, str]], parts: Sequence[Bound], functions: Collection[str]
+) -> dict[str, str]:
+    """Return the settings that bear on expressions, or on what these functions aggregate."""
+    stated = dict(settings)
+    called = {*functions, *(call.function for call in calls(tuple(parts)))}
+    found = {
+        f"{each}.{name}": value
+        for each in called
+        for name, value in function_settings(each, stated).items()
+    }
+    for name, concerns in _BEARING.items():
+        if name in stated and any(map(concerns, (n for part in parts for n in trees.nodes(part)))):
+            found[name] = stated[name].lower()
+    return found
+
+
 # --- what the state keeps of a setting
 
 
@@ -128,7 +149,7 @@ def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
             if isinstance(node, Aggregate):
                 yield from _limited(node, *settings)
     elif name in _BEARING:
-        for expr in (expr for node in all_nodes for expr in _remembered(node)):
+        for expr in (expr for node in all_nodes for expr in remembered(node)):
             if any(map(_BEARING[name], trees.nodes(expr))):
                 yield "it bears on what the query groups, joins or aggregates by"
 
@@ -139,7 +160,7 @@ def _limited(node: Aggregate, old: Mapping[str, str], new: Mapping[str, str]) ->
             yield f"it bears on {shown_fold(fold)}"
 
 
-def _remembered(plan: Plan) -> Iterator[Bound]:
+def remembered(plan: Plan) -> Iterator[Bound]:
     """Yield the expressions that choose a record's state and change it."""
     match plan:
         case Aggregate():

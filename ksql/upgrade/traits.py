@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ksql.analysis import bound
-from ksql.functions.identity import find_overload
-from ksql.functions.spec import Scalar
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -26,10 +22,11 @@ from ksql.plan.nodes import (
     TableTableJoin,
 )
 from ksql.plan.walk import nodes
+from ksql.upgrade.calls import is_volatile
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from ksql.functions.registry import Functions
 
@@ -49,7 +46,7 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
         found.append("joined")
     if stages > 1:
         found.append("multistage")
-    if any(_volatile(call, functions) for node in all_nodes for call in _calls(node)):
+    if any(is_volatile(node, functions) for node in all_nodes):
         found.append("nondeterministic")
     return tuple(found) or ("simple",)
 
@@ -79,37 +76,12 @@ def _stages(plan: Plan, *, kept: bool = False) -> int:
             return _stages(plan.source)
 
 
-def _calls(value: Any) -> Iterator[bound.Call]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _calls(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, bound.Call):
-            yield value
-        for field in dataclasses.fields(value):
-            if field.metadata.get("rule") != "child":
-                yield from _calls(getattr(value, field.name))
-
-
-def _volatile(call: bound.Call, functions: Functions) -> bool:
-    function = functions.find(call.function)
-    if function is None:
-        return False
-    overload = find_overload(function, call.overload)
-    return isinstance(overload, Scalar) and overload.volatile
-
-
 def guarantees(
-    classes: tuple[UpgradeClass, ...],
-    *,
-    starts_empty: bool,
-    other_rows: bool,
-    exactly_once: bool,
+    classes: tuple[UpgradeClass, ...], notes: Sequence[str], *, exactly_once: bool
 ) -> tuple[Guarantee, ...]:
     """Return the guarantees that hold across the switch, in KLIP-28's terms.
 
-    ``starts_empty``: an aggregate was added. ``other_rows``: other rows of a table pass than
-    before.
+    ``notes`` say what the results lack from there on.
     """
     once = (
         "each input is processed once, by the old or by the new plan"
@@ -118,7 +90,7 @@ def guarantees(
         "the switch itself adds none"
     )
     return (
-        _backfill(classes, starts_empty=starts_empty, other_rows=other_rows),
+        _backfill(classes, notes),
         Guarantee("cascading", True, "queries that read the result keep their columns"),
         Guarantee("exactly once", exactly_once, once),
         Guarantee("ordered", True, "one offset per partition separates the old plan from the new"),
@@ -126,18 +98,8 @@ def guarantees(
     )
 
 
-def _backfill(
-    classes: tuple[UpgradeClass, ...], *, starts_empty: bool, other_rows: bool
-) -> Guarantee:
+def _backfill(classes: tuple[UpgradeClass, ...], notes: Sequence[str]) -> Guarantee:
     if classes == ("transparent",):
         return Guarantee("backfill", True, "results before the switch are the same ones")
-    notes = []
-    if starts_empty:
-        notes.append("added aggregates start empty at the switch; no backfill")
-    if other_rows:
-        notes.append(
-            "a row that no longer passes stays in the result until it changes or is deleted; "
-            "one that passes now comes when it changes"
-        )
     note = "; ".join(notes) or "records before the switch are not recomputed"
     return Guarantee("backfill", False, note)

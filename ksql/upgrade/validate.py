@@ -21,6 +21,7 @@ from ksql.plan.nodes import (
     Explode,
     Filter,
     ForeignKeyJoin,
+    Join,
     Plan,
     QueryPlan,
     Rekey,
@@ -35,16 +36,17 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.types.format import Format, as_written, capabilities
-from ksql.upgrade import settings
+from ksql.upgrade import code, grown, settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
+from ksql.upgrade.naming import with_distinct_names
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.upgrade.verdict import ACCEPTED, Difference, UpgradeClass, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
@@ -72,26 +74,49 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    old = signed(old, functions)
-    aligned = align(old, signed(new, functions), generation)
+    old, new = signed(old, functions), signed(new, functions)
+    old = _with_distinct_names(old, new)
+    aligned = align(old, new, functions, generation)
     wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
         *_compare_fields(old, wanted),
-        *_compare(old.sink, aligned.sink),
+        *_compare(old.sink, aligned.sink, functions),
+        *grown.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
+        *code.compare(old, aligned),
     )
     changes = tuple(dict.fromkeys(found_changes))
-    kinds = {change.kind for change in changes}
-    classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
+    classes = in_order({change.kind for change in changes})
     exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
     found = traits(aligned, functions)
-    promised = guarantees(
-        classes,
-        starts_empty=_starts_empty(old.sink, aligned.sink),
-        other_rows=other_rows(old, aligned),
-        exactly_once=exactly_once,
-    )
+    notes = tuple(_notes(old, aligned, functions))
+    promised = guarantees(classes, notes, exactly_once=exactly_once)
     return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
+
+
+def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator[str]:
+    """Say what the results lack from the switch on."""
+    if _starts_empty(old.sink, aligned.sink):
+        yield "added aggregates start empty at the switch; no backfill"
+    if gone := _forgotten(old.sink, aligned.sink):
+        yield f"{', '.join(gone)}: no longer kept; its state is gone if it comes back"
+    if other_rows(old, aligned, functions):
+        yield (
+            "a row that no longer passes stays in the result until it changes or is deleted; "
+            "one that passes now comes when it changes"
+        )
+    yield from grown.notes(aligned.sink)
+
+
+def _with_distinct_names(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+    sink = with_distinct_names(old.sink, new.sink)
+    assert isinstance(sink, Sink)  # noqa: S101 - a sink stays a sink
+    return dataclasses.replace(old, sink=sink)
+
+
+def in_order(kinds: Collection[UpgradeClass]) -> tuple[UpgradeClass, ...]:
+    """Return the classes of some changes in the order of answers; transparent if there is none."""
+    return tuple(kind for kind in _ORDER if kind in kinds) or ("transparent",)
 
 
 def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
@@ -105,11 +130,16 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 # --- walking both plans
 
 
-def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Difference]:
+def _compare(
+    old: Plan, new: Plan, functions: Functions, *, undone: bool = False
+) -> Iterator[Difference]:
     """Yield differences; ``undone``: an aggregate above takes old rows of a table back."""
-    old_steps, old_core = passive(old)
-    new_steps, new_core = passive(new)
-    for clause, text in _compare_filters(old_steps, new_steps):
+    old_steps, old_core, was_final = _stretch(old)
+    new_steps, new_core, is_final = _stretch(new)
+    if was_final != is_final:
+        verb = "added" if is_final else "removed"
+        yield _refused("topology", "EMIT", f"the clause was {verb}")
+    for clause, text in _compare_filters(old_steps, new_steps, functions):
         if undone:
             reason = f"{text}; rows that were folded before could not be taken back"
             yield _refused("topology", clause, reason)
@@ -117,10 +147,10 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
             yield _change("data selection", clause, text)
     yield from _compare_explosions(old_steps, new_steps)
     yield from _compare_projections(old_steps, new_steps)
-    if type(old_core) is not type(new_core):
+    if type(old_core) is not type(new_core) or _joins(old_core) != _joins(new_core):
         yield from _other_shape(old_core, new_core)
         return
-    below = tuple(_compare_fields(old_core, new_core))
+    below = tuple(_compare_fields(old_core, new_core, final=is_final))
     yield from below
     if all(change.allowed for change in below):
         yield from _compare_keys((old_steps, old_core), (new_steps, new_core))
@@ -134,7 +164,23 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Differen
                 text = f"{shown_fold(fold)} would take back rows of a table that it never folded"
                 yield _refused("topology", "SELECT", text)
     for before, after in zip(children(old_core), children(new_core), strict=True):
-        yield from _compare(before, after, undone=takes_back)
+        yield from _compare(before, after, functions, undone=takes_back)
+
+
+def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:
+    """Return the steps that remember nothing, what is below, and whether its results are final.
+
+    EMIT FINAL stands between a projection and HAVING; either belongs to the aggregate below.
+    """
+    steps, core = passive(plan)
+    if not isinstance(core, EmitFinal):
+        return steps, core, False
+    more, core = passive(core.source)
+    return [*steps, *more], core, True
+
+
+def _joins(plan: Plan) -> int:
+    return sum(isinstance(node, Join) for node in nodes(plan))
 
 
 def _step(node: Plan) -> Step | None:
@@ -172,13 +218,26 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
         yield _refused("source modifying", "FROM", f"{quote(name)} is no longer read")
     for name in sorted(after - before):
         yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
+    yield from _windows_changed(old, new)
 
 
-def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[str, str]]:
+def _windows_changed(old: Plan, new: Plan) -> Iterator[Difference]:
+    """Yield what became of the window of an aggregate that is there in another shape as well."""
+    pairs = [_aggregates(plan) for plan in (old, new)]
+    if all(len(found) == 1 for found in pairs):
+        ([before], [after]) = pairs
+        if before.window != after.window:
+            text = f"{shown(before.window)} became {shown(after.window)}"
+            yield _refused("topology", "WINDOW", text)
+
+
+def _compare_filters(
+    old: list[Passive], new: list[Passive], functions: Functions
+) -> Iterator[tuple[str, str]]:
     """Return the clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
         before, after = (conditions(steps, clause) for steps in (old, new))
-        if not same_conditions(before, after):
+        if not same_conditions(before, after, functions):
             yield clause, _became(*(" AND ".join(map(show, each)) for each in (before, after)))
 
 
@@ -236,7 +295,10 @@ def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
 # --- fields and their rules
 
 
-def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Difference]:
+def _compare_fields(
+    old: Plan | QueryPlan, new: Plan | QueryPlan, *, final: bool = False
+) -> Iterator[Difference]:
+    """Yield what a node's rules say; ``final``: its results are given once, by EMIT FINAL."""
     if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
         # one reason says it all: topic, columns and formats follow from the name
         text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
@@ -249,20 +311,27 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Di
             continue
         if rule == "match":
             told = f"{shown(before)} became {shown(after)}"
-            yield _other_grace(before, after) or _refused(kind, clause, told)
+            yield _other_grace(before, after, final=final) or _refused(kind, clause, told)
         elif rule == "grow":
             yield from _compare_columns(before, after, clause)
             if isinstance(new, Sink):
                 yield from _appended(new, before, kind, clause)
 
 
-def _other_grace(old: Any, new: Any) -> Difference | None:
-    """Return the change of a grace period alone: other late records count from there on."""
+def _other_grace(old: Any, new: Any, *, final: bool) -> Difference | None:
+    """Return the change of a grace period alone: other late records count from there on.
+
+    A session that was given as final must not be opened again by a late record: it would grow, and
+    its records would count in two final results.
+    """
     if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
         return None
     if dataclasses.replace(old, grace_ms=new.grace_ms) != new:
         return None
     text = f"{old.grace_ms} MILLISECONDS became {new.grace_ms} MILLISECONDS"
+    if final and new.kind == "SESSION" and new.grace_ms > old.grace_ms:
+        reason = f"{text}; late records would open sessions whose final result was given"
+        return _refused("topology", "GRACE PERIOD", reason)
     return _change("data selection", "GRACE PERIOD", text)
 
 
@@ -305,6 +374,12 @@ def _starts_empty(old: Plan, new: Plan) -> bool:
     """Return whether the new plan has an aggregate that the old one does not have."""
     pairs = zip(_aggregates(old), _aggregates(new), strict=False)
     return any(_added(before, after) for before, after in pairs)
+
+
+def _forgotten(old: Plan, new: Plan) -> list[str]:
+    """Return the aggregates that the new plan has no use for."""
+    pairs = zip(_aggregates(old), _aggregates(new), strict=False)
+    return [shown_fold(fold) for before, after in pairs for fold in _added(after, before).values()]
 
 
 def _aggregates(plan: Plan) -> list[Aggregate]:

@@ -23,6 +23,8 @@ CHAINS, PAIRS = 40, 4
 class Served:
     """A chain behind HTTP, on Spark; every chain has names of its own."""
 
+    recodes = False
+
     def __init__(self, server):
         self.tag = unique("").upper()
         self.start_s = int(time.time()) // 40 * 40 - 3600  # where windows of all sizes begin
@@ -49,9 +51,9 @@ class Served:
         )
 
     def feed(self, events):
-        """The table's records first: which of two topics is read first is up to the batches."""
-        ordered = [event for source in "TS" for event in events if event.source == source]
-        for source in "TS":
+        """The tables' records first: which of two topics is read first is up to the batches."""
+        ordered = [event for source in "TVRS" for event in events if event.source == source]
+        for source in "TVRS":
             for event in ordered:
                 if event.source == source:
                     self._send(event)

@@ -168,6 +168,23 @@ CREATE SOURCE TABLE G5 (K STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='G1',
   VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 SECONDS');
 """
 
+_GROWN: Final = """
+CREATE STREAM A (K STRING KEY, N INT) WITH (KAFKA_TOPIC='a', PARTITIONS=1, VALUE_FORMAT='JSON');
+CREATE TABLE T (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE STREAM J1 AS SELECT A.K, A.N AS AN, T.N AS TN FROM A JOIN T ON A.K = T.K;
+ALTER TABLE T ADD COLUMN M INT;
+CREATE OR REPLACE STREAM J1 AS SELECT A.K, A.N AS AN, T.N AS TN, T.M AS TM FROM A JOIN T
+  ON A.K = T.K;
+"""
+
+
+def _grown_inputs() -> tuple[Input, ...]:
+    return tuple(
+        ("at"[n % 2], f"k{n % 3}", {"N": n, "M": n + 1}, BASE_MS + 100 * n) for n in range(20)
+    )
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
@@ -176,4 +193,5 @@ CORPORA: Final = {
     "stores": Corpus(V1 / "stores", _STORES, _store_inputs(), 6),
     "lanes": Corpus(V2 / "lanes", _LANES, _lane_inputs(), 21),
     "gathered": Corpus(V2 / "gathered", _GATHERED, _window_inputs(), 23, V1 / "windows"),
+    "grown": Corpus(V2 / "grown", _GROWN, _grown_inputs(), 10),
 }

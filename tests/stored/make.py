@@ -28,7 +28,7 @@ from ksql.processors.base import Record
 from ksql.processors.keys import pack as pack_key
 from ksql.query import topicnote
 from ksql.registry import records
-from ksql.spark import checkpoint, chunk, lives, origins, pins, shape, trial
+from ksql.spark import checkpoint, chunk, codes, lives, origins, pins, shape, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.stores.base import StoredRow
@@ -65,6 +65,8 @@ def main() -> None:
     _small_files(V1 / "files")
     if not (V1 / "files" / topicnote.FILE).exists():
         topicnote.write(V1 / "files", TOPICS["s"])
+    if not (V1 / "files" / "code.json").exists():
+        codes.write(V1 / "files", CODES)
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)
@@ -377,6 +379,7 @@ LEASE: Final = {
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
 SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
+CODES = {"KM": "0f1e2d3c4b5a6978", "LONGEST": "0f1e2d3c4b5a6978 8796a5b4c3d2e1f0"}
 
 
 def _small_files(place: Path) -> None:

@@ -7,17 +7,26 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from ksql.base.errors import KsqlError
 from ksql.engine.errors import UpgradeRefused
+from ksql.functions.registry import BUILTINS, Functions
+from ksql.functions.udf import load_sources
 from ksql.upgrade.verdict import Verdict
 from tests.unit.world import World
 from tests.upgrades.chance import Chance, Event, records
-from tests.upgrades.model import Key, Model, Values, acceptable, same, starts_empty
-from tests.upgrades.spec import Query, sources
+from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
+from tests.upgrades.spec import STREAM, TABLE, Query, sources
 
 EVENTS = 14
+BUMP = """from typing import Optional
+from ksql.functions.udf import udf
+@udf
+def bump(x: Optional[int]) -> Optional[int]:
+    return None if x is None else x + {}
+"""
 
 
 class Disagreement(AssertionError):
@@ -37,6 +46,8 @@ class Host(Protocol):
 
     tag: str
     start_s: int
+    recodes: bool
+    """Whether there is the user's function, and ``recode`` changes it."""
 
     def run(self, text: str) -> None:
         """Execute statements that must be accepted."""
@@ -47,6 +58,9 @@ class Host(Protocol):
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """Write the records and wait until they are processed; gives the order in which."""
 
+    def recode(self, number: int) -> None:
+        """Start anew with a user's function that adds another number."""
+
     def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
         """Keys and values of a topic."""
 
@@ -56,9 +70,17 @@ class InMemory:
 
     tag = ""
     start_s = 0
+    recodes = True
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = World(functions=functions(1))
+
+    def recode(self, number: int) -> None:
+        engine, runner = self.world.engine, self.world.runner
+        engine.functions = runner._functions = functions(number)
+        for query_id in list(runner.running):
+            runner.stop(query_id)
+        runner.go_on(engine.catalog.queries.values())
 
     def run(self, text: str) -> None:
         self.world.run(text)
@@ -93,7 +115,7 @@ class Chain:
         self.seed = seed
         self.host = host or InMemory()
         self.random = random.Random(seed)
-        self.chance = Chance(self.random)
+        self.chance = Chance(self.random, bumps=self.host.recodes)
         self.told: list[str] = []
         self.now_s = self.host.start_s
         query = self.chance.query()
@@ -112,6 +134,8 @@ class Chain:
         for _ in range(pairs):
             if self.random.random() < 0.1:
                 self._grow()
+            if self.host.recodes and self.random.random() < 0.15:
+                self._recode()
             tally.pairs += 1
             tally.outcomes[self.replace(self.chance.other(self.model.query))] += 1
             self.feed()
@@ -128,7 +152,9 @@ class Chain:
     def replace(self, new: Query) -> str:
         """Try a replacement; gives what became of it."""
         old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
-        wanted = acceptable(old, new)
+        grown = set(self.chance.stream) - set(STREAM), set(self.chance.table) - set(TABLE)
+        later, recoded = grown[old.shape != "met"], self.model.recoded
+        wanted = acceptable(old, new, later, recoded=recoded)
         self.told.append(f"{'+' if wanted else '-'} {text}")
         try:
             verdict = self.host.replace(text)
@@ -141,10 +167,16 @@ class Chain:
         note = verdict.guarantees[0].note
         if ("start empty" in note) != starts_empty(old, new):
             raise self._differs(f"what starts empty: {note}")
-        if same(old, new) != (verdict.classes == ("transparent",)):
+        if ("no longer kept" in note) != bool(old.folds - new.folds):
+            raise self._differs(f"what is given up: {note}")
+        unchanged = same(old, new) and not recoded
+        if unchanged != (verdict.classes == ("transparent",)):
             raise self._differs(f"the class: {verdict.classes}, {verdict.changes}")
-        self.model.replace(new, self.chance.table)
-        return "transparent" if same(old, new) else "accepted"
+        transparent = verdict.classes == ("transparent",)
+        if ("NULL in rows" in note) != (says_null(new, later) and not transparent):
+            raise self._differs(f"what is null: {note}")
+        self.model.replace(new, (*self.chance.stream, *self.chance.table))
+        return "transparent" if unchanged else "accepted"
 
     def _run(self, text: str) -> None:
         self.told.append(text)
@@ -159,6 +191,12 @@ class Chain:
         elif "Z" not in self.chance.table:
             self._run(f"ALTER TABLE T{tag} ADD COLUMN Z BIGINT;")
             self.chance.table.append("Z")
+
+    def _recode(self) -> None:
+        """The server starts anew with another version of the user's function."""
+        self.model.code = self.random.choice((1, 2, -5))
+        self.told.append(f"-- BUMP adds {self.model.code}")
+        self.host.recode(self.model.code)
 
     # --- what was written
 
@@ -182,14 +220,16 @@ class Chain:
         self._equal("C", dict(model.counted(0)), counted)
 
     def _written(self, topic: str) -> dict[str, list[Values | None]]:
-        return by_key([(key, row) for (key, _), row in self._records(topic)])
+        return by_key([(key[0], row) for key, row in self._records(topic)])
 
     def _records(self, topic: str) -> list[tuple[Key, Values | None]]:
         """The records of a topic: key and window, then the values; None is a deletion."""
-        window_s = self.model.query.window_s if topic == "U" else 0
+        query = self.model.query
+        kind = ("session" if query.session else "window") if query.window_s else ""
+        kind = kind if topic == "U" else ""
         format_ = self.model.query.format if topic == "U" else "JSON"
         return [
-            (key_of(key or b"", window_s), values_of(value, format_))
+            (key_of(key or b"", kind), values_of(value, format_))
             for key, value in self.host.records(topic + self.host.tag)
         ]
 
@@ -213,10 +253,18 @@ def readers(query: Query, tag: str) -> list[str]:
 
 def tell(model: Model, event: Event) -> None:
     """The record to the model."""
-    if event.source == "T":
-        model.table(event.key, event.row)
+    if event.source in "TV":
+        model.table(event.source, event.key, event.row)
     elif event.row is not None:
-        model.stream(event.key, event.row, event.time_s)
+        model.stream(event.source, event.key, event.row, event.time_s)
+
+
+@cache
+def functions(number: int) -> Functions:
+    """All functions, and the user's that adds this number."""
+    made, problems = load_sources({"bump.py": BUMP.format(number)})
+    assert not problems
+    return BUILTINS.with_(made)
 
 
 def by_key(records: Sequence[tuple[str, Values | None]]) -> dict[str, list[Values | None]]:
@@ -233,11 +281,13 @@ def folded(records: list[tuple[Key, Values | None]]) -> dict[Key, Values]:
     return {key: values for key, values in last.items() if values is not None}
 
 
-def key_of(data: bytes, window_s: int) -> Key:
-    """The key and the start of its window, if it has one."""
-    if not window_s:
-        return data.decode(), 0
-    return data[:-8].decode(), int.from_bytes(data[-8:], "big") // 1000
+def key_of(data: bytes, kind: str) -> Key:
+    """The key with its bounds in seconds, as far as it has any; of a session the end is first."""
+    if not kind:
+        return data.decode(), 0, 0
+    ends = [data[-8:]] if kind == "window" else [data[-16:-8], data[-8:]]
+    times = [int.from_bytes(each, "big") // 1000 for each in ends]
+    return data[: -8 * len(ends)].decode(), times[-1], times[0] if len(times) > 1 else 0
 
 
 def values_of(data: bytes | None, format_: str) -> Values | None:

@@ -8,9 +8,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.upgrades.spec import STREAM, TABLE, Col, Cond, Expr, Fold, Plus, Query, Shape
+from tests.upgrades.spec import (
+    OTHER_STREAM,
+    OTHER_TABLE,
+    STREAM,
+    TABLE,
+    Bump,
+    Col,
+    Cond,
+    Expr,
+    Fold,
+    Plus,
+    Query,
+    Shape,
+)
 
-SHAPES: tuple[Shape, ...] = ("stream", "table", "grouped", "grouped", "undone", "joined")
+SHAPES: tuple[Shape, ...] = (
+    *("stream", "table", "undone", "joined", "met", "paired", "chained"),
+    *("grouped", "grouped", "grouped"),
+)
 STREAM_FOLDS = ("COUNT", "SUM", "MIN", "MAX", "EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET")
 KEYS = ("k1", "k2", "k3", "k4")
 
@@ -34,7 +50,9 @@ def records(chance: random.Random, start: int, count: int) -> Iterator[Event]:
     """Records, a second or so apart."""
     for n in range(count):
         key, time_s = chance.choice(KEYS), start + n
-        if chance.random() < 0.5:
+        if chance.random() < 0.25:
+            yield _other(chance, key, time_s)
+        elif chance.random() < 0.5:
             row = _values(chance, ("A", "B", "W"))
             yield Event("S", key, {**row, "G": chance.choice(("g1", "g2", None))}, time_s)
         elif chance.random() < 0.25:
@@ -44,15 +62,24 @@ def records(chance: random.Random, start: int, count: int) -> Iterator[Event]:
             yield Event("T", key, {**row, "H": chance.choice(("h1", "h2", None))}, time_s)
 
 
+def _other(chance: random.Random, key: str, time_s: int) -> Event:
+    """A record of what the stream, or the table, is joined with."""
+    if chance.random() < 0.5:
+        return Event("R", key, _values(chance, OTHER_STREAM), time_s)
+    deletion = chance.random() < 0.25
+    return Event("V", key, None if deletion else _values(chance, OTHER_TABLE), time_s)
+
+
 def _values(chance: random.Random, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: chance.choice((None, *range(-2, 8))) for name in names}
 
 
 class Chance:
-    """Queries over sources that may have grown."""
+    """Queries over sources that may have grown; ``bumps``: they may call a user's function."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, *, bumps: bool = False) -> None:
         self.chance = chance
+        self.bumps = bumps
         self.stream = list(STREAM)
         self.table = list(TABLE)
 
@@ -65,16 +92,21 @@ class Chance:
         query = Query(shape, (), format=format_)
         if shape in ("grouped", "undone"):
             group = chance.choice(("K", "G")) if shape == "grouped" else "H"
-            window_s = chance.choice((0, 0, 20)) if shape == "grouped" else 0
-            query = replace(query, group=group, window_s=window_s)
-        query = replace(query, outer=shape == "joined" and chance.random() < 0.5)
+            window_s = chance.choice((0, 20, 5)) if shape == "grouped" else 0
+            final = window_s > 0 and chance.random() < 0.5
+            query = replace(
+                query, group=group, window_s=window_s, session=window_s == 5, final=final
+            )
+        query = replace(
+            query, outer=shape in ("joined", "met", "paired", "chained") and chance.random() < 0.5
+        )
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
         query = replace(query, columns=columns)
         return replace(query, where=self.conditions(query), having=self.having(query))
 
     def expr(self, query: Query) -> Expr:
         """What a column may be."""
-        plain: Col | Fold = self.fold(query) if query.group else self.column(query)
+        plain = self.fold(query) if query.group else self.called(query)
         return Plus(plain, self.chance.randint(1, 3)) if self.chance.random() < 0.3 else plain
 
     def column(self, query: Query) -> Col:
@@ -85,8 +117,16 @@ class Chance:
             "table": self.table,
             "undone": self.table,
             "joined": self.stream + self.table,
+            "met": [*self.stream, *OTHER_STREAM],
+            "paired": [*self.table, *OTHER_TABLE],
+            "chained": [*self.stream, *self.table, *OTHER_TABLE],
         }
         return Col(self.chance.choice(known[query.shape]))
+
+    def called(self, query: Query) -> Col | Bump:
+        """A column, or a user's function of one."""
+        column = self.column(query)
+        return Bump(column) if self.bumps and self.chance.random() < 0.2 else column
 
     def fold(self, query: Query) -> Fold:
         """An aggregate."""
@@ -94,11 +134,12 @@ class Chance:
         name = self.chance.choice(names)
         if name == "COUNT" and self.chance.random() < 0.6:
             return Fold(name)
-        return Fold(name, self.column(query).name)
+        bump = self.bumps and name in ("SUM", "MIN", "MAX") and self.chance.random() < 0.15
+        return Fold(name, self.column(query).name, bump=bump)
 
     def conditions(self, query: Query) -> tuple[Cond, ...]:
         """A WHERE, or none."""
-        return self._some(lambda: self.column(query))
+        return self._some(lambda: self.called(query))
 
     def having(self, query: Query) -> tuple[Cond, ...]:
         """A HAVING, or none."""
@@ -167,11 +208,19 @@ class Chance:
     def _structure(self, query: Query) -> Query:
         match query.shape:
             case "grouped" if query.window_s:
-                return replace(query, window_s=query.window_s * self.chance.choice((1, 2)))
+                return self.chance.choice(
+                    (
+                        replace(query, window_s=query.window_s * 2),
+                        replace(query, final=not query.final),
+                        replace(query, session=not query.session),
+                    )
+                )
             case "grouped":
                 return replace(query, group="G" if query.group == "K" else "K")
-            case "joined":
+            case "joined" | "paired" | "chained":
                 return replace(query, outer=not query.outer)
+            case "met":
+                return replace(query, within_s=20, outer=self.chance.random() < 0.5)
             case _:
                 other = "DELIMITED" if query.format == "JSON" else "JSON"
                 return replace(query, format=other, wrap=False)
@@ -188,7 +237,7 @@ class Chance:
             columns=columns,
             where=tuple(where),
             having=tuple(having),
-            grace_s=query.grace_s + self.chance.choice((0, 0, 5)),
+            grace_s=max(0, query.grace_s + self.chance.choice((0, 0, 5, -5))),
             wrap=wrap,
         )
 

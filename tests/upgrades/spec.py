@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Row = Mapping[str, object]
-Shape = Literal["stream", "table", "grouped", "undone", "joined"]
+Shape = Literal["stream", "table", "grouped", "undone", "joined", "met", "paired", "chained"]
 
 STREAM = ("A", "B")
 TABLE = ("X", "Y")
-KEYS = {"stream": "K", "table": "ID", "joined": "K"}
+OTHER_STREAM = ("P", "Q")
+OTHER_TABLE = ("M", "N")
+KEYS = {"stream": "K", "table": "ID", "joined": "K", "met": "K", "paired": "ID", "chained": "K"}
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,21 @@ class Col:
 
 
 @dataclass(frozen=True)
-class Plus:
-    """A column or an aggregate, and a number."""
+class Bump:
+    """A user's function of a column: it adds a number, which another version of it changes."""
 
-    of: Col | Fold
+    of: Col
+
+    @property
+    def sql(self) -> str:
+        return f"BUMP({self.of.sql})"
+
+
+@dataclass(frozen=True)
+class Plus:
+    """A column, a call or an aggregate, and a number."""
+
+    of: Col | Bump | Fold
     number: int
 
     @property
@@ -39,14 +52,17 @@ class Plus:
 
 @dataclass(frozen=True)
 class Fold:
-    """An aggregate; ``words`` is another way to write the same one."""
+    """An aggregate, perhaps of a user's function; ``words`` is another way to write it."""
 
     name: str
     arg: str = ""
     words: int = field(default=0, compare=False)
+    bump: bool = False
 
     @property
     def sql(self) -> str:
+        if self.bump:
+            return f"{self.name}(BUMP({self.arg}))"
         if self.name == "COUNT" and not self.arg:
             return ("COUNT(*)", "COUNT(1)", "COUNT('x')")[self.words]
         if self.name.endswith("_BY_OFFSET") and self.words:
@@ -54,7 +70,7 @@ class Fold:
         return f"{self.name}({self.arg})"
 
 
-Expr = Col | Plus | Fold
+Expr = Col | Bump | Plus | Fold
 
 
 @dataclass(frozen=True)
@@ -75,7 +91,9 @@ class Query:
     """One CREATE .. AS SELECT into U.
 
     ``stream`` and ``table`` project their source, ``grouped`` aggregates the stream, ``undone`` the
-    table, ``joined`` is the stream with the table.
+    table, ``joined`` is the stream with the table, ``met`` with another stream, ``paired`` are two
+    tables, ``chained`` is the stream with both. ``session``: ``window_s`` is a gap; ``final`` is
+    EMIT FINAL.
     """
 
     shape: Shape
@@ -88,10 +106,13 @@ class Query:
     outer: bool = False
     format: Literal["JSON", "DELIMITED"] = "JSON"
     wrap: bool = False
+    session: bool = False
+    final: bool = False
+    within_s: int = 10
 
     @property
     def kind(self) -> str:
-        return "STREAM" if self.shape in ("stream", "joined") else "TABLE"
+        return "STREAM" if self.shape in ("stream", "joined", "met", "chained") else "TABLE"
 
     @property
     def folds(self) -> frozenset[Fold]:
@@ -99,6 +120,20 @@ class Query:
         exprs = [expr for _, expr in self.columns] + [cond.left for cond in self.having]
         inner = [expr.of if isinstance(expr, Plus) else expr for expr in exprs]
         return frozenset(expr for expr in inner if isinstance(expr, Fold))
+
+    @property
+    def bumps(self) -> bool:
+        """Whether it calls the user's function."""
+        exprs = [expr for _, expr in self.columns]
+        exprs += [cond.left for cond in (*self.where, *self.having)]
+        inner = [expr.of if isinstance(expr, Plus) else expr for expr in exprs]
+        return any(isinstance(each, Bump) or getattr(each, "bump", False) for each in inner)
+
+    @property
+    def keeps_bumps(self) -> bool:
+        """Whether what it stores was computed by the user's function."""
+        filtered = self.shape == "undone" and any(isinstance(_in(c.left), Bump) for c in self.where)
+        return filtered or any(fold.bump for fold in self.folds)
 
     def text(self, *, replace: bool = False, tag: str = "") -> str:
         """The statement; ``tag`` ends the names of all sources."""
@@ -112,13 +147,21 @@ class Query:
         stream, table = f"S{tag}", f"T{tag}"
         key = self.group or KEYS[self.shape]
         columns = ", ".join(f"{expr.sql} AS {name}" for name, expr in self.columns)
-        read = table if self.shape in ("table", "undone") else stream
+        read = table if self.shape in ("table", "undone", "paired") else stream
         text = f"SELECT {key}, {columns} FROM {read}"
-        if self.shape == "joined":
+        if self.shape in ("joined", "chained"):
             text += f" {'LEFT ' if self.outer else ''}JOIN {table} ON K = ID"
+        if self.shape == "met":
+            grace = f"GRACE PERIOD {self.grace_s} SECONDS " if self.outer else ""
+            join = "LEFT JOIN" if self.outer else "JOIN"
+            text += f" {join} R{tag} WITHIN {self.within_s} SECONDS {grace}ON K = RK"
+        if self.shape in ("paired", "chained"):
+            key = "ID" if self.shape == "paired" else "K"
+            text += f" {'LEFT ' if self.outer else ''}JOIN V{tag} ON {key} = VID"
         if self.window_s:
+            kind = "SESSION (" if self.session else "TUMBLING (SIZE "
             text += (
-                f" WINDOW TUMBLING (SIZE {self.window_s} SECONDS, RETENTION 1 HOUR, "
+                f" WINDOW {kind}{self.window_s} SECONDS, RETENTION 1 HOUR, "
                 f"GRACE PERIOD {self.grace_s} SECONDS)"
             )
         if self.where:
@@ -127,7 +170,11 @@ class Query:
             text += f" GROUP BY {self.group}"
         if self.having:
             text += " HAVING " + " AND ".join(cond.sql for cond in self.having)
-        return text
+        return f"{text} EMIT FINAL" if self.final else text
+
+
+def _in(expr: Expr) -> Expr:
+    return expr.of if isinstance(expr, Plus) else expr
 
 
 def sources(tag: str = "") -> str:
@@ -137,4 +184,8 @@ def sources(tag: str = "") -> str:
         f"WITH (KAFKA_TOPIC='S{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
         f"CREATE TABLE T{tag} (ID STRING PRIMARY KEY, H STRING, X BIGINT, Y BIGINT) "
         f"WITH (KAFKA_TOPIC='T{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        f"CREATE STREAM R{tag} (RK STRING KEY, P BIGINT, Q BIGINT) "
+        f"WITH (KAFKA_TOPIC='R{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        f"CREATE TABLE V{tag} (VID STRING PRIMARY KEY, M BIGINT, N BIGINT) "
+        f"WITH (KAFKA_TOPIC='V{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.formats.json_sr import schema as json_schema
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from ksql.formats.connect import ConnectType
     from ksql.formats.difference import Difference, Roles
     from ksql.formats.kind import Part, Whole
+    from ksql.formats.schema_registry import Schema
     from ksql.types.format import Format
     from ksql.types.schema import Column
 
@@ -26,6 +28,11 @@ class _Json(Kind):
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
         full_name = format_.schema_full_name
         return json_schema.text_for(columns, wrapped=wrapped, full_name=full_name)
+
+    def following(self, schema: Schema, latest: Schema | None) -> Schema:
+        if latest is None or latest.kind != self.name or not json_schema.is_open(latest.text):
+            return schema
+        return replace(schema, text=json_schema.opened(schema.text))
 
     def canonical(self, schema: Whole, *, normalize: bool) -> str:
         from ksql.formats.json_sr import model  # noqa: PLC0415 - see the class

@@ -203,16 +203,42 @@ def _number(schema: dict[str, Json]) -> ConnectType:
 # --- for columns ------------------------------------------------------------------------------
 
 
+_MORE: Final = "additionalProperties"
+
+
 def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | None = None) -> str:
     """Return the schema of the rows of the columns; everything may be null.
 
-    The name of a whole row is its title.
+    The name of a whole row is its title. Whole rows are closed: registries take another property
+    of an open object for incompatible, since an earlier record may have had it with any type.
     """
     if wrapped:
         members = tuple(model.Field(c.name, c.type) for c in columns)
         titled = {"title": full_name} if full_name else {}
-        return orjson.dumps({**_schema(model.Struct(members)), **titled}).decode()
+        closed = {_MORE: False}
+        return orjson.dumps({**_schema(model.Struct(members)), **titled, **closed}).decode()
     return orjson.dumps(_optional(columns[0].type)).decode()
+
+
+def is_open(text: str) -> bool:
+    """Return whether a schema is one of objects with whatever else they like."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return (
+        isinstance(found, dict)
+        and isinstance(found.get("properties"), dict)
+        and found.get(_MORE, True) is True
+    )
+
+
+def opened(text: str) -> str:
+    """Return a schema of ``text_for`` as earlier versions registered it."""
+    found = orjson.loads(text)
+    if found.get(_MORE) is False:
+        del found[_MORE]
+    return orjson.dumps(found).decode()
 
 
 def _optional(type_: SqlType) -> dict[str, Json]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import sys
+import tokenize
 import traceback
 import types
 from dataclasses import dataclass
@@ -72,8 +75,20 @@ def load_sources(sources: Mapping[str, str]) -> tuple[list[Function], list[Probl
             message = f"{entries[0][1].name} is declared as functions of several kinds"
             problems.append(Problem(", ".join(files), message))
         else:
-            functions.append(_function(entries))
+            functions.append(_function(entries, sources))
     return functions, problems
+
+
+def code_digest(text: str) -> str:
+    """Return 16 hexadecimal digits of a file's code: neither comments nor blank lines count."""
+    lines = text.splitlines()
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # then all of it counts
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column]
+    code = "\n".join(line.rstrip() for line in lines if line.strip())
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
 def _executed(file: str, text: str) -> types.ModuleType:
@@ -112,8 +127,9 @@ def _problem(file: str, error: BaseException) -> Problem:
     return Problem(file, f"{type(error).__name__}: {error}", line)
 
 
-def _function(entries: list[tuple[str, Declaration]]) -> Function:
+def _function(entries: list[tuple[str, Declaration]], sources: Mapping[str, str]) -> Function:
     file, first = entries[0]
+    digests = [code_digest(sources[each]) for each in sorted({each for each, _ in entries})]
     return Function(
         first.name.upper(),
         kind_of(first.overload),
@@ -124,4 +140,5 @@ def _function(entries: list[tuple[str, Declaration]]) -> Function:
         version=first.version,
         path=file,
         spelling=first.name,
+        code="-".join(digests),
     )

@@ -52,6 +52,33 @@ def test_a_replacement_keeps_the_type_or_states_another():
     assert kept(made).kind == "rocksdb"
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "session", "told"),
+    [
+        ("", "txn_rocksdb", {}, []),
+        ("", "in_memory", {}, ["txn_rocksdb became in_memory; its rows are moved"]),
+        ("in_memory", "rocksdb", {}, ["in_memory became rocksdb; its rows are moved"]),
+        ("in_memory", "", {}, []),
+        (
+            "",
+            "",
+            {"ksql.streams.default.dsl.store": "IN_MEMORY"},
+            ["txn_rocksdb became in_memory; its rows are moved"],
+        ),
+    ],
+)
+def test_another_type_is_named_and_changes_no_result(first, then, session, told):
+    def stating(kind):
+        return f" WITH (STORE_TYPE='{kind}')" if kind else ""
+
+    made = world(stating(first))
+    text = f"CREATE OR REPLACE TABLE T{stating(then)} AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
+    [entity] = made.run(text, **session)
+    assert entity.upgrade.classes == (("configuration",) if told else ("transparent",))
+    assert [change.text for change in entity.upgrade.changes] == told
+    assert entity.upgrade.guarantees[0].note == "results before the switch are the same ones"
+
+
 def test_a_source_table_has_a_type_too():
     made = World()
     made.topic("t")

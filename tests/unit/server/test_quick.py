@@ -15,10 +15,12 @@ import pytest
 from fastapi.responses import StreamingResponse
 
 from ksql.base.errors import ParseError, ServerError
+from ksql.query.pull import TableMoves
 from ksql.query.results import ResultRow
 from ksql.replicas.routed import Freshness
 from ksql.replicas.standing import Standing
 from ksql.statements.answers import RequestFailed
+from ksql.stores.base import StoreClosed
 from ksql.types import model
 from ksql.types.schema import Column
 from server.app import create_app
@@ -65,6 +67,21 @@ def test_a_quick_query_is_answered_in_one_piece(accept: str, path: str) -> None:
     assert answer.headers["content-type"] == expected.headers["content-type"]
     assert answer.headers["content-length"] == str(len(answer.content))
     assert (quick.threads, quick.sizes) == ({"statement"}, [len(answer.content)])
+
+
+def test_a_look_up_whose_store_was_closed_meanwhile_is_made_again() -> None:
+    """As when STORE_TYPE changes: the new store has the rows."""
+    starts = itertools.count()
+
+    def started() -> QuickStream:
+        closed = TableMoves(StoreClosed("/var/lib/0"))
+        return QuickStream([closed] if next(starts) < 2 else [DATA], "pull")
+
+    body = {"sql": "SELECT;"}
+    answer = ask(FakeService(stream=started), "POST", "/query-stream", json=body)
+    assert answer.status_code == 200
+    assert '[1,"a"]' in answer.text
+    assert next(starts) == 3
 
 
 @dataclass(eq=False)

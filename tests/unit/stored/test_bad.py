@@ -17,7 +17,7 @@ from ksql.plan.codec import UnreadablePlan, loads
 from ksql.query import topicnote
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark import checkpoint, lives, origins, pins, shape, trial
+from ksql.spark import checkpoint, codes, lives, origins, pins, shape, trial
 from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
 from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
@@ -43,6 +43,7 @@ READERS = {
     "starts.json": lambda place: pins.read(place / "starts.json"),
     "topics.json": origins.read,
     "shape.json": shape.read,
+    "code.json": codes.read,
     "topic.json": topicnote.read,
     "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
 }
@@ -155,8 +156,8 @@ def test_a_command(text, said):
         ('"plan":"{', '"plan":"', "the stored plan is damaged"),
         (
             '\\"version\\":2',
-            '\\"version\\":6',
-            "the plan has format 6, this version reads up to 5. ",
+            '\\"version\\":7',
+            "the plan has format 7, this version reads up to 6. ",
         ),
         ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
         ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),

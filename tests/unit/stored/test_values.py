@@ -16,7 +16,7 @@ from ksql.base.ids import Offset
 from ksql.kafka import claims
 from ksql.query import topicnote
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, origins, pins, shape, trial
+from ksql.spark import checkpoint, codes, lives, origins, pins, shape, trial
 from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
@@ -259,6 +259,12 @@ def test_the_shape_of_the_plan_that_a_checkpoint_belongs_to(place, tmp_path):
     assert shape.read(place) == make.SHAPE
     shape.write(tmp_path, make.SHAPE)
     assert (tmp_path / "shape.json").read_bytes() == (FILES / "shape.json").read_bytes()
+
+
+def test_the_codes_of_functions_that_a_checkpoint_has_seen(place, tmp_path):
+    assert codes.read(place) == make.CODES
+    codes.write(tmp_path, make.CODES)
+    assert (tmp_path / "code.json").read_bytes() == (FILES / "code.json").read_bytes()
 
 
 def test_what_was_moved_aside(place, tmp_path):

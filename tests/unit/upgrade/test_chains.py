@@ -29,12 +29,28 @@ def run_until(seeds):
 
 def test_the_chains_see_what_differs(monkeypatch):
     """With deletions forgotten, as they were once, the model disagrees."""
-    monkeypatch.setattr("ksql.upgrade.align.with_leftovers", lambda _old, new: new)
+    monkeypatch.setattr("ksql.upgrade.align.with_leftovers", lambda _old, new, _functions: new)
     with pytest.raises(Disagreement, match="wanted"):
         run_until(100)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blind", "differs"),
+    [
+        ("ksql.upgrade.validate.grown.compare", "accepted"),
+        ("ksql.upgrade.validate.grown.notes", "what is null"),
+        ("ksql.upgrade.validate.code.compare", "accepted|the class"),
+        ("ksql.upgrade.validate._compare_folds", "accepted"),
+    ],
+)
+def test_a_validator_that_is_blind_for_something_disagrees(monkeypatch, blind, differs):
+    monkeypatch.setattr(blind, lambda *_given: ())
+    with pytest.raises(Disagreement, match=differs):
+        run_until(300)
+
+
 def test_a_verdict_that_differs_is_a_disagreement(monkeypatch):
-    monkeypatch.setattr(chains, "acceptable", lambda _old, _new: False)
+    monkeypatch.setattr(chains, "acceptable", lambda _old, _new, _later, recoded: False)
     with pytest.raises(Disagreement, match="accepted"):
         run_until(10)

@@ -150,3 +150,33 @@ def test_plans_stored_before_are_read():
     assert found["$"] == "nodes.Filter"
     del found["leftovers"]
     assert codec.loads(json.dumps(body)) == codec.loads(text)
+
+
+GUARANTEE = {"processing.guarantee": "exactly_once_v2"}
+NULLS = {"ksql.cast.strings.preserve.nulls": "false"}
+NESTED = {"ksql.nested.error.set.null": "false"}
+LIST_LIMIT = {"ksql.functions.collect_list.limit": "1"}
+
+
+@pytest.mark.parametrize(
+    ("where", "setting", "other"),
+    [
+        ("WHERE X > 1", GUARANTEE, False),
+        ("WHERE X > 1", NULLS, False),
+        ("WHERE CAST(X AS STRING) > '1'", NULLS, True),
+        ("WHERE CAST(X AS STRING) > '1'", GUARANTEE, False),
+        ("WHERE X > 1", NESTED, False),
+        ("WHERE ABS(X) > 1", NESTED, True),
+        ("WHERE X > 1", LIST_LIMIT, False),
+        ("WHERE ABS(X) > 1", {"ksql.functions.abs.base": "7"}, True),
+    ],
+)
+def test_only_a_setting_that_bears_on_the_filter_makes_it_another_one(where, setting, other):
+    world = World(TABLE, "CREATE " + table(where))
+    world.feed("t", ("a", {"X": 0}, 1))
+    [entity] = world.run("CREATE OR REPLACE " + table(where), **setting)
+    assert entity.upgrade.classes == ("configuration",)
+    assert marked(world) == [other]
+    assert ("no longer passes" in entity.upgrade.guarantees[0].note) == other
+    world.feed("t", ("a", {"X": 0}, 2))
+    assert [key for key, _, _ in world.out("U")] == (["a"] if other else [])

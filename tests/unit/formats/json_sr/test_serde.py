@@ -223,6 +223,7 @@ def test_what_is_written():
             "FOO": {"connect.index": 0, **null_or(INT32)},
             "D": {"connect.index": 1, **null_or(number)},
         },
+        "additionalProperties": False,
     }
     keys = serde_for(Format("JSON_SR"), (c.key("K", INT),), "key", registry, "t-key")
     assert keys.encode_many([(1,), (None,)]) == [framed(2) + b"1", None]
@@ -238,6 +239,7 @@ def test_the_name_of_a_schema_is_its_title():
         "type": "object",
         "title": "bikes.Ride",
         "properties": {"A": {"connect.index": 0, **null_or({"type": "boolean"})}},
+        "additionalProperties": False,
     }
     assert schema_for(format_, columns, "value") == schema
 
