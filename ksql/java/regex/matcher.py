@@ -26,6 +26,8 @@ _line_end = re.compile("[\n\r\x85\u2028\u2029]").search
 _UNANCHORED = re2._re2.RE2.Anchor.UNANCHORED  # noqa: SLF001 (its wrapper costs four times a match)
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
+_OFTEN = 32  # searches: an engine is compiled at once, another one for a pattern that stays
+_QUICKLY_COMPILED = 1_000  # characters for ``re``, which takes milliseconds for each large set
 _budget = Budget()
 
 
@@ -169,7 +171,7 @@ class _Short:
     """Python's ``re``, the fastest, for texts so short that it cannot take long."""
 
     def __init__(self, source: str, longest: int) -> None:
-        self.longest = longest
+        self.longest = longest  # characters
         self.search = re.compile(source, re.ASCII).search
 
     def find(self, text: str) -> Iterator[Spans]:
@@ -190,7 +192,8 @@ class JavaRegex:
         self.pattern = pattern
         self._budget = budget
         self._linear: _Re2 | None = None
-        self._short: _Short | None = None
+        self._searches = 0
+        self._harmless = 0
         self._ends = self._lines = False
         dialect = Linear()
         try:
@@ -201,14 +204,30 @@ class JavaRegex:
         else:
             engine = self._linear
             self._ends, self._lines = dialect.at_end, dialect.at_lines
-            if translated.harmless:
-                self._short = _Short(translate(pattern, Backtracking()).source, translated.harmless)
+            self._harmless = translated.harmless
         self.groups = engine.groups
         self.names = engine.names
 
     @functools.cached_property
     def _timed(self) -> _Timed:
         return _Timed(self.pattern, translate(self.pattern, Backtracking()).source, self._budget)
+
+    @functools.cached_property
+    def _short(self) -> _Short | None:
+        """The fastest engine; None where a short text or compiling may take it long."""
+        if not self._harmless:
+            return None
+        source = translate(self.pattern, Backtracking()).source
+        return _Short(source, self._harmless) if len(source) <= _QUICKLY_COMPILED else None
+
+    def _short_for(self, text: str) -> _Short | None:
+        """Return the fastest engine for a text, once the pattern has been used often."""
+        if len(text) > self._harmless:
+            return None
+        if self._searches < _OFTEN:
+            self._searches += 1
+            return None
+        return self._short
 
     @functools.cached_property
     def matches_empty(self) -> bool:
@@ -220,8 +239,8 @@ class JavaRegex:
 
         Raises: TooSlow.
         """
-        short = self._short
-        if short is not None and len(text) <= short.longest:
+        short = self._short_for(text)
+        if short is not None:
             found = short.search(text)
             return None if found is None else found.regs
         linear = self._linear
@@ -231,8 +250,8 @@ class JavaRegex:
 
     def finditer(self, text: str) -> Iterator[Spans]:
         """Return all matches; TooSlow and ResultTooLong may come with any of them."""
-        short = self._short
-        if short is not None and len(text) <= short.longest:
+        short = self._short_for(text)
+        if short is not None:
             yield from short.find(text)
             return
         linear = self._linear
