@@ -47,7 +47,7 @@ def test_a_statement_is_answered_by_the_server_in_charge_and_then_known_here():
     direct = ask(FakeService([created()]), "POST", "/ksql", json=BODY)
     assert (answer.status_code, answer.json()) == (200, direct.json())
     assert answer.headers["content-type"] == direct.headers["content-type"]
-    assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"}, None)]
+    assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
     assert near.calls == [("await", 3)]
 
 
