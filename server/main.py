@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
+from ksql.base.descriptors import raise_limit
 from ksql.base.errors import KsqlError
 from ksql.base.garbage import settle
 from ksql.web.access import Access
@@ -56,6 +57,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
+    raise_limit()  # before anything is opened, and for the processes that are started
     users = Users.of(Settings(configuration))
     doors = open_doors(configuration)
     sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
@@ -85,9 +87,7 @@ async def _serve(
         users=users,
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
     )
-    patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
-    idle_s = settings.number("ksql.idle.connection.timeout.seconds")
-    servers = doors.servers(app, GRACE_S, patience_s, idle_s)
+    servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)
     reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
