@@ -16,6 +16,7 @@ from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.engine.schemas import forget
 from ksql.formats.schema_registry import SandboxRegistry
 from ksql.statements.answers import RequestFailed
+from ksql.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.statements.entities import ConsistencyToken, warned
 from ksql.statements.services import Request, Services, StillWaiting
 from ksql.statements.table import HANDLERS
@@ -95,11 +96,12 @@ class Execution:
         variables: Mapping[str, str],
         token: Token | None = None,
     ) -> None:
-        self._left = deque(_split(text))
+        self._left = deque(_split(text, settings))
         self._request = session(services, settings, properties, variables)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
+        self._size = AnswerSize(settings)
         _sandbox(list(self._left), session(services, settings, properties, variables))
 
     def proceed(self) -> list[Entity] | None:
@@ -125,6 +127,7 @@ class Execution:
         answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
         gaps = self._request.services.gaps()
         if answer is not None:
+            self._size.add(answer)
             self._done.append(_incomplete(answer, gaps))
 
     def _wait(self, waiting: StillWaiting) -> None:
@@ -160,11 +163,14 @@ def is_distributed(text: str, request: Request) -> bool:
     Raises: RequestFailed if it has no statements at all.
     """
     changing = False
-    for each in _split(text):
+    unpacked = Unpacked(request.settings)
+    for each in _split(text, request.settings):
         try:
-            statement = parsed_one(each, request).statement
+            parsed = parsed_one(each, request)
+            unpacked.add(parsed)
         except KsqlError:
             return changing
+        statement = parsed.statement
         match statement:
             case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
                 HANDLERS[type(statement)](statement, request)
@@ -192,9 +198,10 @@ def session(
     return Request(services, merged, dict(variables))
 
 
-def _split(text: str) -> list[RawStatement]:
+def _split(text: str, settings: Settings) -> list[RawStatement]:
     try:
         raw = split(text)
+        check_count(raw, settings)
     except KsqlError as error:
         raise RequestFailed(error, text) from error
     if not raw:
@@ -217,9 +224,11 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     context = request.engine.context(request.settings, 0)
     registry = None if context.registry is None else SandboxRegistry(context.registry)
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
+    unpacked = Unpacked(request.settings)
     for each in raw:
         try:
             parsed = parsed_one(each, request, context.catalog)
+            unpacked.add(parsed)
             statement = parsed.statement
             if statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(statement).__name__} cannot be executed here")
