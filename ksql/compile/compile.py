@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ksql.base import codegen
 from ksql.base.codegen import indent
 from ksql.base.records import Row
-from ksql.compile import meter
+from ksql.compile import meter, patterns
 from ksql.compile.emit import Code
 from ksql.compile.errors import Log, TooDeep, reporter
 from ksql.compile.generate import Generator
+from ksql.java.regex import Budget, use
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
@@ -185,6 +186,9 @@ def _program(
     read = code.used & _locals(columns)
     before, after = (_loaded(used, len(columns), cells) for used in (first, read - first))
     places = frozenset(int(name[1:]) for name in read)
+    if patterns.are_in(expressions):
+        own = code.named(Budget())
+        before = [f"{code.library(use)}({own})", *before]
     if metered:
         before = [f"{code.library(meter.begin)}()", *before]
     return Body(code, [*before, *condition, *after, *code.block.lines()], values, places)

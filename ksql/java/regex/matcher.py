@@ -15,7 +15,7 @@ import re2
 import regex
 
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
-from ksql.java.regex.budget import SHORTEST_S, Budget
+from ksql.java.regex.budget import SHORTEST_S, Budget, current
 from ksql.java.regex.dialect import Backtracking, Linear, NotLinear
 from ksql.java.regex.translate import BadRegex, shown, translate
 
@@ -28,7 +28,6 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 _OFTEN = 32  # searches: an engine is compiled at once, another one for a pattern that stays
 _QUICKLY_COMPILED = 1_000  # characters for ``re``, which takes milliseconds for each large set
-_budget = Budget()
 
 
 class TooSlow(EvaluationError):
@@ -55,11 +54,12 @@ class TimedPattern:
 
         Raises: TooSlow.
         """
-        limit = _budget.limit_s()
+        budget = current()
+        limit = budget.limit_s()
         try:
             return self._regex.fullmatch(text, timeout=limit, concurrent=True)
         except TimeoutError as error:
-            _budget.lost(limit)
+            budget.lost(limit)
             raise TooSlow(self.pattern, limit) from error
 
 
@@ -76,7 +76,7 @@ class _Engine(Protocol):
 class _Re2:
     """RE2 over the text's UTF-8 form; places are counted in characters."""
 
-    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, source: str, budget: Budget | None) -> None:
         made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
         if not made.ok():
             raise NotLinear
@@ -97,7 +97,8 @@ class _Re2:
         raw = text.encode("utf-8", "surrogatepass")
         match, size, plain = self._match, len(raw), len(raw) == len(text)
         place = seen = characters = 0
-        until = self.budget.clock() + self.budget.limit_s()
+        budget = self.budget or current()
+        until = budget.clock() + budget.limit_s()
         while place <= size:
             spans: Spans = match(_UNANCHORED, raw, place, size)
             start, end = spans[0]
@@ -108,13 +109,10 @@ class _Re2:
                 seen = start
             yield spans if plain else tuple(_in_characters(raw, start, characters, spans))
             place = end if end > start else _after(raw, end)
-            if self.budget.clock() > until:
-                self._give_up()
-
-    def _give_up(self) -> None:
-        limit = self.budget.limit_s()
-        self.budget.lost(limit)
-        raise TooSlow(self.pattern, limit)
+            if budget.clock() > until:
+                limit = budget.limit_s()
+                budget.lost(limit)
+                raise TooSlow(self.pattern, limit)
 
 
 def _after(raw: bytes, place: int) -> int:
@@ -139,7 +137,7 @@ def _in_characters(
 class _Timed:
     """Backtracking with a time limit, without the interpreter's lock."""
 
-    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, source: str, budget: Budget | None) -> None:
         try:
             self._regex = regex.compile(source, regex.ASCII | regex.VERSION0)
         except (regex.error, RecursionError, OverflowError, MemoryError) as error:
@@ -150,21 +148,22 @@ class _Timed:
         self.names: dict[str, int] = dict(self._regex.groupindex)
 
     def find(self, text: str) -> Iterator[Spans]:
-        limit = left = self.budget.limit_s()
-        until = self.budget.clock() + limit
+        budget = self.budget or current()
+        limit = left = budget.limit_s()
+        until = budget.clock() + limit
         place = 0
         while place <= len(text):
             try:
                 found = self._regex.search(text, place, timeout=left, concurrent=True)
             except TimeoutError as error:
-                self.budget.lost(limit)
+                budget.lost(limit)
                 raise TooSlow(self.pattern, limit) from error
             if found is None:
                 return
             yield found.regs
             start, end = found.span()
             place = end if end > start else end + 1
-            left = max(until - self.budget.clock(), SHORTEST_S / 10)
+            left = max(until - budget.clock(), SHORTEST_S / 10)
 
 
 class _Short:
@@ -186,9 +185,12 @@ class _Short:
 
 
 class JavaRegex:
-    """A compiled pattern; groups keep their numbers."""
+    """A compiled pattern; groups keep their numbers.
 
-    def __init__(self, pattern: str, budget: Budget) -> None:
+    ``budget``: what its matches spend from, if not from that of the query at hand.
+    """
+
+    def __init__(self, pattern: str, budget: Budget | None = None) -> None:
         self.pattern = pattern
         self._budget = budget
         self._linear: _Re2 | None = None
@@ -275,7 +277,7 @@ def compile_java(pattern: str) -> JavaRegex:
     Raises: BadRegex.
     Source: java.util.regex.Pattern.
     """
-    return JavaRegex(pattern, _budget)
+    return JavaRegex(pattern)
 
 
 def compile_whole(pattern: str) -> JavaRegex:

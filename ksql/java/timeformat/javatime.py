@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.java.regex import TimedPattern
+from ksql.java.regex import Budget, TimedPattern, use
 from ksql.java.timeformat import fields
 from ksql.java.timeformat.direct import direct_parser
 from ksql.java.timeformat.elements import Element, element, is_fixed_number, literal, padded
@@ -190,7 +190,13 @@ def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
     Raises: BadPattern.
     """
     formatter(pattern)
-    return lambda text: parse_timestamp(pattern, text, zone)
+    budget = Budget()
+
+    def parse(text: str) -> int:
+        use(budget)
+        return parse_timestamp(pattern, text, zone)
+
+    return parse
 
 
 def parse_day(pattern: str, text: str) -> int:

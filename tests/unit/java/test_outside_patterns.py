@@ -39,7 +39,7 @@ CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 def short(monkeypatch):
     """A budget of its own, of which each match takes little."""
     monkeypatch.setattr(budgets, "LONGEST_S", 0.01)
-    monkeypatch.setattr(matcher, "_budget", Budget())
+    monkeypatch.setattr(budgets._thread, "budget", Budget())
     compile_java.cache_clear()
     formatter.cache_clear()
     yield
