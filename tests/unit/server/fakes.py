@@ -118,12 +118,12 @@ class FakeRows(RowWriter):
         return self.written
 
 
-@dataclass
 class FakeRunning(Running):
     """A request that is answered once its answer is no longer None."""
 
-    answer: Answer
-    text: str
+    def __init__(self, answer: Answer, text: str) -> None:
+        self.answer = answer
+        self.text = text
 
     def proceed(self) -> list[Entity] | None:
         if isinstance(self.answer, Exception):
