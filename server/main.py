@@ -29,6 +29,7 @@ from server.context import Door
 from server.ending import LastResort
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
+from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
 
@@ -203,7 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         configuration = read_configuration(arguments.config, arguments.override)
         for odd in odd_properties(configuration):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
-        if run_server(configuration):
+        with own_files(Settings(configuration)):
+            again = run_server(configuration)
+        if again:
             sys.stderr.write("ksql server: another server has taken over; this one begins anew\n")
             sys.stderr.flush()
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
