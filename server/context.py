@@ -126,6 +126,11 @@ class Door:
             raise refusal()
         return self._service
 
+    @property
+    def own_host(self) -> str:
+        """The address by which other servers know this one, also while it starts."""
+        return self._service.host
+
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call of the service in a thread."""
         loop = asyncio.get_running_loop()

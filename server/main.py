@@ -23,6 +23,7 @@ from ksql.base.config import Settings
 from ksql.base.descriptors import raise_limit
 from ksql.base.errors import KsqlError
 from ksql.base.garbage import settle
+from ksql.base.servertoken import ServerSecret
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
@@ -86,6 +87,7 @@ async def _serve(
         door=door,
         access=Access.of(settings, doors.hosts),
         users=users,
+        secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
     )
     servers = doors.servers(app, GRACE_S, settings)

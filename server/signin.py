@@ -17,6 +17,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from server.errors import body_of
+from server.serversonly import SHOWN
 from server.users import Unauthorized
 from server.wire import JSON
 
@@ -42,13 +43,17 @@ class SignIn:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it before its body is read."""
         refused = None
-        if scope["type"] in ("http", "websocket") and not self._users.is_open(scope["path"]):
+        if scope["type"] in ("http", "websocket") and not self._lets_in(scope):
             name, password = credentials(scope) or ("", "")
             refused = await self._refusal(name, password) if name else Unauthorized()
         if refused is None:
             await self._app(scope, receive, send)
         else:
             await self._refuse(refused, scope, send)
+
+    def _lets_in(self, scope: Scope) -> bool:
+        """Return whether nobody is asked: the path is open to all, or a server has shown itself."""
+        return SHOWN in scope or self._users.is_open(scope["path"])
 
     async def _refusal(self, name: str, password: str) -> KsqlError | None:
         """Return why a user is not let in; hashes are compared by a few threads, one by one."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
 
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
     from ksql.engine.progress import CommandStatus
     from ksql.query.replicated import Caller
@@ -177,6 +178,11 @@ class KsqlService(House):
     def scheme(self) -> str:
         """How the servers of the service speak to each other: http or https."""
         return own_scheme(self.settings)
+
+    @property
+    def secret(self) -> ServerSecret | None:
+        """What they share, to know one another by."""
+        return self.copies.secret
 
     @property
     def tls(self) -> ssl.SSLContext | None:

@@ -80,8 +80,9 @@ async def terminate(kind: JsonKind, body: Termination, door: TheDoor, request: R
 async def _passed_on(server: Server, path: str, door: Door, request: Request) -> Response:
     """Answer as the server in charge does; what it has changed is known here before."""
     content = await request.body()
-    passing = Passing(server, door.service.scheme, path, content, request.headers)
-    tls = door.service.tls
+    service = door.service
+    passing = Passing(server, service.scheme, path, content, request.headers, service.secret)
+    tls = service.tls
     gone = threading.Event()
 
     def is_awaited() -> bool:

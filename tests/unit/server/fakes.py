@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what a fake does not have, its test gives it
     import ssl
 
     from ksql.app.service import KsqlService, Running
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
     from ksql.statements.inserts import RowWriter
 else:
@@ -155,6 +156,7 @@ class FakeService(KsqlService):
     scheme: str = "http"
     home: Home = HERE
     tls: ssl.SSLContext | None = None
+    secret: ServerSecret | None = None
 
     @property
     def standing_by(self) -> bool:
