@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
     from ksql.replicas.routed import Freshness
-    from ksql.statements.entities import Entity
     from ksql.statements.services import Services
     from ksql.stores.base import Rows, Store
 
@@ -120,24 +119,27 @@ class MemoryService:
         self._reads = memory_reads(engine, topics, services.now_ms)
         services.close_push, services.pushes = self._reads.close, self._reads.pushes
 
-    def execute(
+    def begin(
         self,
         text: str,
         properties: Mapping[str, str],
         variables: Mapping[str, str],
-        command_sequence_number: int | None,
         credentials: str = "",
         token: Token | None = None,
-    ) -> list[Entity]:
-        """Run statements; return the entities of those that answer with one.
+    ) -> requests.Execution:
+        """Begin to run statements.
 
         Raises: RequestFailed.
         """
-        del command_sequence_number, credentials  # all has been done before
-        return requests.run(text, self._services, self._settings, properties, variables, token)
+        del credentials
+        return requests.Execution(
+            text, self._services, self._settings, properties, variables, token
+        )
 
-    def await_command(self, offset: int) -> None:
-        """Return at once: every command was carried out before its answer."""
+    def awaiting(self, offset: int) -> Callable[[], bool]:
+        """Return a question: every command was carried out before its answer."""
+        del offset
+        return lambda: True
 
     def query(
         self,

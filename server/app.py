@@ -25,10 +25,12 @@ from server.routes import (
     stores,
     websocket,
 )
+from server.serversonly import ServersDoors
 from server.signin import SignIn
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
+    from ksql.base.servertoken import ServerSecret
     from server.users import Users
 
 ROUTERS = (
@@ -54,12 +56,14 @@ def create_app(
     door: Door | None = None,
     access: Access | None = None,
     users: Users | None = None,
+    secret: ServerSecret | None = None,
     websocket_s: float = WEBSOCKET_S,
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
     ``access`` says from where one may ask (if None, from no foreign web pages), ``users`` who may
-    (if None, all), ``websocket_s`` how long a websocket may live.
+    (if None, all), ``secret`` how servers know one another, ``websocket_s`` how long a websocket
+    may live.
 
     Raises: ValueError when neither is given.
     """
@@ -83,6 +87,8 @@ def create_app(
     app.add_middleware(Compression)
     if users is not None:
         app.add_middleware(SignIn, users=users)
+    if secret is not None:
+        app.add_middleware(ServersDoors, secret=secret, own=lambda: door.own_host)
     guard(app, access)
     for router in ROUTERS:
         app.include_router(router)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
-from ksql.base.errors import KsqlError, NotReady, StatementError
+from ksql.base.errors import KsqlError, NotReady, StatementError, TooManyRequests
 from ksql.functions.user.watch import Overrun
 from ksql.query.pull import TableNotReady
 from ksql.query.results import is_quick
@@ -23,17 +24,24 @@ if TYPE_CHECKING:
     from ksql.app.service import KsqlService
     from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
+    from ksql.replicas.token import Token
+    from ksql.statements.entities import Entity
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C", bound="Closeable")
+Left = Callable[[], Awaitable[bool]]
+"""Whether the client is there no more."""
 State = Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"]
 
 STATEMENT_THREADS = 32
 PEER_THREADS = 16  # they wait for stores only
 STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
+HEALTH_THREADS = 2  # whatever else waits, a probe is answered
+PASSING_THREADS = 32  # they wait for the server in charge
+MOST_WAITING = 256  # requests that wait without a thread: each looks twice a second
 HEALTH_AGE_S = 5.0
 _LOOK_S = 0.05
 _FIRST_PAUSE_S = 0.02
@@ -52,6 +60,16 @@ class Starting(NotReady):
 
     def __init__(self) -> None:
         super().__init__("the server is starting", hint="Try again in some seconds.")
+
+
+class TooManyWaiting(TooManyRequests):
+    """A request would wait, and as many as may do so wait already."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{MOST_WAITING} requests wait already for a topic, a schema, a table or a command",
+            hint="Try again later.",
+        )
 
 
 _REFUSALS: dict[State, Callable[[], KsqlError]] = {
@@ -77,9 +95,13 @@ class Door:
         self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "stream")
         self._peers = ThreadPoolExecutor(PEER_THREADS, "peer")
+        self._passing = ThreadPoolExecutor(PASSING_THREADS, "passing")
+        self._probes = ThreadPoolExecutor(HEALTH_THREADS, "health")
+        self._waiting = 0
         self._running: set[Closeable] = set()
         self._lock = threading.Lock()
         self._health: tuple[float, Health] | None = None
+        self._looking: asyncio.Task[Health] | None = None
         self._stalls = Stalls()
 
     @property
@@ -103,6 +125,11 @@ class Door:
         if refusal is not None:
             raise refusal()
         return self._service
+
+    @property
+    def own_host(self) -> str:
+        """The address by which other servers know this one, also while it starts."""
+        return self._service.host
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call of the service in a thread."""
@@ -130,7 +157,7 @@ class Door:
         properties: Mapping[str, str],
         variables: Mapping[str, str],
         *,
-        left: Callable[[], Awaitable[bool]],
+        left: Left,
         asked: Caller,
         tombstones: bool = True,
     ) -> ResultStream | TextStream:
@@ -177,25 +204,93 @@ class Door:
         finally:
             self._stalls.end(began)
 
-    async def _becomes_ready(
-        self, trouble: TableNotReady, deadline: float, left: Callable[[], Awaitable[bool]]
-    ) -> bool:
+    async def _becomes_ready(self, trouble: TableNotReady, deadline: float, left: Left) -> bool:
         """Ask now and then whether a table is ready; False if it is not in time.
 
         Raises: ShuttingDown.
         """
+        return await self._until(trouble.is_ready, left, deadline)
+
+    async def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        left: Left,
+        credentials: str = "",
+        token: Token | None = None,
+    ) -> list[Entity]:
+        """Run statements of the service; one that waits is tried again, and holds no thread.
+
+        What is left of a request whose client has gone is not carried out.
+        Raises: RequestFailed, TooManyWaiting, ShuttingDown.
+        """
+        running = await self.call(
+            self.service.begin, text, properties, variables, credentials, token
+        )
+        done: list[Entity] = []
+
+        def proceed() -> bool:
+            answers = running.proceed()
+            done.extend(answers or ())
+            return answers is not None
+
+        if not await self.call(proceed):
+            await self._until(proceed, left)
+        return done
+
+    async def caught_up(self, number: int | None, left: Left) -> None:
+        """Wait without a thread until the service has replayed the command of that number.
+
+        Raises: CommandTimeout, TooManyWaiting, ShuttingDown.
+        """
+        if number is None:
+            return
+        is_there = self.service.awaiting(number)
+        if not await self.call(is_there):
+            await self._until(is_there, left)
+
+    async def _until(
+        self, holds: Callable[[], bool], left: Left, deadline: float = math.inf
+    ) -> bool:
+        """Ask now and then whether it holds; False if it does not in time, or the client has left.
+
+        Raises: TooManyWaiting, ShuttingDown.
+        """
+        if self._waiting >= MOST_WAITING:
+            raise TooManyWaiting
         pause_s = _FIRST_PAUSE_S
         self._calls += 1
+        self._waiting += 1
         try:
             while time.monotonic() < deadline and not await left():
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
                 _ = self.service  # raises while it ends
-                if await self.call(trouble.is_ready):
+                if await self.call(holds):
                     return True
         finally:
             self._calls -= 1
+            self._waiting -= 1
         return False
+
+    async def pass_on(self, work: Callable[[], T], left: Left, leave: Callable[[], None]) -> T:
+        """Run a step that waits for the server in charge; ``leave`` ends it with its client."""
+        loop = asyncio.get_running_loop()
+        self._calls += 1
+        try:
+            passing = loop.run_in_executor(self._passing, work)
+            while not (await asyncio.wait({passing}, timeout=_LONGEST_PAUSE_S))[0]:
+                if await left():
+                    leave()
+            return passing.result()
+        finally:
+            self._calls -= 1
+
+    async def probe(self, work: Callable[[], T]) -> T:
+        """Run a step of a probe, in threads that nothing else takes."""
+        return await asyncio.get_running_loop().run_in_executor(self._probes, work)
 
     def _unwanted(self, started: asyncio.Future[C]) -> None:
         if not started.cancelled() and started.exception() is None:
@@ -274,13 +369,22 @@ class Door:
         self._statements.shutdown(wait=False)
         self._streams.shutdown(wait=False)
         self._peers.shutdown(wait=False)
+        self._passing.shutdown(wait=False)
+        self._probes.shutdown(wait=False)
 
     async def health(self) -> Health:
         """Return the service's health, asked for once in a while."""
         now = time.monotonic()
-        if self._health is None or now - self._health[0] > self._health_age_s:
-            self._health = (now, await self.call(self.service.health))
-        return self._health[1]
+        if self._health is not None and now - self._health[0] <= self._health_age_s:
+            return self._health[1]
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(now))
+        return await asyncio.shield(self._looking)
+
+    async def _look(self, now: float) -> Health:
+        found = await self.probe(self.service.health)
+        self._health = (now, found)
+        return found
 
 
 class UserFunctionEnded(StatementError):

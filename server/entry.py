@@ -1,4 +1,4 @@
-"""The command ``ksql``: ``server``, ``state``, two demos; everything else is the terminal."""
+"""The command ``ksql``: server, state, password, two demos; everything else is the terminal."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ PARTS = {
     "server": "server.main",
     "demo": "server.demo",
     "demo-shop": "server.demo.shop",
+    "password": "server.passwords",
     "state": "server.state",
 }
 TERMINAL = "server.cli.main"

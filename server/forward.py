@@ -17,10 +17,12 @@ import orjson
 from pydantic_core import from_json
 
 from ksql.base.errors import NotReady
+from ksql.base.servertoken import HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
 
 PASSED_ON: Final = "request.ksql.internal.request"
@@ -73,6 +75,7 @@ class Passing:
     path: str
     body: bytes
     headers: Mapping[str, str]
+    secret: ServerSecret | None = None
 
     def send(self, client: httpx.Client, in_charge: Callable[[], bool]) -> Answer:
         """Return what the server answers; wait for as long as it is ``in_charge``.
@@ -95,6 +98,14 @@ class Passing:
         except Exception as problem:  # noqa: BLE001 - raised where it is waited for
             asked.set_exception(problem)
 
+    def _sent(self) -> dict[str, str]:
+        """Return the client's headers; its user is left out where servers know one another."""
+        found = {name: self.headers[name] for name in _HEADERS if name in self.headers}
+        if self.secret is not None:
+            found.pop("authorization", None)
+            found[HEADER] = self.secret.token("POST", self.path, str(self.server))
+        return found
+
     def _post(self, client: httpx.Client) -> Answer:
         text = from_json(
             self.body
@@ -104,7 +115,7 @@ class Passing:
             answer = client.post(
                 f"{self.scheme}://{self.server}{self.path}",
                 content=json.dumps(text).encode(),
-                headers={name: self.headers[name] for name in _HEADERS if name in self.headers},
+                headers=self._sent(),
                 timeout=_TIMEOUT,
             )
         except (httpx.HTTPError, RuntimeError) as problem:  # also of a client that was closed

@@ -80,8 +80,7 @@ def _code_of(body: dict[str, Any]) -> int:
 
 async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> None:
     try:
-        if request.command_sequence_number is not None:
-            await door.call(door.service.await_command, request.command_sequence_number)
+        await door.caught_up(request.command_sequence_number, _stays)
         stream = await door.query(
             request.ksql,
             request.streams_properties,

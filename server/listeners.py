@@ -6,6 +6,7 @@ Source: ksqlDB server configuration reference, ``listeners``.
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import ssl
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,11 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ksql.base.config import PROPERTIES, Settings, comma_list
+from ksql.base.descriptors import raise_limit
 from ksql.base.errors import StartError
 from ksql.web.access import INTERNAL, is_loopback
+from ksql.web.connections import Connections
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen, url
 from ksql.web.tls import server_context
+
+log = logging.getLogger(__name__)
 
 DEFAULT = "http://127.0.0.1:8088"
 DEFAULT_PORT = 8088
@@ -137,14 +142,21 @@ class Doors:
         pairs = zip(self.sockets, self.listeners, strict=True)
         return [url_of(sock, each.scheme) for sock, each in pairs]
 
-    def servers(self, app: Any, grace_s: int, patience_s: float, idle_s: float) -> list[HttpServer]:
-        """Return an application's servers: one for the sockets in clear text, one for others."""
+    def servers(self, app: Any, grace_s: int, settings: Settings) -> list[HttpServer]:
+        """Return an application's servers: one for the sockets in clear text, one for others.
+
+        Together they have no more connections than half of the process's descriptors.
+        """
         pairs = list(zip(self.sockets, self.listeners, strict=True))
         clear = [sock for sock, each in pairs if not each.tls]
         hidden = [sock for sock, each in pairs if each.tls]
         found = ((clear, None), (hidden, self.tls))
+        patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
+        idle_s = settings.number("ksql.idle.connection.timeout.seconds")
+        head_s = settings.number("ksql.server.head.timeout.ms") / 1000
+        connections = _connections(settings, raise_limit())
         return [
-            HttpServer(app, sockets, grace_s, tls, patience_s, idle_s)
+            HttpServer(app, sockets, grace_s, tls, patience_s, idle_s, head_s, connections)
             for sockets, tls in found
             if sockets
         ]
@@ -153,6 +165,15 @@ class Doors:
         """Close the sockets."""
         for sock in self.sockets:
             sock.close()
+
+
+def _connections(settings: Settings, descriptors: int) -> Connections:
+    asked = settings.number("ksql.server.connections.max")
+    most = min(asked, descriptors // 2)
+    if most < asked:
+        log.warning("connections_limited", extra={"asked": asked, "most": most})
+    of_one = settings.number("ksql.server.connections.per.address.max")
+    return Connections(most, min(of_one, most))
 
 
 def open_doors(configuration: Mapping[str, str]) -> Doors:

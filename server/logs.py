@@ -1,11 +1,23 @@
-"""How events look on standard error: one line, with what they are about."""
+"""How events look on standard error: one line, with what they are about.
+
+A value that is no plain word is quoted, so that nobody's text can look like a line or a value of
+its own; what stands on further lines is indented.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
+from typing import Any, Final
+
+from ksql.base.secrets import HIDDEN, is_secret, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_INDENT: Final = "    "
+_PLAIN: Final = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
+_NO_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class EventFormatter(logging.Formatter):
@@ -17,7 +29,28 @@ class EventFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the line without the stack trace."""
         given = {name: value for name, value in vars(record).items() if name not in _OWN}
-        return super().formatMessage(record) + "".join(f" {n}={v}" for n, v in given.items())
+        shown = "".join(f" {name}={_shown(name, value)}" for name, value in given.items())
+        return _indented(super().formatMessage(record) + shown)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        """Return the stack trace."""
+        return _INDENT + _indented(without_secrets(super().formatException(ei)))
+
+
+def _shown(name: str, value: object) -> str:
+    if is_secret(name):
+        return HIDDEN
+    text = without_secrets(str(value))
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _indented(text: str) -> str:
+    """Return a text whose further lines are seen to be no events, without control characters."""
+    return _NO_TEXT.sub(_escaped, text).replace("\n", "\n" + _INDENT)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def log_to_stderr(level: str) -> None:

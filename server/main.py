@@ -20,14 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
+from ksql.base.descriptors import raise_limit
 from ksql.base.errors import KsqlError
 from ksql.base.garbage import settle
+from ksql.base.servertoken import ServerSecret
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
 from server.ending import LastResort
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
+from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
 
@@ -56,6 +59,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
+    raise_limit()  # before anything is opened, and for the processes that are started
     users = Users.of(Settings(configuration))
     doors = open_doors(configuration)
     sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
@@ -83,11 +87,10 @@ async def _serve(
         door=door,
         access=Access.of(settings, doors.hosts),
         users=users,
+        secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
     )
-    patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
-    idle_s = settings.number("ksql.idle.connection.timeout.seconds")
-    servers = doors.servers(app, GRACE_S, patience_s, idle_s)
+    servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)
     reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
@@ -203,7 +206,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         configuration = read_configuration(arguments.config, arguments.override)
         for odd in odd_properties(configuration):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
-        if run_server(configuration):
+        with own_files(Settings(configuration)):
+            again = run_server(configuration)
+        if again:
             sys.stderr.write("ksql server: another server has taken over; this one begins anew\n")
             sys.stderr.flush()
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606

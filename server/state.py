@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ksql.app.state import directory
 from ksql.base.aside import Aside, Moved
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StartError
+from ksql.base.statedir import directory
 from server.settings import add_configuration, odd_properties, read_configuration
 
 

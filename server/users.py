@@ -1,7 +1,8 @@
 """Users and their passwords, from the files that ksqlDB reads.
 
 A JAAS file has an entry that names Jetty's login module and its file of users; a line of that is
-``user: password,role,role``. A password stands there as it is, or as ``MD5:`` and its digest.
+``user: password,role,role``. How a password stands there: see ``server.passwords``. The files are
+read again when they have changed, so that who leaves is let in no more.
 Source: ksqlDB security reference, HTTP basic authentication; Jetty's PropertyFileLoginModule.
 """
 
@@ -9,16 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import os
 import re
+import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from ksql.base.errors import KsqlError, StartError
+from server.passwords import is_readable, is_slow, matches
 from server.settings import parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ksql.base.config import Settings
 
@@ -33,9 +39,10 @@ _MODULE: Final = "PropertyFileLoginModule"
 _ENTRY: Final = re.compile(r"([\w.-]+)\s*\{([^}]*)\}\s*;")
 _FILE: Final = re.compile(r"""\bfile\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_MD5: Final = "MD5:"
-_DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
-_OTHER_HASHES: Final = ("OBF:", "CRYPT:")
+_LOOK_S: Final = 1.0  # how often the files are looked at
+_MOST_KNOWN: Final = 1_000
+
+log = logging.getLogger(__name__)
 
 
 class BadUsers(StartError):
@@ -60,14 +67,92 @@ class Forbidden(KsqlError):
         super().__init__("Forbidden")
 
 
+class Files:
+    """The JAAS file and the file of users, read again once they have changed.
+
+    A file that then cannot be used leaves the users as they are, and is told in the log.
+    """
+
+    def __init__(self, jaas: str, realm: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read them.
+
+        Raises: BadUsers.
+        """
+        self._jaas = jaas
+        self._realm = realm
+        self._clock = clock
+        self._looked_s = clock()
+        self._path = _users_file(_text(jaas), jaas, realm)
+        self._seen = self._state()
+        self.accounts = _users(self._path)
+
+    def current(self) -> Mapping[str, tuple[str, frozenset[str]]]:
+        """Return the users as the files have them; looks at most once a second."""
+        now = self._clock()
+        if now - self._looked_s >= _LOOK_S:
+            self._looked_s = now
+            seen = self._state()
+            if seen != self._seen:
+                self._seen = seen
+                self._read()
+        return self.accounts
+
+    def _read(self) -> None:
+        try:
+            path = _users_file(_text(self._jaas), self._jaas, self._realm)
+            self.accounts = _users(path)
+        except BadUsers as error:
+            log.error("users_not_read", extra={"reason": error.text()})
+            return
+        self._path = path
+        self._seen = self._state()
+        log.info("users_read", extra={"users": len(self.accounts)})
+
+    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_mark(path) for path in (self._jaas, self._path))
+
+
+def _mark(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class _Known:
+    """Passwords that were right a moment ago, so that not each request takes a hash's time.
+
+    They are kept as digests under a key that no one else has.
+    """
+
+    def __init__(self) -> None:
+        self._key = os.urandom(32)
+        self._right: OrderedDict[bytes, None] = OrderedDict()
+
+    def has(self, password: str, stored: str) -> bool:
+        return self._digest(password, stored) in self._right
+
+    def add(self, password: str, stored: str) -> None:
+        self._right[self._digest(password, stored)] = None
+        while len(self._right) > _MOST_KNOWN:
+            self._right.popitem(last=False)
+
+    def _digest(self, password: str, stored: str) -> bytes:
+        text = f"{len(stored)}:{stored}{password}".encode()
+        return hmac.digest(self._key, text, hashlib.sha256)
+
+
 @dataclass(frozen=True)
 class Users:
-    """The users of the server; ``users`` has password and roles of each."""
+    """The users of the server; ``users`` has password and roles of each, if no ``files`` have."""
 
     realm: str
     users: Mapping[str, tuple[str, frozenset[str]]]
     roles: frozenset[str] = frozenset([EVERY])
     open_paths: tuple[str, ...] = field(default=OPEN_PATHS)
+    files: Files | None = None
+    _known: _Known = field(default_factory=_Known)
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
@@ -83,9 +168,9 @@ class Users:
                 f"{METHOD}=BASIC needs {REALM} and {JAAS}",
                 hint=f"Example: {REALM}=KsqlServer-Props, {JAAS}=/etc/ksql/jaas.conf",
             )
-        users = _users(_users_file(_text(jaas), jaas, realm))
+        files = Files(jaas, realm)
         paths = (*OPEN_PATHS, *settings.parts(SKIPPED))
-        return cls(realm, users, frozenset(settings.parts(ROLES)), paths)
+        return cls(realm, files.accounts, frozenset(settings.parts(ROLES)), paths, files)
 
     def is_open(self, path: str) -> bool:
         """Return whether the path is answered without a user."""
@@ -95,21 +180,35 @@ class Users:
         )
 
     def refusal(self, name: str, password: str) -> KsqlError | None:
-        """Return why that user is not let in; None if it is."""
-        expected, roles = self.users.get(name, ("", frozenset[str]()))
-        if not _matches(password, expected) or name not in self.users:
+        """Return why that user is not let in; None if it is. See ``takes_long``."""
+        accounts = self._accounts()
+        expected, roles = accounts.get(name) or _stranger(accounts)
+        right = self._known.has(password, expected) or matches(password, expected)
+        if not right or name not in accounts:
             return Unauthorized()
+        if is_slow(expected):
+            self._known.add(password, expected)
         if EVERY in self.roles or roles & self.roles:
             return None
         return Forbidden()
 
+    def takes_long(self, name: str, password: str) -> bool:
+        """Return whether to answer takes the time of a hash: it is for a thread.
 
-def _matches(password: str, expected: str) -> bool:
-    given = password.encode()
-    if expected.startswith(_MD5):
-        digest = hashlib.md5(given, usedforsecurity=False).hexdigest()
-        return hmac.compare_digest(digest, expected.removeprefix(_MD5).lower())
-    return hmac.compare_digest(given, expected.encode())
+        An unknown name takes as long where names have hashes: else it could be told apart.
+        """
+        accounts = self._accounts()
+        expected, _ = accounts.get(name) or _stranger(accounts)
+        return is_slow(expected) and not self._known.has(password, expected)
+
+    def _accounts(self) -> Mapping[str, tuple[str, frozenset[str]]]:
+        return self.users if self.files is None else self.files.current()
+
+
+def _stranger(accounts: Mapping[str, tuple[str, frozenset[str]]]) -> tuple[str, frozenset[str]]:
+    """Return what an unknown name's password is compared with: in vain, but in the same time."""
+    slow = (stored for stored, _ in accounts.values() if is_slow(stored))
+    return next(slow, ""), frozenset()
 
 
 def _users_file(text: str, path: str, realm: str) -> str:
@@ -130,19 +229,16 @@ def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
     found = {}
     for name, line in parse_properties(_text(path)).items():
         password, *roles = (part.strip() for part in line.split(","))
-        if not password or password.startswith(_OTHER_HASHES) or _is_no_digest(password):
+        if not is_readable(password):
             raise BadUsers(
                 f"the password of {name} in {path} cannot be read",
-                hint=f"Write it as it is, or as {_MD5} and its digest in hexadecimal.",
+                hint="`ksql password` prints how it is to stand there. It may also stand as it is, "
+                "or as MD5: and its digest in hexadecimal.",
             )
         found[name] = (password, frozenset(roles))
     if not found:
         raise BadUsers(f"the file {path} names no users")
     return found
-
-
-def _is_no_digest(password: str) -> bool:
-    return password.startswith(_MD5) and _DIGEST.fullmatch(password, len(_MD5)) is None
 
 
 def _text(path: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ksql.app.cluster import Cluster, own_tls
 from ksql.app.talk import Talk
 from ksql.base.errors import KsqlError, StartError, UnknownName
+from ksql.base.servertoken import ServerSecret
 from ksql.dataflow.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
@@ -68,8 +69,12 @@ class Copies:
         self.shelf = Shelf(tables, holdings, Gauge(ends.end_offsets, time.monotonic))
         self.cluster = Cluster(settings, holdings, self.shelf, tables, now_ms)
         self.tls = own_tls(settings)
+        self.secret = ServerSecret.of(settings)
         self.peers = Peers(
-            settings.number(TIMEOUT) / 1000, tls=self.tls, silent=self.cluster.silent
+            settings.number(TIMEOUT) / 1000,
+            tls=self.tls,
+            silent=self.cluster.silent,
+            secret=self.secret,
         )
         self.replicas = Replicas(holdings, self.shelf, self.peers, tables, self.cluster)
         self._talk = Talk(

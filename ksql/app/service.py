@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
 
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
     from ksql.engine.progress import CommandStatus
     from ksql.query.replicated import Caller
@@ -34,10 +37,26 @@ if TYPE_CHECKING:
     from ksql.replicas.token import Token
     from ksql.statements.cluster import ClusterStatus, HostStoreLags
 
-_COMMAND_PAUSE_S = 0.05
+_WAITING_PAUSE_S = 0.05
 _WITHDRAWAL_S = 1.0
 _TAKEN_OVER_S = 2.5
 """The others look once a second who is there, and begin to fill the stores that come to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A request of statements that has begun."""
+
+    execution: requests.Execution
+    finish: Callable[[list[e.Entity]], list[e.Entity]]
+
+    def proceed(self) -> list[e.Entity] | None:
+        """Carry out what is left; return the answers, None while a statement waits.
+
+        Raises: RequestFailed.
+        """
+        done = self.execution.proceed()
+        return None if done is None else self.finish(done)
 
 
 class NotInChargeYet(NotReady):
@@ -98,14 +117,34 @@ class KsqlService(House):
 
         Raises: RequestFailed for the first statement that fails; CommandTimeout.
         """
-        if self._lost:
-            raise RequestFailed(NotInCharge(self._lost), text)
         if command_sequence_number is not None:
             self.await_command(command_sequence_number)
+        running = self.begin(text, properties, variables, credentials, token)
+        while (done := running.proceed()) is None:
+            time.sleep(_WAITING_PAUSE_S)
+        return done
+
+    def begin(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        credentials: str = "",
+        token: Token | None = None,
+    ) -> Running:
+        """Check a request of statements, which is then carried out: see ``execute``.
+
+        Raises: RequestFailed.
+        """
+        if self._lost:
+            raise RequestFailed(NotInCharge(self._lost), text)
         if self.standing_by and self._changes_something(text, properties, variables):
             raise RequestFailed(NotInChargeYet(self.members.in_charge()), text)
         services = self.hosts.asked_by(credentials, self.services)
-        done = requests.run(text, services, self.settings, properties, variables, token)
+        running = requests.Execution(text, services, self.settings, properties, variables, token)
+        return Running(running, self._warned)
+
+    def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
         found = self.log.quarantine
         return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
 
@@ -114,16 +153,13 @@ class KsqlService(House):
         text: str,
         properties: Mapping[str, str],
         variables: Mapping[str, str],
-        command_sequence_number: int | None,
     ) -> Server | None:
         """Return the server that a request of statements is to be passed on to; None: this one.
 
-        Raises: NotInChargeYet, if no server is in charge at the moment; CommandTimeout.
+        Raises: NotInChargeYet, if no server is in charge at the moment.
         """
         if not self.standing_by:
             return None
-        if command_sequence_number is not None:
-            self.await_command(command_sequence_number)
         if not self._changes_something(text, properties, variables):
             return None
         return self.in_charge()
@@ -142,6 +178,11 @@ class KsqlService(House):
     def scheme(self) -> str:
         """How the servers of the service speak to each other: http or https."""
         return own_scheme(self.settings)
+
+    @property
+    def secret(self) -> ServerSecret | None:
+        """What they share, to know one another by."""
+        return self.copies.secret
 
     @property
     def tls(self) -> ssl.SSLContext | None:
@@ -163,17 +204,29 @@ class KsqlService(House):
 
         Raises: CommandTimeout.
         """
-        if offset < 0:
-            return
+        is_there = self.awaiting(offset)
+        while not is_there():
+            time.sleep(_WAITING_PAUSE_S)
+
+    def awaiting(self, offset: int) -> Callable[[], bool]:
+        """Return whether the command topic has been replayed up to there, as a question.
+
+        The question raises CommandTimeout once the time is over in which it should have been.
+        """
         timeout_ms = self.settings.number("ksql.server.command.response.timeout.ms")
         deadline = time.monotonic() + timeout_ms / 1000
-        while self._next_command(offset) <= offset:
+
+        def is_there() -> bool:
+            if offset < 0 or self._next_command(offset) > offset:
+                return True
             if time.monotonic() > deadline:
                 raise CommandTimeout(
                     "Timed out while waiting for a previous command to execute. "
                     f"command sequence number: {offset}"
                 )
-            time.sleep(_COMMAND_PAUSE_S)
+            return False
+
+        return is_there
 
     def _next_command(self, wanted: int) -> int:
         """Return the offset behind all commands that there are; they have been applied.

@@ -8,7 +8,6 @@ know yet, writes where nobody looks.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from ksql.base import stored
 from ksql.base.errors import StartError
 from ksql.base.files import write_whole
 from ksql.base.lock import DirectoryBusy, FileLock
+from ksql.base.statedir import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -341,17 +341,6 @@ def _alone(root: Path) -> Iterator[None]:
 def _release(locks: Iterable[FileLock]) -> None:
     for lock in locks:
         lock.release()
-
-
-def directory(settings: Settings) -> Path:
-    """Return where the state lies."""
-    return Path(settings.text("ksql.state.dir") or default_dir()).expanduser().absolute()
-
-
-def default_dir() -> Path:
-    """Return where state lies if nothing is configured."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "ksql-spark"
 
 
 def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Identity:

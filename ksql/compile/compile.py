@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ksql.base import codegen
 from ksql.base.codegen import indent
 from ksql.base.records import Row
+from ksql.compile import meter, patterns
 from ksql.compile.emit import Code
 from ksql.compile.errors import Log, TooDeep, reporter
 from ksql.compile.generate import Generator
+from ksql.java.regex import Budget, use
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
@@ -72,9 +74,14 @@ def compile_expr(
     functions: Functions,
     settings: Mapping[str, Any],
     log: str,
+    *,
+    metered: bool = False,
 ) -> Callable[[Row, Log], Any]:
-    """Compile one expression; an error gives None and is logged. Raises: TooDeep."""
-    program = _program(columns, None, [expr], functions, settings)
+    """Compile one expression; an error gives None and is logged.
+
+    ``metered``: however few its functions are, their results are counted. Raises: TooDeep.
+    """
+    program = _program(columns, None, [expr], functions, settings, metered=metered)
     return program.function(["return None"], f"return {program.values[0]}", log)
 
 
@@ -163,10 +170,14 @@ def _program(
     settings: Mapping[str, Any],
     cells: Sequence[str] | None = None,
     row: str = "row",
+    *,
+    metered: bool = False,
 ) -> Body:
     code = Code({name: place for place, name in enumerate(columns)}, row=row)
-    generator = Generator(code, functions, settings)
+    expressions = outputs if where is None else [where, *outputs]
     try:
+        metered = metered or meter.are_many(expressions)
+        generator = Generator(code, functions, settings, metered)
         condition = [] if where is None else _condition(generator, where)
         first = code.used & _locals(columns)
         values = [generator.guarded(output) for output in outputs]
@@ -175,6 +186,11 @@ def _program(
     read = code.used & _locals(columns)
     before, after = (_loaded(used, len(columns), cells) for used in (first, read - first))
     places = frozenset(int(name[1:]) for name in read)
+    if patterns.are_in(expressions):
+        own = code.named(Budget())
+        before = [f"{code.library(use)}({own})", *before]
+    if metered:
+        before = [f"{code.library(meter.begin)}()", *before]
     return Body(code, [*before, *condition, *after, *code.block.lines()], values, places)
 
 

@@ -41,7 +41,8 @@ def constant_value(
     if isinstance(bound, Const):
         value = bound.value
     else:
-        value = compile_expr((), bound, functions, settings, column)((), _refuse)
+        run = compile_expr((), bound, functions, settings, column, metered=True)
+        value = run((), _refuse)
     try:
         return strict(value, type_of(bound), target)
     except (ValueError, ArithmeticError, TypeError) as error:

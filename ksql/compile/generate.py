@@ -18,6 +18,7 @@ from ksql.compile.casts import cast_code
 from ksql.compile.compare import compare_code, in_code, like_code
 from ksql.compile.emit import Block, Code, is_atom
 from ksql.compile.errors import null_boolean
+from ksql.compile.meter import called, counted, is_counted, walked
 from ksql.compile.nulls import doubtful
 from ksql.compile.numbers import arithmetic_code, negate_code
 from ksql.functions.instantiate import instantiate_scalar
@@ -35,11 +36,12 @@ def _is_on(settings: Mapping[str, Any], name: str) -> bool:
 
 @dataclass(slots=True)
 class Generator:
-    """Generates the code of expressions over one row."""
+    """Generates the code of expressions over one row; ``metered``: see ``ksql.compile.meter``."""
 
     code: Code
     functions: Functions
     settings: Mapping[str, Any]
+    metered: bool = False
 
     def value(self, node: Bound) -> str:
         """Return the code of the value; its statements are in the current block."""
@@ -87,7 +89,7 @@ class Generator:
             case b.Call():
                 return self._call(node)
             case b.Arith():
-                return arithmetic_code(self, node)
+                return self._counted(node, arithmetic_code(self, node))
             case b.Negate():
                 return negate_code(self, node)
             case b.Compare():
@@ -185,7 +187,13 @@ class Generator:
 
     def _cast_value(self, node: b.Cast) -> str:
         keep = node.implicit or node.type != model.STRING or _is_on(self.settings, CAST_NULLS)
-        return cast_code(self, node, "None" if keep else "'null'")
+        return self._counted(node, cast_code(self, node, "None" if keep else "'null'"))
+
+    def _counted(self, node: Bound, code: str) -> str:
+        """Return the code of a value, counted where the program's results are."""
+        if not self.metered or not is_counted(node):
+            return code
+        return f"{self.code.library(counted)}({code})"
 
     def _subscript(self, node: b.Subscript) -> str:
         if _is_null(node.base):
@@ -242,10 +250,16 @@ class Generator:
         tests: list[str] = []
         if run.nulls == "propagate":
             self._test_nulls(node.args, args, tests)
-        if run.code:
+        if self.metered and not run.code:
+            walks = any(isinstance(arg, b.Lambda) for arg in node.args)
+            meter = self.code.library(walked if walks else called)
+            code = f"{meter}({', '.join([self.code.named(run.row, 'call'), *args])})"
+        elif run.code:
             code = run.code.format(*(f"({arg})" if arg[0].isdigit() else arg for arg in args))
         else:
             code = f"{self.code.named(run.row, 'call')}({', '.join(args)})"
+        if run.code and self.metered and is_counted(node):
+            code = f"{self.code.library(counted)}({code})"
         return f"(None if {' or '.join(tests)} else {code})" if tests else f"({code})"
 
     def _argument(self, node: Bound) -> str:

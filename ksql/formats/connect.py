@@ -76,8 +76,28 @@ class Strange:
     reason: str
 
 
+MOST_TYPES: Final = 10_000
+"""Of one schema, those that are named twice counted twice, as they would be in a row."""
+
+
+class Room:
+    """How many types a schema may still be spread out into.
+
+    A schema of 2 kB can name types that hold each other twice, twenty levels deep.
+    """
+
+    def __init__(self, most: int = MOST_TYPES) -> None:
+        self._left = most
+
+    def full(self) -> Strange | None:
+        """Count one more type; return what stands for it if it is one too many."""
+        self._left -= 1
+        return TOO_MANY if self._left < 0 else None
+
+
 ConnectType = Scalar | Number | Items | Entries | Group | Strange
 
+TOO_MANY: Final = Strange(f"Schemas of more than {MOST_TYPES} types are not supported")
 BOOLEAN, STRING, BYTES = Scalar("BOOLEAN"), Scalar("STRING"), Scalar("BYTES")
 INT8, INT16, INT32, INT64 = Scalar("INT8"), Scalar("INT16"), Scalar("INT32"), Scalar("INT64")
 FLOAT32, FLOAT64 = Scalar("FLOAT32"), Scalar("FLOAT64")

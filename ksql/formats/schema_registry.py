@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.base.secrets import without_secrets
 from ksql.formats.serde import DecodeError
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class RegistryUnreachable(ServerError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
-            f"the schema registry at {url} cannot be reached",
-            detail=reason,
+            f"the schema registry at {without_secrets(url)} cannot be reached",
+            detail=without_secrets(reason),
             hint="Check ksql.schema.registry.url and that the registry runs.",
         )
 

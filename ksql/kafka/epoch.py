@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.base.records import Written
+from ksql.kafka import epochtls
 from ksql.kafka.errors import WriteFailed
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ksql.base.records import Headers, OutRecord
 
 _DELIVERY: Final = "delivery_timeout_ms"
+_TLS: Final = "tls"
 _DELIVERY_MS: Final = 30_000
 _LINGER_MS: Final = 1  # records that are handed over together go together
 _REQUEST_MS: Final = 30_000
@@ -37,10 +39,6 @@ _NAMES = {
     "sasl.mechanism": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
 }
 _NUMBERS = {"delivery.timeout.ms": _DELIVERY, "message.max.bytes": "max_request_size"}
 _Config = tuple[tuple[str, object], ...]
@@ -107,11 +105,14 @@ class _Run:
     """Writes one list of records; ``told`` has what became of each, by its number."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int | None) -> None:
+        if why := epochtls.hindrance(config):
+            raise WriteFailed(topic, f"a record of the timestamp 0 cannot be written: {why}")
         known = {ours: str(config[name]) for name, ours in _NAMES.items() if name in config}
         numbers = {ours: int(config[name]) for name, ours in _NUMBERS.items() if name in config}
         numbers.setdefault(_DELIVERY, _DELIVERY_MS)
         self._answer_s = 2 * numbers[_DELIVERY] / 1000
-        self._config = (*known.items(), *numbers.items())
+        tls = [(name, str(config[name])) for name in epochtls.TAKEN if name in config]
+        self._config = (*known.items(), *numbers.items(), (_TLS, tuple(tls)))
         self._topic = topic
         self._partition = partition
         self.told: dict[int, Written | EpochTooLarge] = {}
@@ -136,7 +137,7 @@ class _Run:
                     except errors.MessageSizeTooLargeError:
                         held.retired = True
                         left.append(each)
-        except errors.KafkaError as error:
+        except (errors.KafkaError, OSError) as error:  # also of a certificate that is gone
             raise WriteFailed(self._topic, str(error)) from error
         if left and len(records) == 1:
             self.told[left.pop()[0]] = EpochTooLarge(self._topic, _TOO_LARGE)
@@ -259,6 +260,8 @@ def _producer(config: _Config) -> Any:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its errors are raised to the writer
     unpacking = type("Unpacking", (library.Serializer,), {"serialize": staticmethod(_unpack)})
     given: dict[str, Any] = dict(config)
+    protocol = {epochtls.PROTOCOL: given.get("security_protocol", "")}
+    given["ssl_context"] = epochtls.context({**protocol, **dict(given.pop(_TLS, ()))})
     delivery_ms = given[_DELIVERY]
     return library.KafkaProducer(
         **given,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from ksql.base.errors import KsqlError
+from ksql.base.servertoken import HEADER
 from ksql.base.stored import NewerVersion
 from ksql.cluster.calls import CallFailed, Calls, TooSlow
 from ksql.replicas import frames
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Generator, Iterator
 
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.calls import Called
     from ksql.cluster.members import Server
     from ksql.stores.base import Hidden
@@ -58,11 +60,14 @@ class Peers:
         tls: ssl.SSLContext | None = None,
         now_s: Callable[[], float] = time.monotonic,
         silent: Callable[[Server], str] | None = None,
+        secret: ServerSecret | None = None,
     ) -> None:
         """Take ``timeout_s``: how long one may take to answer; with ``tls`` they speak it.
 
-        ``silent``: why a server is not worth waiting for, or nothing.
+        ``silent``: why a server is not worth waiting for, or nothing. With the servers' ``secret``
+        no server is sent a user's credentials: it might only say that it is one.
         """
+        self._secret = secret
         self._timeout_s = timeout_s
         self._calls = Calls(min(_CONNECT_S, timeout_s), tls, silent=silent)
         self._now_s = now_s
@@ -128,7 +133,9 @@ class Peers:
         """
         self._check(server)
         headers = {"content-type": "application/json"}
-        if credentials:
+        if self._secret is not None:
+            headers[HEADER] = self._secret.token(method, path, str(server))
+        elif credentials:
             headers["authorization"] = credentials
         patience_s = self._timeout_s if timeout_s is None else timeout_s
         try:

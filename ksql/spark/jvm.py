@@ -19,6 +19,7 @@ from ksql.base.child import Child
 from ksql.base.errors import StartError
 from ksql.base.lock import FileLock
 from ksql.base.orphans import await_predecessors
+from ksql.base.secrets import is_secret
 
 LOST: Final = (Py4JError, OSError)
 """What a call of a JVM raises that is not there any more; see ``raise_if_java``."""
@@ -100,6 +101,15 @@ def quiet_py4j() -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
+def options(conf: Mapping[str, str]) -> list[str]:
+    """Return the options of a command that all users of the machine can see, without secrets.
+
+    The session gives the JVM its whole configuration once more, over their own connection.
+    """
+    shown = ((name, value) for name, value in conf.items() if not is_secret(name))
+    return [part for name, value in shown for part in ("--conf", f"{name}={value}")]
+
+
 def launch(
     settings: SparkSettings, conf: Mapping[str, str], home: Path, patience_s: float
 ) -> Child:
@@ -110,9 +120,7 @@ def launch(
     Raises: DirectoryBusy.
     """
     settings.connection.unlink(missing_ok=True)
-    command = [str(home / "bin" / "spark-submit")]
-    for name, value in conf.items():
-        command += ["--conf", f"{name}={value}"]
+    command = [str(home / "bin" / "spark-submit"), *options(conf)]
     env = {
         **os.environ,
         "SPARK_HOME": str(home),

@@ -5,39 +5,54 @@ Source: docs/sql/managing.md#assert.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
 from ksql.formats.schema_registry import SchemaNotFound
 from ksql.statements import entities as e
+from ksql.statements.services import StillWaiting
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from ksql.base.errors import Span
     from ksql.formats.schema_registry import Registry
     from ksql.statements.services import Handlers, Request
 
-_POLL_S = 0.1
 _TOPIC_TIMEOUT = "ksql.assert.topic.default.timeout.ms"
 _SCHEMA_TIMEOUT = "ksql.assert.schema.default.timeout.ms"
+_LONGEST = "ksql.assert.timeout.max.ms"
+
+
+class WaitsTooLong(StatementError):
+    """An ASSERT whose TIMEOUT is longer than the server lets a statement wait."""
+
+    def __init__(self, asked_ms: int, longest_ms: int, span: Span) -> None:
+        super().__init__(
+            f"a TIMEOUT of {asked_ms} ms is longer than a statement may wait",
+            detail=f"{_LONGEST} is {longest_ms}.",
+            hint="Name a shorter TIMEOUT and send the statement again, or raise the property.",
+            span=span,
+        )
 
 
 def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
-    """Poll until the assertion holds.
+    """Answer if the assertion holds.
 
-    Raises: AssertionFailed when the time is over.
+    Raises: StillWaiting, of AssertionFailed, if not; WaitsTooLong.
     """
-    _await(lambda: _problem(stmt, request), stmt.timeout, _TOPIC_TIMEOUT, request)
+    patience_ms = _patience_ms(stmt, _TOPIC_TIMEOUT, request)
+    _hold(_problem(stmt, request), patience_ms)
     return e.AssertTopic(statement_text=request.text, topic_name=stmt.topic, exists=stmt.exists)
 
 
 def assert_schema(stmt: ast.AssertSchema, request: Request) -> e.Entity:
-    """Poll until the assertion holds; with both a subject and an id, the subject must have it.
+    """Answer if the assertion holds; with both a subject and an id, the subject must have it.
 
-    Raises: AssertionFailed when the time is over, RegistryMissing, RegistryUnreachable.
+    Raises: StillWaiting, of AssertionFailed, if not; WaitsTooLong, RegistryMissing,
+        RegistryUnreachable.
     """
     if stmt.subject is None and stmt.schema_id is None:
         raise StatementError("ASSERT SCHEMA needs a SUBJECT, an ID or both", span=stmt.span)
@@ -46,21 +61,25 @@ def assert_schema(stmt: ast.AssertSchema, request: Request) -> e.Entity:
         raise RegistryMissing(
             "ASSERT SCHEMA needs a schema registry", hint="Set ksql.schema.registry.url."
         )
-    _await(lambda: _schema_problem(stmt, registry), stmt.timeout, _SCHEMA_TIMEOUT, request)
+    patience_ms = _patience_ms(stmt, _SCHEMA_TIMEOUT, request)
+    _hold(_schema_problem(stmt, registry), patience_ms)
     return e.AssertSchema(
         statement_text=request.text, subject=stmt.subject, id=stmt.schema_id, exists=stmt.exists
     )
 
 
-def _await(
-    problem: Callable[[], str | None], timeout: ast.Duration | None, setting: str, request: Request
-) -> None:
-    default_ms = request.settings.number(setting)
-    deadline = time.monotonic() + (timeout.ms if timeout else default_ms) / 1000
-    while (found := problem()) is not None:
-        if time.monotonic() >= deadline:
-            raise AssertionFailed(found)
-        time.sleep(_POLL_S)
+def _patience_ms(stmt: ast.AssertTopic | ast.AssertSchema, setting: str, request: Request) -> int:
+    longest_ms = request.settings.number(_LONGEST)
+    if stmt.timeout is None:
+        return min(request.settings.number(setting), longest_ms)
+    if stmt.timeout.ms > longest_ms:
+        raise WaitsTooLong(stmt.timeout.ms, longest_ms, stmt.span)
+    return stmt.timeout.ms
+
+
+def _hold(problem: str | None, patience_ms: int) -> None:
+    if problem is not None:
+        raise StillWaiting(AssertionFailed(problem), patience_ms)
 
 
 def _schema_problem(stmt: ast.AssertSchema, registry: Registry) -> str | None:

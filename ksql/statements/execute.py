@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,9 @@ from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.engine.schemas import forget
 from ksql.formats.schema_registry import SandboxRegistry
 from ksql.statements.answers import RequestFailed
+from ksql.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.statements.entities import ConsistencyToken, warned
-from ksql.statements.services import Request, Services
+from ksql.statements.services import Request, Services, StillWaiting
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from ksql.engine.context import Context
     from ksql.replicas.token import Token
     from ksql.statements.entities import Entity
+
+_POLL_S = 0.1
 
 
 @dataclass
@@ -70,21 +75,71 @@ def run(
     at last one that names them as well.
     Raises: RequestFailed with the answers of those before the one that failed.
     """
-    done: list[Entity] = []
-    raw = _split(text)
-    request = session(services, settings, properties, variables)
-    _sandbox(raw, session(services, settings, properties, variables))
-    for each in raw:
-        try:
-            parsed = parsed_one(each, request)
-            request.text = parsed.text
-            answer = HANDLERS[type(parsed.statement)](parsed.statement, request)
-        except KsqlError as error:
-            raise RequestFailed(error, each.text, [*done, *_told(request, token)]) from error
-        gaps = request.services.gaps()
+    running = Execution(text, services, settings, properties, variables, token)
+    while (done := running.proceed()) is None:
+        time.sleep(_POLL_S)
+    return done
+
+
+class Execution:
+    """A request under way; a statement that waits is tried again, and meanwhile holds no thread.
+
+    Raises: RequestFailed for a text without statements, and for what the sandbox refuses.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        services: Services,
+        settings: Settings,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        token: Token | None = None,
+    ) -> None:
+        self._left = deque(_split(text, settings))
+        self._request = session(services, settings, properties, variables)
+        self._token = token
+        self._done: list[Entity] = []
+        self._deadline: float | None = None
+        self._size = AnswerSize(settings)
+        _sandbox(list(self._left), session(services, settings, properties, variables))
+
+    def proceed(self) -> list[Entity] | None:
+        """Carry out what is left; return the answers, None while a statement waits.
+
+        Raises: RequestFailed with the answers of those before the one that failed.
+        """
+        while self._left:
+            try:
+                self._carry_out(self._left[0])
+            except StillWaiting as waiting:
+                self._wait(waiting)
+                return None
+            except KsqlError as error:
+                raise self._failed(error) from error
+            self._left.popleft()
+            self._deadline = None
+        return [*self._done, *_told(self._request, self._token)]
+
+    def _carry_out(self, raw: RawStatement) -> None:
+        parsed = parsed_one(raw, self._request)
+        self._request.text = parsed.text
+        answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
+        gaps = self._request.services.gaps()
         if answer is not None:
-            done.append(_incomplete(answer, gaps))
-    return [*done, *_told(request, token)]
+            self._size.add(answer)
+            self._done.append(_incomplete(answer, gaps))
+
+    def _wait(self, waiting: StillWaiting) -> None:
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + waiting.patience_ms / 1000
+        if now >= self._deadline:
+            raise self._failed(waiting.error)
+
+    def _failed(self, error: KsqlError) -> RequestFailed:
+        told = [*self._done, *_told(self._request, self._token)]
+        return RequestFailed(error, self._left[0].text, told)
 
 
 def _told(request: Request, token: Token | None) -> list[Entity]:
@@ -108,11 +163,14 @@ def is_distributed(text: str, request: Request) -> bool:
     Raises: RequestFailed if it has no statements at all.
     """
     changing = False
-    for each in _split(text):
+    unpacked = Unpacked(request.settings)
+    for each in _split(text, request.settings):
         try:
-            statement = parsed_one(each, request).statement
+            parsed = parsed_one(each, request)
+            unpacked.add(parsed)
         except KsqlError:
             return changing
+        statement = parsed.statement
         match statement:
             case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
                 HANDLERS[type(statement)](statement, request)
@@ -140,9 +198,10 @@ def session(
     return Request(services, merged, dict(variables))
 
 
-def _split(text: str) -> list[RawStatement]:
+def _split(text: str, settings: Settings) -> list[RawStatement]:
     try:
         raw = split(text)
+        check_count(raw, settings)
     except KsqlError as error:
         raise RequestFailed(error, text) from error
     if not raw:
@@ -165,9 +224,11 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     context = request.engine.context(request.settings, 0)
     registry = None if context.registry is None else SandboxRegistry(context.registry)
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
+    unpacked = Unpacked(request.settings)
     for each in raw:
         try:
             parsed = parsed_one(each, request, context.catalog)
+            unpacked.add(parsed)
             statement = parsed.statement
             if statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(statement).__name__} cannot be executed here")

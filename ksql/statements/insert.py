@@ -13,6 +13,7 @@ from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import did_you_mean, quote_always
 from ksql.base.records import LATEST_MS
+from ksql.compile import meter
 from ksql.compile.constants import constant_value
 from ksql.dataflow import rights
 from ksql.formats.schema_registry import subject_name
@@ -44,7 +45,7 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
         source = target(stmt.name, request)
         columns = _columns(stmt, source)
     try:
-        with _at(stmt.target):
+        with _at(stmt.target), meter.statement():
             record = _record(stmt, source, columns, request)
     except UnknownSource:  # that is wrong with the statement, not with the values
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.base.config import Settings
-from ksql.base.errors import TooManyRequests
+from ksql.base.errors import KsqlError, TooManyRequests
 from ksql.base.ids import QueryId
 from ksql.base.rate import PerSecond
 from ksql.engine.engine import Engine
@@ -55,6 +55,15 @@ class QueryHealth:
     store: str = ""
     host: str = ""
     known: bool = True
+
+
+class StillWaiting(Exception):
+    """A statement waits for a condition: ``error`` is what it fails with after ``patience_ms``."""
+
+    def __init__(self, error: KsqlError, patience_ms: int) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.patience_ms = patience_ms
 
 
 class Monitor(Protocol):

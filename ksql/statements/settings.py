@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical
 from ksql.base.errors import StatementError
+from ksql.base.secrets import without_secrets
 from ksql.statements import entities as e
 from ksql.syntax import ast
 
@@ -74,7 +75,7 @@ def show_properties(request: Request) -> e.Entity:
             e.PropertyInfo(
                 name=name,
                 scope=row.family,
-                value=settings.text(row.name),
+                value=without_secrets(settings.text(row.name)),
                 editable=row.editable,
                 level="SERVER",
             )

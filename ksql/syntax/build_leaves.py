@@ -157,10 +157,28 @@ def with_variables(word: Word, variables: Mapping[str, str]) -> str:
         case "VARIABLE":
             return variables.get(word.text[2:-1], word.text)
         case "STRING":
-            doubled = {name: value.replace("'", "''") for name, value in variables.items()}
-            return _VARIABLE.sub(lambda found: doubled.get(found[1], found[0]), word.text)
+            return _VARIABLE.sub(lambda found: _quoted(found, variables), word.text)
         case _:
             return word.text
+
+
+def growth(word: Word, variables: Mapping[str, str]) -> int:
+    """Return by how many characters the values of its variables make a word longer."""
+    match word.kind:
+        case "VARIABLE":
+            return len(variables.get(word.text[2:-1], word.text)) - len(word.text)
+        case "STRING":
+            found = [one for one in _VARIABLE.finditer(word.text) if one[1] in variables]
+            values = [variables[one[1]] for one in found]
+            quotes = sum(value.count("'") for value in values)
+            return sum(map(len, values)) + quotes - sum(len(one[0]) for one in found)
+        case _:
+            return 0
+
+
+def _quoted(found: re.Match[str], variables: Mapping[str, str]) -> str:
+    value = variables.get(found[1])
+    return found[0] if value is None else value.replace("'", "''")
 
 
 def _variable(token: Token) -> str:

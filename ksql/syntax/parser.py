@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, explain_error
 from ksql.syntax.build import join
-from ksql.syntax.build_leaves import with_variables
+from ksql.syntax.build_leaves import growth, with_variables
 from ksql.syntax.lexer import Word, WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.syntax.nesting import LONGEST_STATEMENT, MAX_NESTING, MOST_WORDS, TooLong, check_nesting
@@ -89,6 +89,7 @@ def parse_one(
     context = WordContext(types or {}, variables)
     try:
         explain_error.check_start(raw.words, test_statements=test_statements)
+        _check_unpacked(raw, variables)
         statement = cast("ast.Statement", _run(raw.words, context))
         if isinstance(statement, _TEST_ONLY) and not test_statements:
             raise explain_error.not_in_tests(raw.words)
@@ -96,6 +97,20 @@ def parse_one(
         error.statement = raw.text
         raise
     return Parsed(statement, _substituted(raw, variables), raw.span)
+
+
+def _check_unpacked(raw: RawStatement, variables: Mapping[str, str] | None) -> None:
+    """Check how long a statement becomes with the values of its variables, before it is so long.
+
+    Raises: TooLong.
+    """
+    if not variables or "${" not in raw.text:
+        return
+    length = len(raw.text)
+    for word in raw.words:
+        length += growth(word, variables)
+        if length > LONGEST_STATEMENT:
+            raise TooLong(word.span)
 
 
 def _substituted(raw: RawStatement, variables: Mapping[str, str] | None) -> str:

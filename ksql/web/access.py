@@ -100,6 +100,21 @@ class CompressedBody(KsqlError):
         )
 
 
+class AmbiguousBody(KsqlError):
+    """A request that says in two ways where its body ends: readers may differ about the next one.
+
+    Source: RFC 9112, section 6.1.
+    """
+
+    code = 40000
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the request has both Content-Length and Transfer-Encoding",
+            hint="Send one of them. A proxy that adds the other is to be mended.",
+        )
+
+
 @dataclass(frozen=True)
 class Access:
     """Which names this server goes by, and which origins may use it; ``*`` stands for all.
@@ -199,6 +214,8 @@ class Guard:
         if scope["type"] != "http":
             return None
         found = {name.lower(): value for name, value in scope["headers"]}
+        if b"transfer-encoding" in found and b"content-length" in found:
+            return AmbiguousBody()
         coding = found.get(b"content-encoding", b"").strip()
         if any(part.strip() in _CODINGS for part in coding.lower().split(b",")):
             return CompressedBody(coding.decode("latin-1"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.utils import is_ssl
 
-from ksql.web.config import idle_of
+from ksql.web.config import head_of, idle_of
 from ksql.web.http2 import PREFACE, Http2
 from ksql.web.idle import Idle
 from ksql.web.ordinary import Ordinary
@@ -52,6 +52,7 @@ class EitherHttp(asyncio.Protocol):
             self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape
             seconds = idle_of(self._config)
             self._idle = Idle(self._loop, seconds, transport, lambda: False, transport.close)
+            self._idle.expect_head(head_of(self._config))
 
     def data_received(self, data: bytes) -> None:
         """Decide as soon as the first bytes suffice."""

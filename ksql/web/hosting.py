@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from ksql.web.config import WebConfig
+from ksql.web.config import WebConfig, head_of
+from ksql.web.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.web.either import EitherHttp
 from ksql.web.idle import IDLE_S
 from ksql.web.target import WholeTargets
@@ -38,8 +39,28 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, and let waiting threads know."""
-        await super().startup(sockets)
+        loop = asyncio.get_running_loop()
+        quiet_about_descriptors(loop)
+        self.servers = [
+            await loop.create_server(
+                self._protocol,
+                sock=sock,
+                ssl=self.config.ssl,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=self._handshake_s,
+            )
+            for sock in sockets or ()
+        ]
+        self.started = True
         self.accepting.set()
+
+    @property
+    def _handshake_s(self) -> float | None:
+        """How long TLS may take to begin; asyncio sets it for TLS only."""
+        return None if self.config.ssl is None else head_of(self.config) or None
+
+    def _protocol(self) -> asyncio.Protocol:
+        return EitherHttp(self.config, self.server_state, self.lifespan.state)
 
 
 class HttpServer:
@@ -47,7 +68,8 @@ class HttpServer:
 
     ``grace_s`` is how long running answers may take to end at a stop, ``patience_s`` how long a
     client may leave its answer unread, ``idle_s`` how long a connection may be idle, zero for ever;
-    with ``tls`` all sockets speak it.
+    ``head_s`` how long a head or the beginning of TLS may take; with ``tls`` all sockets speak it.
+    ``connections`` has those of all servers that share their limits.
     """
 
     def __init__(
@@ -58,13 +80,20 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
         patience_s: float = UNREAD_S,
         idle_s: float = IDLE_S,
+        head_s: float = HEAD_S,
+        connections: Connections | None = None,
     ) -> None:
         self._sockets = list(sockets)
+        table = Connections() if connections is None else connections
+        for sock in self._sockets:
+            if isinstance(sock, Listening):
+                sock.table = table
         self._server = _Server(
             WebConfig(
                 WholeTargets(app),
                 patience_s=patience_s,
                 idle_s=idle_s,
+                head_s=head_s,
                 http=EitherHttp,
                 ws=WebSocket,
                 ws_max_size=_LONGEST_MESSAGE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ksql.web.config import idle_of, patience_of
+from ksql.web.config import head_of, idle_of, patience_of
 from ksql.web.idle import Flow, Idle
 from ksql.web.unread import Patient
 from ksql.web.websocket import fits
@@ -31,6 +31,7 @@ class Http1(Patient, H11Protocol):
         self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
         self.flow = Flow(transport, self._idle, self._kept)
         self._in_head = False
+        self._idle.expect_head(head_of(self.config))
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the connection is closed; over TLS there may be more to come even then.
@@ -42,7 +43,14 @@ class Http1(Patient, H11Protocol):
         if not self._in_head:
             self._idle.touch()
         super().data_received(data)
+        self._look_at_head()
+
+    def _look_at_head(self) -> None:
         self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0
+        if self._in_head:
+            self._idle.expect_head(head_of(self.config))
+        else:
+            self._idle.head_came()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock: the client has left."""
@@ -54,6 +62,7 @@ class Http1(Patient, H11Protocol):
         self._idle.touch()
         super().on_response_complete()
         self._unset_keepalive_if_required()
+        self._look_at_head()
 
     def handle_websocket_upgrade(self, event: Request) -> None:
         """Leave the connection to the websocket, which may be idle."""

@@ -17,7 +17,7 @@ import h2.exceptions
 from h2.settings import SettingCodes, Settings
 
 from ksql.web import unread
-from ksql.web.config import idle_of, patience_of
+from ksql.web.config import head_of, idle_of, patience_of
 from ksql.web.idle import Idle
 from ksql.web.stream import Stream, scope_of
 
@@ -47,6 +47,7 @@ class Http2(asyncio.Protocol):
         self.app = config.loaded_app
         self.patience_s = patience_of(config)
         self._idle_s = idle_of(config)
+        self._head_s = head_of(config)
         self.frames = h2.connection.H2Connection(
             h2.config.H2Configuration(client_side=False, header_encoding=None)
         )
@@ -72,6 +73,7 @@ class Http2(asyncio.Protocol):
         self._transport = transport
         self._unread = unread.Unread(self._loop, self.patience_s, transport, self._hang_up_on_all)
         self._idle = Idle(self._loop, self._idle_s, transport, self._is_answering, self._close)
+        self._idle.expect_head(self._head_s)
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
         self.frames.initiate_connection()
         self.frames.increment_flow_control_window(_WINDOW - _STREAM_WINDOW)
@@ -175,6 +177,7 @@ class Http2(asyncio.Protocol):
                 pass  # priorities, pings and acknowledgements: h2 has answered them
 
     def _begin(self, event: h2.events.RequestReceived) -> None:
+        self._idle.head_came()
         # streams that were reset count until their work has ended
         if self._ending or len(self._streams) >= MOST_STREAMS:
             self.frames.reset_stream(event.stream_id, h2.errors.ErrorCodes.REFUSED_STREAM)

@@ -1,5 +1,7 @@
 """Closes a connection on which nothing has come or gone for too long, and nobody is answered.
 
+A head that has begun to come, and the first one of a connection, have seconds only.
+
 Clients keep connections to ask again, and each costs a socket. A request that never comes whole
 is such a connection too.
 """
@@ -9,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+
+from ksql.web.connections import connection_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,13 +45,34 @@ class Idle:
         self._left = 0
         self._since = loop.time()
         self._timer = loop.call_later(seconds, self._look) if seconds else None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._connection = connection_of(transport)
+        if self._connection is not None:
+            self._connection.is_busy = is_answering
 
     def touch(self) -> None:
         """Take note that something has come or gone."""
         self._since = self._loop.time()
+        connection = self._connection
+        if connection is not None and connection.table is not None:
+            connection.table.touch(connection)
+
+    def expect_head(self, seconds: float) -> None:
+        """Close the connection unless a whole head comes in time; zero seconds set no end."""
+        if seconds and self._head_timer is None:
+            self._head_timer = self._loop.call_later(seconds, self._end_it)
+
+    def head_came(self) -> None:
+        """Wait for the next one as for any traffic."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def end(self) -> None:
         """Stop looking: the connection has ended, or is another protocol's."""
+        self.head_came()
+        if self._connection is not None:
+            self._connection.is_busy = _always
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -70,6 +95,10 @@ class Idle:
         elif not left and not self._transport.is_closing():
             self._close()
         self._left = left
+
+
+def _always() -> bool:
+    return True
 
 
 class Flow(FlowControl):

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.web import unread
-from ksql.web.config import idle_of, patience_of
+from ksql.web.config import head_of, idle_of, patience_of
 from ksql.web.exchange import Exchange
 from ksql.web.heads import ordinary
 from ksql.web.http1 import Http1
@@ -63,6 +63,7 @@ class Ordinary(asyncio.Protocol):
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
         seconds = idle_of(self._config)
         self._idle = Idle(self._loop, seconds, transport, self._is_answering, transport.close)
+        self._idle.expect_head(head_of(self._config))
         self.flow = Flow(transport, self._idle, lambda: len(self._next))
         self._unread = unread.Unread(self._loop, self._patience_s, transport, self._hang_up)
         self._ends = {
@@ -132,6 +133,7 @@ class Ordinary(asyncio.Protocol):
         if head is None:
             self._hand_over(data)
             return
+        self._idle.head_came()
         self._missing = head.length
         exchange = self._exchange = Exchange(self, self._scope(head), closes=head.closes)
         self._next = self._feed(exchange, data[head.end :])

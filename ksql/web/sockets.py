@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from typing import Final
 
+from ksql.web.connections import Listening
+
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
 _BACKLOG: Final = 2048
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> Listening:
     """Return a socket that listens already.
 
     Port 0 lets the system choose, no host means every address.
@@ -22,7 +24,7 @@ def listen(host: str, port: int) -> socket.socket:
     sock = socket.create_server(place, family=family, backlog=_BACKLOG)
     # connections inherit it; without it every answer waits 40 ms for an acknowledgement
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+    return Listening(sock.family, sock.type, sock.proto, sock.detach())
 
 
 def url(host: str, port: int, scheme: str = "http") -> str:

@@ -55,12 +55,12 @@ async def root() -> Response:
 async def info(kind: JsonKind, door: TheDoor) -> Response:
     """Return version, ids and state of the server."""
     return Response(
-        dumps({"KsqlServerInfo": to_wire(await door.call(door.service.info))}), media_type=kind
+        dumps({"KsqlServerInfo": to_wire(await door.probe(door.service.info))}), media_type=kind
     )
 
 
 async def _metadata(door: Door) -> Metadata:
-    found = await door.call(door.service.info)
+    found = await door.probe(door.service.info)
     clusters = {"kafka-cluster": found.kafka_cluster_id, "ksql-cluster": found.ksql_service_id}
     return Metadata(found.version, ClusterId(ClusterScope((), clusters), ""))
 

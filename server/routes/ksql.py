@@ -6,6 +6,7 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import httpx
@@ -17,7 +18,7 @@ from ksql.replicas.token import asked
 from ksql.statements.entities import Entity
 from server.api import answers, one_of, takes
 from server.asked import JsonKind, TheDoor, body_of
-from server.forward import Passing, passed_on
+from server.forward import Answer, Passing, passed_on
 from server.values import dumps
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
@@ -44,24 +45,24 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Request) -> Response:
     """Run statements, here or at the server in charge; the answer is an array of entities."""
     token = asked(body.request_properties, door.service)
+    left = request.is_disconnected
+    await door.caught_up(body.command_sequence_number, left)
     if door.service.standing_by and not passed_on(body.request_properties):
         elsewhere = await door.call(
             door.service.elsewhere,
             body.ksql,
             body.streams_properties,
             body.session_variables,
-            body.command_sequence_number,
         )
         if elsewhere is not None:
             return await _passed_on(elsewhere, "/ksql", door, request)
-    entities = await door.call(
-        door.service.execute,
+    entities = await door.execute(
         body.ksql,
         body.streams_properties,
         body.session_variables,
-        body.command_sequence_number,
-        request.headers.get("authorization", ""),
-        token,
+        left=left,
+        credentials=request.headers.get("authorization", ""),
+        token=token,
     )
     return Response(dumps(to_wire(entities)), media_type=kind)
 
@@ -79,14 +80,19 @@ async def terminate(kind: JsonKind, body: Termination, door: TheDoor, request: R
 async def _passed_on(server: Server, path: str, door: Door, request: Request) -> Response:
     """Answer as the server in charge does; what it has changed is known here before."""
     content = await request.body()
-    passing = Passing(server, door.service.scheme, path, content, request.headers)
-    tls = door.service.tls
+    service = door.service
+    passing = Passing(server, service.scheme, path, content, request.headers, service.secret)
+    tls = service.tls
+    gone = threading.Event()
 
-    def ask() -> Response:
+    def is_awaited() -> bool:
+        return door.service.has_charge(server) and not gone.is_set()
+
+    def ask() -> Answer:
         with httpx.Client(verify=tls or False, trust_env=False) as client:
-            answer = passing.send(client, lambda: door.service.has_charge(server))
-        with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
-            door.service.await_command(answer.last_command())
-        return Response(answer.body, answer.status, media_type=answer.kind)
+            return passing.send(client, is_awaited)
 
-    return await door.call(ask)
+    answer = await door.pass_on(ask, request.is_disconnected, gone.set)
+    with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
+        await door.caught_up(answer.last_command(), request.is_disconnected)
+    return Response(answer.body, answer.status, media_type=answer.kind)

@@ -172,9 +172,7 @@ async def query(request: Request) -> Response:
         "variables": body.session_variables,
         "request": body.request_properties,
     }
-    if body.command_sequence_number is not None:
-        door = door_of(request)
-        await door.call(door.service.await_command, body.command_sequence_number)
+    await door_of(request).caught_up(body.command_sequence_number, request.is_disconnected)
     return await _answer(request, FORMS_OF_QUERY[kind], kind, body.ksql, given)
 
 

@@ -92,23 +92,35 @@ def _watch(owner: Any, name: str, effect: str) -> None:
     setattr(owner, name, watched)
 
 
-def _watch_service(module: ModuleType) -> None:
-    usual = module.KsqlService.execute
+class _Watched:
+    """A request that is carried out in whatever thread ``proceed`` is called."""
 
-    def execute(self: Any, text: str, *args: Any) -> Any:
-        found = orders()
-        if not text.startswith(found.get("statement", "\0")):
-            return usual(self, text, *args)
-        _here.statement = statement = _Statement(found)
+    def __init__(self, running: Any, statement: _Statement) -> None:
+        self._running = running
+        self._statement = statement
+
+    def proceed(self) -> Any:
+        _here.statement = self._statement
         try:
-            answer = usual(self, text, *args)
-            statement.reach(ANSWER)
+            answer = self._running.proceed()
+            self._statement.reach(ANSWER)
         finally:
             _here.statement = None
-            statement.end()
+            self._statement.end()
         return answer
 
-    module.KsqlService.execute = execute
+
+def _watch_service(module: ModuleType) -> None:
+    usual = module.KsqlService.begin
+
+    def begin(self: Any, text: str, *args: Any) -> Any:
+        found = orders()
+        running = usual(self, text, *args)
+        if not text.startswith(found.get("statement", "\0")):
+            return running
+        return _Watched(running, _Statement(found))
+
+    module.KsqlService.begin = begin
 
 
 def _watch_kafka(module: ModuleType) -> None:

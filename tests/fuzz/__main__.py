@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [--seconds N] [--seed N] [parser|serdes|commands|rest|registry ..]`.
+"""`python -m tests.fuzz [--seconds N] [--seed N] [parser|serdes|functions|rest ..]`.
 
 Whatever is read, only the errors that are meant for it may come out, and in good time.
 """
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.fuzz import commands, parser, registry, rest, serdes
+from tests.fuzz import commands, functions, parser, registry, rest, serdes
 
 SECONDS = 600.0
 LONGEST_S = 1.0  # of CPU, for one input
@@ -22,6 +22,7 @@ Try = Callable[[random.Random], tuple[object, Callable[[], bool]]]
 TARGETS: dict[str, Try] = {
     "parser": parser.attempt,
     "serdes": serdes.attempt,
+    "functions": functions.attempt,
     "commands": commands.attempt,
     "rest": rest.attempt,
     "registry": registry.attempt,

@@ -42,6 +42,18 @@ class NoTables:
         return None
 
 
+class Draining:
+    """A request whose changes arrive before its answer."""
+
+    def __init__(self, running, drain):
+        self._running, self._drain = running, drain
+
+    def proceed(self):
+        done = self._running.proceed()
+        self._drain()
+        return done
+
+
 class MemoryService:
     """What a door needs of the service, in memory."""
 
@@ -69,14 +81,15 @@ class MemoryService:
     def stop(self):
         """It goes by itself."""
 
-    def execute(self, text, properties, variables, _number, _credentials="", token=None):
+    def begin(self, text, properties, variables, _credentials="", token=None):
         world = self.world
-        done = execute.run(text, world.services, world.settings, properties, variables, token)
-        world.drain()
-        return done
+        return Draining(
+            execute.Execution(text, world.services, world.settings, properties, variables, token),
+            world.drain,
+        )
 
-    def await_command(self, offset):
-        """All commands have been carried out."""
+    def awaiting(self, _offset):
+        return lambda: True
 
     def holders(self, table, key):
         return self.copies.hosts(self.world.catalog, table, key, None)

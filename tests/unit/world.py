@@ -105,6 +105,10 @@ class World:
         """A request as the doors hand it in; gives its entities."""
         return execute.run(text, self.services, self.settings, settings, variables or {})
 
+    def running(self, text, variables=None, **settings):
+        """A request whose statements may wait."""
+        return execute.Execution(text, self.services, self.settings, settings, variables or {})
+
     def execute(self, text, **settings):
         """One distributed statement straight into the engine; gives its outcome."""
         return self.engine.execute(self.parse(text), text, self.settings.with_overrides(settings))

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from ksql.base.errors import KsqlError
 from ksql.base.excerpt import excerpt
+from ksql.base.secrets import HIDDEN, is_secret, without_secrets
 
 LONG_MAX: Final = 2**63 - 1
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
@@ -40,7 +41,8 @@ class InvalidProperty(KsqlError):
     """A property's value that is not of its type or lies out of its bounds."""
 
     def __init__(self, name: str, value: str, expected: str) -> None:
-        super().__init__(f"Invalid value {excerpt(value)} for property {name}: expected {expected}")
+        shown = HIDDEN if is_secret(name) else excerpt(without_secrets(value))
+        super().__init__(f"Invalid value {shown} for property {name}: expected {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ Source: the Avro specification 1.11, binary encoding; docs/formats.md#avro.
 from __future__ import annotations
 
 import struct
+import threading
 from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -38,6 +39,16 @@ _DOUBLE = struct.Struct("<d")
 
 class Malformed(ValueError):
     """Bytes that the schema does not explain."""
+
+
+MOST_OF_NOTHING = 10_000
+"""Items without bytes in a record: else a short one could claim any number of them."""
+
+
+class _Count(threading.local):
+    """How many more items without bytes the record has that this thread reads."""
+
+    left = MOST_OF_NOTHING
 
 
 def _long_rest(data: bytes, place: int, low: int) -> tuple[int, int]:
@@ -118,9 +129,12 @@ class _Reader(Draft):
                 "float8": _DOUBLE.unpack_from,
                 "Malformed": Malformed,
                 "Bad": Bad,
+                "count": _Count(),
             }
         )
         self._skips: dict[Node, str] = {}
+        self._nothing: dict[Node, bool] = {}
+        self.counts_nothing = False
 
     def read(self, node: Node, var: str, wanted: SqlType, path: str) -> list[str]:
         """Return lines that leave the value in ``var``; ``path`` is for errors found now."""
@@ -196,9 +210,27 @@ class _Reader(Draft):
         body += ["else:", "    raise Malformed('no such branch')"]
         return self._function(body)
 
+    def takes_nothing(self, node: Node) -> bool:
+        """Return whether values of the type take no bytes: null, and what is of it alone."""
+        match node:
+            case tree.Primitive(kind):
+                return kind == "null"
+            case tree.Fixed(size=size):
+                return size == 0
+            case tree.Record(fields=fields):
+                if node not in self._nothing:
+                    self._nothing[node] = False  # a record that holds itself has no end
+                    self._nothing[node] = all(self.takes_nothing(one.type) for one in fields)
+                return self._nothing[node]
+            case _:
+                return False
+
     def _array(self, node: tree.Array, item: SqlType, path: str) -> str:
         one = self.read(node.items, "x", item, f"{path}[]")
         loop = ["for _ in range(c):", *indent([*one, "out.append(x)"])]
+        if self.takes_nothing(node.items):
+            self.counts_nothing = True
+            loop = [*_COUNT_NOTHING, *loop]
         place = '    raise bad.under(f"[{len(out)}]")'
         return self._blocks("out = []", loop, place)
 
@@ -297,6 +329,8 @@ class _Reader(Draft):
                     body.append(f"{'el' if index else ''}if n == {index}:")
                     body += indent([*self.skip(branch), "pass"])
                 body += ["else:", "    raise Malformed('no such branch')"]
+            case tree.Array(items) if self.takes_nothing(items):
+                body = ["while True:", *indent(_SKIP_BLOCK)]
             case tree.Array(items):
                 body = ["while True:", *indent(_SKIP_BLOCK), "    for _ in range(c):"]
                 body += indent([*self.skip(items), "pass"], 2)
@@ -315,6 +349,11 @@ class _Reader(Draft):
 
 
 _COUNT = ["if c > len(data):", "    raise Malformed('a block has more items than bytes')"]
+_COUNT_NOTHING = [
+    "count.left -= c",
+    "if count.left < 0:",
+    f"    raise Malformed('it has more than {MOST_OF_NOTHING} items without bytes')",
+]
 _BLOCK = [
     *_long("c"),
     "if c == 0:",
@@ -367,6 +406,9 @@ def row_reader(
         raise mismatch(connect_type(node), whole, "$")
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     end = ["if p > len(data):", "    raise Malformed('it ends too early')", f"return {result}"]
-    made.define("row(data)", [f"p = {PREFIX_BYTES}", *absent, *lines, *end])
+    begin = [f"p = {PREFIX_BYTES}"]
+    if made.counts_nothing:
+        begin.append(f"count.left = {MOST_OF_NOTHING}")
+    made.define("row(data)", [*begin, *absent, *lines, *end])
     row: Callable[[bytes], Row | None] = made.compiled("AVRO reader")["row"]
     return row

@@ -14,7 +14,7 @@ from ksql.base.errors import StatementError
 from ksql.formats import connect
 from ksql.formats.avro import tree
 from ksql.formats.avro.tree import Json, Node, is_null
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Strange
+from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Room, Strange
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -38,10 +38,15 @@ class NotAvro(StatementError):
 # --- as Connect types -------------------------------------------------------------------------
 
 
-def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
+def connect_type(
+    node: Node, inside: tuple[Node, ...] = (), room: Room | None = None
+) -> ConnectType:
     """Return the type as Connect sees it; what leads back to itself is strange."""
+    room = room or Room()
     if node in inside:
         return Strange("Recursive schemas are not supported")
+    if full := room.full():
+        return full
     inside = (*inside, node)
     match node:
         case tree.Primitive():
@@ -51,23 +56,25 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
         case tree.Enum():
             return connect.STRING
         case tree.Array(items):
-            found = connect_type(items, inside)
+            found = connect_type(items, inside, room)
             return _entries(items, found) or Items(found)
         case tree.Map(values):
-            return Entries(connect.STRING, connect_type(values, inside))
+            return Entries(connect.STRING, connect_type(values, inside, room))
         case tree.Record():
             members = (
-                Member(f.name, connect_type(f.type, inside), required=is_required(f))
+                Member(f.name, connect_type(f.type, inside, room), required=is_required(f))
                 for f in node.fields
             )
             return Group(tuple(members))
         case tree.Union():
             if len(node.real) == 1:
-                return connect_type(node.real[0], inside)
+                return connect_type(node.real[0], inside, room)
             names = [branch_name(b) for b in node.real]
             if len(set(names)) < len(names):
                 return Strange("Several branches of a union have one name")
-            return Group(tuple(Member(branch_name(b), connect_type(b, inside)) for b in node.real))
+            return Group(
+                tuple(Member(branch_name(b), connect_type(b, inside, room)) for b in node.real)
+            )
 
 
 def _entries(items: Node, found: ConnectType) -> Entries | None:

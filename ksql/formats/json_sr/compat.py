@@ -27,6 +27,7 @@ _TELLS: Final[Mapping[str, str]] = {
     "SCHEMA_ADDED": "newly restricts what is",
     "PATTERN_ADDED": "adds a pattern",
     "PATTERN_CHANGED": "changes the pattern",
+    "PATTERN_PROPERTIES_UNDECIDED": "has a pattern that takes too long to match",
     "MULTIPLE_OF_ADDED": "adds multipleOf",
     "MULTIPLE_OF_EXPANDED": "expands multipleOf",
     "MULTIPLE_OF_CHANGED": "changes multipleOf",

@@ -8,9 +8,9 @@ Source: Confluent documentation, schema evolution and compatibility, JSON Schema
 
 from __future__ import annotations
 
-import contextlib
-import re
 from typing import TYPE_CHECKING
+
+from ksql.java.regex import BadRegex, TooSlow, compile_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,15 +34,23 @@ class Objects:
         new, old = _object(self._new, "properties"), _object(self._old, "properties")
         for name in dict.fromkeys((*old, *new)):
             path = f"{self._path}/properties/{name}"
-            if name not in new:
-                yield from self._removed(name, old[name], path)
-            elif name not in old:
-                yield from self._added(name, new[name], path)
-            else:
-                yield from self._on.inner(new[name], old[name], self._nodes, path)
+            try:
+                yield from self._property(name, new, old, path)
+            except TooSlow:
+                yield self._on.told("PATTERN_PROPERTIES_UNDECIDED", path)
         yield from self._required(new, old)
         yield from self._dependencies()
         yield from self._additional()
+
+    def _property(
+        self, name: str, new: Mapping[str, Json], old: Mapping[str, Json], path: str
+    ) -> Iterator[Difference]:
+        if name not in new:
+            yield from self._removed(name, old[name], path)
+        elif name not in old:
+            yield from self._added(name, new[name], path)
+        else:
+            yield from self._on.inner(new[name], old[name], self._nodes, path)
 
     def _removed(self, name: str, old: Json, path: str) -> Iterator[Difference]:
         if _is_open(self._new):
@@ -179,11 +187,21 @@ def _is_open(schema: Mapping[str, Json]) -> bool:
 def _covering(schema: Mapping[str, Json], name: str) -> Json | None:
     """Return the schema for a property that is not declared in a partly open object."""
     for pattern, found in _object(schema, "patternProperties").items():
-        with contextlib.suppress(re.error):  # of another dialect: it covers nothing
-            if re.search(pattern, name):
-                return found
+        if _is_in(pattern, name):
+            return found
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, dict) else None
+
+
+def _is_in(pattern: str, name: str) -> bool:
+    """Return whether a stranger's pattern is in a name; one of another dialect is in none.
+
+    Raises: TooSlow.
+    """
+    try:
+        return compile_java(pattern).search(name) is not None
+    except BadRegex:
+        return False
 
 
 def _has_default(schema: Json) -> bool:

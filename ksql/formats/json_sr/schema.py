@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ksql.base.errors import KsqlError
+from ksql.base.excerpt import excerpt
 from ksql.formats import connect
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Strange
+from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ _INTEGERS: Final[dict[str, ConnectType]] = {
     "int32": connect.INT32,
     "int64": connect.INT64,
 }
+
+
+_KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
 class BrokenJsonSchema(KsqlError):
@@ -78,6 +82,7 @@ class _Reader:
     def __init__(self, root: Json, imported: dict[str, Json]) -> None:
         self._root = root
         self._imported = imported
+        self._room = Room()
 
     def type(self, schema: Json, root: Json, inside: tuple[int, ...]) -> ConnectType:
         """Return the type of a schema that stands in the document ``root``."""
@@ -87,6 +92,8 @@ class _Reader:
             raise BrokenJsonSchema("a schema is an object")
         if id(schema) in inside:
             return Strange("Recursive schemas are not supported")
+        if full := self._room.full():
+            return full
         inside = (*inside, id(schema))
         if "$ref" in schema:
             return self.type(*self._resolve(str(schema["$ref"]), root), inside)
@@ -97,7 +104,11 @@ class _Reader:
             return self._all_of(schema["allOf"], root, inside)
         kind = schema.get("type")
         if isinstance(kind, list):
-            return self._one_of([{**schema, "type": one} for one in kind], root, inside)
+            strange = [one for one in kind if one not in _KINDS][:1]
+            if strange:
+                return Strange(f"A schema of type {excerpt(str(strange[0]))}")
+            each = [{**schema, "type": one} for one in dict.fromkeys(kind)]
+            return self._one_of(each, root, inside)
         return self._simple(kind, schema, root, inside)
 
     def _simple(
@@ -141,7 +152,8 @@ class _Reader:
             return Entries(connect.STRING, self.type(more or {}, root, inside))
         if not isinstance(properties, dict):
             properties = {}
-        required = schema.get("required", ())
+        stated = schema.get("required")
+        required = {*filter(_is_text, stated)} if isinstance(stated, list) else set()
         listed = sorted(enumerate(properties.items()), key=lambda one: _index(one[1][1], one[0]))
         members = (
             Member(name, self.type(inner, root, inside), required=name in required)
@@ -178,6 +190,10 @@ class _Reader:
                 raise BrokenJsonSchema(f'"{ref}" leads nowhere')
             found = found[step]
         return found, document
+
+
+def _is_text(one: Json) -> bool:
+    return isinstance(one, str)
 
 
 def _is_null(schema: Json) -> bool:

@@ -18,7 +18,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from ksql.base.errors import StatementError
 from ksql.formats import connect
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Strange
+from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
 from ksql.formats.protobuf import text as proto_text
 from ksql.formats.protobuf.text import BrokenProtobuf, ProtoFile
 from ksql.types import model
@@ -233,17 +233,23 @@ class _Loader:
 
 
 def connect_type(
-    messages: Messages, descriptor: Descriptor, inside: tuple[str, ...] = ()
+    messages: Messages,
+    descriptor: Descriptor,
+    inside: tuple[str, ...] = (),
+    room: Room | None = None,
 ) -> ConnectType:
     """Return a message as Connect sees it; what leads back to itself is strange."""
+    room = room or Room()
     if descriptor.full_name in inside:
         return Strange("Recursive schemas are not supported")
+    if full := room.full():
+        return full
     inside = (*inside, descriptor.full_name)
     found = unions(descriptor)
     within = {one.name for union in found.values() for one in union.fields}
-    members = [Member(name, union_type(messages, one, inside)) for name, one in found.items()]
+    members = [Member(name, union_type(messages, one, inside, room)) for name, one in found.items()]
     members += [
-        Member(one.name, field_type(messages, one, inside))
+        Member(one.name, field_type(messages, one, inside, room))
         for one in descriptor.fields
         if one.name not in within
     ]
@@ -266,9 +272,14 @@ def unions(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
     return {f"{one.name}_{index}": one for index, one in found if index in real}
 
 
-def union_type(messages: Messages, one: OneofDescriptor, inside: tuple[str, ...] = ()) -> Group:
+def union_type(
+    messages: Messages,
+    one: OneofDescriptor,
+    inside: tuple[str, ...] = (),
+    room: Room | None = None,
+) -> Group:
     """Return a oneof as Connect sees it: a struct of which one member is there."""
-    members = (Member(each.name, field_type(messages, each, inside)) for each in one.fields)
+    members = (Member(each.name, field_type(messages, each, inside, room)) for each in one.fields)
     return Group(tuple(members), one_of=True)
 
 
@@ -278,28 +289,38 @@ def is_map(one: FieldDescriptor) -> bool:
 
 
 def field_type(
-    messages: Messages, one: FieldDescriptor, inside: tuple[str, ...] = ()
+    messages: Messages,
+    one: FieldDescriptor,
+    inside: tuple[str, ...] = (),
+    room: Room | None = None,
 ) -> ConnectType:
     """Return a field as Connect sees it."""
+    room = room or Room()
     if is_map(one) and one.message_type is not None:
         entry = one.message_type.fields_by_name
-        key = item_type(messages, entry["key"], inside)
-        return Entries(key, item_type(messages, entry["value"], inside))
-    item = item_type(messages, one, inside)
+        key = item_type(messages, entry["key"], inside, room)
+        return Entries(key, item_type(messages, entry["value"], inside, room))
+    item = item_type(messages, one, inside, room)
     return Items(item) if one.is_repeated else item
 
 
 def item_type(
-    messages: Messages, one: FieldDescriptor, inside: tuple[str, ...] = ()
+    messages: Messages,
+    one: FieldDescriptor,
+    inside: tuple[str, ...] = (),
+    room: Room | None = None,
 ) -> ConnectType:
     """Return the field's type, repeated or not."""
+    room = room or Room()
     if one.message_type is None:
+        if full := room.full():
+            return full
         return _SCALARS[one.type]
     name = one.message_type.full_name
     if name == DECIMAL:
         return messages.number(one)
     found = WRAPPERS.get(name) or LOGICAL.get(name)
-    return found or connect_type(messages, one.message_type, inside)
+    return found or connect_type(messages, one.message_type, inside, room)
 
 
 # --- for columns ------------------------------------------------------------------------------

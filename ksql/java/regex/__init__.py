@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ksql.java.regex.budget import Budget, use
 from ksql.java.regex.matcher import (
     JavaRegex,
     TimedPattern,
@@ -15,6 +16,7 @@ from ksql.java.regex.translate import BadRegex
 
 __all__ = [
     "BadRegex",
+    "Budget",
     "JavaRegex",
     "TimedPattern",
     "TooSlow",
@@ -22,4 +24,5 @@ __all__ = [
     "compile_whole",
     "part",
     "replace_all",
+    "use",
 ]

@@ -1,7 +1,11 @@
-"""How long a match may take where it cannot be promised to be linear."""
+"""How long a match may take where it cannot be promised to be linear.
+
+Each query has a budget of its own: what one wastes is not taken from the others.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -40,3 +44,22 @@ class Budget:
         if self._spent_s == 0.0:
             self._began = self.clock()
         self._spent_s += spent_s
+
+
+class _Thread(threading.local):
+    """The budget of what this thread evaluates; one for all that belongs to no query."""
+
+    budget = Budget()
+
+
+_thread = _Thread()
+
+
+def use(budget: Budget) -> None:
+    """Have this thread spend from that budget until it is told another one."""
+    _thread.budget = budget
+
+
+def current() -> Budget:
+    """Return the budget that this thread spends from."""
+    return _thread.budget

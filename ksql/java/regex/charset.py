@@ -135,7 +135,7 @@ def of_property(name: str) -> Ranges | None:
     if name in _POSIX:
         return _POSIX[name]
     if name in _TESTS:
-        return _where(_TESTS[name])
+        return _of_test(name)
     by_category = _by_category()
     category = name.partition("=")[2] if "=" in name else name.removeprefix("Is")
     if category == "LC":
@@ -146,15 +146,17 @@ def of_property(name: str) -> Ranges | None:
 
 
 @functools.cache
+def _of_test(name: str) -> Ranges:
+    test = _TESTS[name]
+    return tuple((low, high) for inside, low, high in _runs(test) if inside)
+
+
+@functools.cache
 def _by_category() -> dict[str, Ranges]:
     found: dict[str, list[tuple[int, int]]] = {}
     for category, low, high in _runs(unicodedata.category):
         found.setdefault(category, []).append((low, high))
     return {category: tuple(ranges) for category, ranges in found.items()}
-
-
-def _where(test: Callable[[str], bool]) -> Ranges:
-    return tuple((low, high) for inside, low, high in _runs(test) if inside)
 
 
 def _runs(fact: Callable[[str], T]) -> Iterator[tuple[T, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Protocol
 
@@ -101,6 +102,7 @@ class Linear:
         raise NotLinear
 
 
+@functools.lru_cache(maxsize=128)
 def _class(ranges: Ranges, form: str) -> str:
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return re.escape(chr(ranges[0][0]))

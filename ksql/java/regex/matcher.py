@@ -15,7 +15,7 @@ import re2
 import regex
 
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
-from ksql.java.regex.budget import SHORTEST_S, Budget
+from ksql.java.regex.budget import SHORTEST_S, Budget, current
 from ksql.java.regex.dialect import Backtracking, Linear, NotLinear
 from ksql.java.regex.translate import BadRegex, shown, translate
 
@@ -26,7 +26,8 @@ _line_end = re.compile("[\n\r\x85\u2028\u2029]").search
 _UNANCHORED = re2._re2.RE2.Anchor.UNANCHORED  # noqa: SLF001 (its wrapper costs four times a match)
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
-_budget = Budget()
+_OFTEN = 32  # searches: an engine is compiled at once, another one for a pattern that stays
+_QUICKLY_COMPILED = 1_000  # characters for ``re``, which takes milliseconds for each large set
 
 
 class TooSlow(EvaluationError):
@@ -53,11 +54,12 @@ class TimedPattern:
 
         Raises: TooSlow.
         """
-        limit = _budget.limit_s()
+        budget = current()
+        limit = budget.limit_s()
         try:
             return self._regex.fullmatch(text, timeout=limit, concurrent=True)
         except TimeoutError as error:
-            _budget.lost(limit)
+            budget.lost(limit)
             raise TooSlow(self.pattern, limit) from error
 
 
@@ -74,7 +76,7 @@ class _Engine(Protocol):
 class _Re2:
     """RE2 over the text's UTF-8 form; places are counted in characters."""
 
-    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, source: str, budget: Budget | None) -> None:
         made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
         if not made.ok():
             raise NotLinear
@@ -95,7 +97,8 @@ class _Re2:
         raw = text.encode("utf-8", "surrogatepass")
         match, size, plain = self._match, len(raw), len(raw) == len(text)
         place = seen = characters = 0
-        until = self.budget.clock() + self.budget.limit_s()
+        budget = self.budget or current()
+        until = budget.clock() + budget.limit_s()
         while place <= size:
             spans: Spans = match(_UNANCHORED, raw, place, size)
             start, end = spans[0]
@@ -106,13 +109,10 @@ class _Re2:
                 seen = start
             yield spans if plain else tuple(_in_characters(raw, start, characters, spans))
             place = end if end > start else _after(raw, end)
-            if self.budget.clock() > until:
-                self._give_up()
-
-    def _give_up(self) -> None:
-        limit = self.budget.limit_s()
-        self.budget.lost(limit)
-        raise TooSlow(self.pattern, limit)
+            if budget.clock() > until:
+                limit = budget.limit_s()
+                budget.lost(limit)
+                raise TooSlow(self.pattern, limit)
 
 
 def _after(raw: bytes, place: int) -> int:
@@ -137,7 +137,7 @@ def _in_characters(
 class _Timed:
     """Backtracking with a time limit, without the interpreter's lock."""
 
-    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, source: str, budget: Budget | None) -> None:
         try:
             self._regex = regex.compile(source, regex.ASCII | regex.VERSION0)
         except (regex.error, RecursionError, OverflowError, MemoryError) as error:
@@ -148,28 +148,29 @@ class _Timed:
         self.names: dict[str, int] = dict(self._regex.groupindex)
 
     def find(self, text: str) -> Iterator[Spans]:
-        limit = left = self.budget.limit_s()
-        until = self.budget.clock() + limit
+        budget = self.budget or current()
+        limit = left = budget.limit_s()
+        until = budget.clock() + limit
         place = 0
         while place <= len(text):
             try:
                 found = self._regex.search(text, place, timeout=left, concurrent=True)
             except TimeoutError as error:
-                self.budget.lost(limit)
+                budget.lost(limit)
                 raise TooSlow(self.pattern, limit) from error
             if found is None:
                 return
             yield found.regs
             start, end = found.span()
             place = end if end > start else end + 1
-            left = max(until - self.budget.clock(), SHORTEST_S / 10)
+            left = max(until - budget.clock(), SHORTEST_S / 10)
 
 
 class _Short:
     """Python's ``re``, the fastest, for texts so short that it cannot take long."""
 
     def __init__(self, source: str, longest: int) -> None:
-        self.longest = longest
+        self.longest = longest  # characters
         self.search = re.compile(source, re.ASCII).search
 
     def find(self, text: str) -> Iterator[Spans]:
@@ -184,13 +185,17 @@ class _Short:
 
 
 class JavaRegex:
-    """A compiled pattern; groups keep their numbers."""
+    """A compiled pattern; groups keep their numbers.
 
-    def __init__(self, pattern: str, budget: Budget) -> None:
+    ``budget``: what its matches spend from, if not from that of the query at hand.
+    """
+
+    def __init__(self, pattern: str, budget: Budget | None = None) -> None:
         self.pattern = pattern
         self._budget = budget
         self._linear: _Re2 | None = None
-        self._short: _Short | None = None
+        self._searches = 0
+        self._harmless = 0
         self._ends = self._lines = False
         dialect = Linear()
         try:
@@ -201,14 +206,30 @@ class JavaRegex:
         else:
             engine = self._linear
             self._ends, self._lines = dialect.at_end, dialect.at_lines
-            if translated.harmless:
-                self._short = _Short(translate(pattern, Backtracking()).source, translated.harmless)
+            self._harmless = translated.harmless
         self.groups = engine.groups
         self.names = engine.names
 
     @functools.cached_property
     def _timed(self) -> _Timed:
         return _Timed(self.pattern, translate(self.pattern, Backtracking()).source, self._budget)
+
+    @functools.cached_property
+    def _short(self) -> _Short | None:
+        """The fastest engine; None where a short text or compiling may take it long."""
+        if not self._harmless:
+            return None
+        source = translate(self.pattern, Backtracking()).source
+        return _Short(source, self._harmless) if len(source) <= _QUICKLY_COMPILED else None
+
+    def _short_for(self, text: str) -> _Short | None:
+        """Return the fastest engine for a text, once the pattern has been used often."""
+        if len(text) > self._harmless:
+            return None
+        if self._searches < _OFTEN:
+            self._searches += 1
+            return None
+        return self._short
 
     @functools.cached_property
     def matches_empty(self) -> bool:
@@ -220,8 +241,8 @@ class JavaRegex:
 
         Raises: TooSlow.
         """
-        short = self._short
-        if short is not None and len(text) <= short.longest:
+        short = self._short_for(text)
+        if short is not None:
             found = short.search(text)
             return None if found is None else found.regs
         linear = self._linear
@@ -231,8 +252,8 @@ class JavaRegex:
 
     def finditer(self, text: str) -> Iterator[Spans]:
         """Return all matches; TooSlow and ResultTooLong may come with any of them."""
-        short = self._short
-        if short is not None and len(text) <= short.longest:
+        short = self._short_for(text)
+        if short is not None:
             yield from short.find(text)
             return
         linear = self._linear
@@ -256,7 +277,7 @@ def compile_java(pattern: str) -> JavaRegex:
     Raises: BadRegex.
     Source: java.util.regex.Pattern.
     """
-    return JavaRegex(pattern, _budget)
+    return JavaRegex(pattern)
 
 
 def compile_whole(pattern: str) -> JavaRegex:

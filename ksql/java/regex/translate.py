@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,9 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _LONGEST_PATTERN = 20_000
 _FEW_STEPS = 1_000_000
 _MOST_PIECES = 20_000  # the engines write repetitions out
+_MOST_OPTIONAL = 5_000  # pieces that may be absent: RE2 writes a{1,9} one in another
+_MOST_RANGES = 20_000  # of all large sets together: the engines write those out, too
+_SMALL_SET = 10
 _LOOKS = ("?=", "?!", "?<=", "?<!")
 _GROUP_HEADS = ("?:", *_LOOKS, "?>")
 _UNBOUNDED_LOOK_BEHIND = "Look-behind group does not have an obvious maximum length"
@@ -91,12 +95,31 @@ class _Translator:
         self.place = 0
         self.flags: frozenset[str] = frozenset()
         self.names: set[str] = set()
+        self.ranges = 0
+        self.optional = 0
 
     def whole(self) -> Translated:
         body = self.alternatives()
         if self.place < len(self.pattern):
             raise BadRegex(self.pattern, "Unmatched closing ')'")
         return Translated(body.code, _harmless(body.ways, body.loops))
+
+    @functools.cached_property
+    def groups(self) -> int:
+        """How many groups the pattern opens."""
+        return len(re.findall(r"(?<!\\)\((?!\?)|\(\?<[a-zA-Z]", self.pattern))
+
+    def counted(self, ranges: Ranges) -> Ranges:
+        """Return the set, its size added to that of all sets so far if it is not small.
+
+        Raises: BadRegex.
+        """
+        self.ranges += len(ranges) if len(ranges) > _SMALL_SET else 0
+        if self.ranges > _MOST_RANGES:
+            raise BadRegex(
+                self.pattern, f"its sets of characters have more than {_MOST_RANGES} ranges"
+            )
+        return ranges
 
     def peek(self, size: int = 1) -> str:
         return self.pattern[self.place : self.place + size]
@@ -152,6 +175,10 @@ class _Translator:
         least = int(found[1] or found[0] == "+")
         most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
         endless = found[0] in "*+" or bool(found[2] and not found[3])
+        self.optional += atom.size * max(most - max(least, 1), 0)
+        if self.optional > _MOST_OPTIONAL:
+            why = f"more than {_MOST_OPTIONAL} pieces that may be absent"
+            raise BadRegex(self.pattern, why)
         simple = atom.ways == 1 and not atom.loops and not atom.empty
         if found[0] == "?":
             ways: float = atom.ways + 1
@@ -175,11 +202,11 @@ class _Translator:
             case "\\":
                 return self.escape()
             case "[":
-                return _Piece(self.dialect.characters(self.char_class()))
+                return self.set_of(self.char_class())
             case "(":
                 return self.group()
             case ".":
-                return _Piece(self.dialect.characters(self.dot()))
+                return self.set_of(self.dot())
             case "^":
                 start = self.dialect.line_start() if "m" in self.flags else r"\A"
                 return _Piece(start, empty=True)
@@ -199,6 +226,10 @@ class _Translator:
                 return _NOTHING
             case _:
                 return _Piece(self.literal(character))
+
+    def set_of(self, ranges: Ranges) -> _Piece:
+        """Return a piece for one character of the set."""
+        return _Piece(self.dialect.characters(self.counted(ranges)))
 
     def literal(self, character: str) -> str:
         if "i" in self.flags and character.isascii() and character.isalpha():
@@ -282,7 +313,7 @@ class _Translator:
             case _ if character.isdigit() and character != "0":
                 return self.numbered_reference()
             case _:
-                return _Piece(self.dialect.characters(self.escaped_set()))
+                return self.set_of(self.escaped_set())
 
     def quoted(self) -> _Piece:
         end = self.pattern.find(r"\E", self.place)
@@ -306,10 +337,9 @@ class _Translator:
 
     def numbered_reference(self) -> _Piece:
         """Translate as many digits as name a group that is there."""
-        groups = len(re.findall(r"(?<!\\)\((?!\?)|\(\?<[a-zA-Z]", self.pattern))
         digits = self.peek()
         while (more := self.pattern[self.place + len(digits) :][:1]).isdigit():
-            if int(digits + more) > groups:
+            if int(digits + more) > self.groups:
                 break
             digits += more
         self.place += len(digits)
@@ -362,7 +392,7 @@ class _Translator:
         negated = self.peek() == "^"
         self.place += negated
         whole: Ranges | None = None
-        part: Ranges = ()
+        parts: list[Ranges] = []
         first = True
         while True:
             if self.place >= len(self.pattern):
@@ -372,13 +402,18 @@ class _Translator:
                 break
             if self.peek(2) == "&&":
                 self.place += 2
-                whole = part if whole is None else charset.intersection(whole, part)
-                part = ()
+                whole = self.within(whole, parts)
+                parts = []
             else:
-                part = charset.union(part, self.class_item())
+                parts.append(self.counted(self.class_item()))
             first = False
-        whole = part if whole is None else charset.intersection(whole, part)
+        whole = self.within(whole, parts)
         return charset.complement(whole) if negated else whole
+
+    def within(self, whole: Ranges | None, parts: list[Ranges]) -> Ranges:
+        """Return what is in one of the parts and in the whole, where there is one."""
+        part = charset.union(*parts)
+        return part if whole is None else charset.intersection(self.counted(whole), part)
 
     def class_item(self) -> Ranges:
         if self.peek() == "[":

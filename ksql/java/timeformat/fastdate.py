@@ -1,6 +1,7 @@
 """``SimpleDateFormat`` patterns as commons-lang's FastDateFormat reads them: lenient, in GMT.
 
-Fields out of range roll over (day 45 of a month), and text after the last field is ignored.
+Fields out of range roll over (day 45 of a month), and text after the last field is ignored. As
+there, each field takes what it can and gives nothing back, so that the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ import functools
 import re
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from ksql.base.excerpt import excerpt
 from ksql.java.timeformat import names, zonenames
 from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.java.timeformat.tokens import Letters, Literal, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
 from ksql.types.times import DAY_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _NUMBERS = {
     "y": "YEAR",
@@ -45,22 +51,34 @@ _TEXTS = {
     "a": ("HALF", (names.HALVES,), 0),
 }
 _OFFSET = r"(?:GMT)?[+-]\d{1,2}:?\d{2}|Z"
+_DIGITS: Final = re.compile(r"\s*+(\d++)", re.ASCII)
+_LARGEST = 2**31 - 1
 _CENTURY_YEARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One letter of the pattern and how it is read: number, two-digit year, text, zone."""
+    """One run of letters of a pattern and how it is read: number, two-digit year, text, zone.
+
+    ``width`` is how many digits a number has directly before another one, else 0.
+    """
 
     name: str
     kind: str
-    by_name: dict[str, int]
+    width: int = 0
+    letter: str = ""
+
+    def end(self, text: str, place: int) -> int:
+        """Return where the field's part of the text ends; -1 if it does not start there."""
+        if self.width:
+            end = place + self.width
+            return end if _is_digits(text[place:end], self.width) else -1
+        found = _reader(self.letter).match(text, place)
+        return found.end() if found else -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    regex: re.Pattern[str]
-    fields: tuple[_Field, ...]
+_Part = _Field | str
+"""A field, or text that stands for itself whatever its case."""
 
 
 def parse_date(pattern: str, text: str) -> int:
@@ -69,17 +87,13 @@ def parse_date(pattern: str, text: str) -> int:
     Raises: BadPattern; BadText, also if the text has a time of day.
     Source: Apache Commons Lang, FastDateFormat.
     """
-    compiled = _compiled(pattern)
-    found = compiled.regex.match(text)
-    if found is None:
-        raise BadText("date", text, pattern)
     values: dict[str, int] = {}
     zone = UTC
-    for field, part in zip(compiled.fields, found.groups(), strict=True):
+    for field, part in _cut(pattern, text):
         if field.kind == "zone":
             zone = _zone(part, text, pattern)
         else:
-            values[field.name] = _value(field, part)
+            values[field.name] = _value(field, part, text, pattern)
     local_ms = _day(values) * DAY_MS + _millis(values)
     day, rest = divmod(local_ms - zone.local_offset_s(local_ms // 1000) * 1000, DAY_MS)
     if rest:
@@ -87,20 +101,36 @@ def parse_date(pattern: str, text: str) -> int:
     return day
 
 
+def _cut(pattern: str, text: str) -> Iterator[tuple[_Field, str]]:
+    """Return each field with its part of the text.
+
+    Raises: BadPattern, BadText.
+    """
+    place = 0
+    for part in _parts(pattern):
+        if isinstance(part, _Field):
+            end = part.end(text, place)
+        else:
+            end = place + len(part)
+            end = end if text[place:end].lower() == part.lower() else -1
+        if end < 0:
+            raise BadText("date", text, pattern)
+        if isinstance(part, _Field):
+            yield part, text[place:end]
+        place = end
+
+
 @functools.lru_cache(maxsize=512)
-def _compiled(pattern: str) -> _Compiled:
+def _parts(pattern: str) -> tuple[_Part, ...]:
     tokens = tokenize(pattern, sections=False)
-    fields: list[_Field] = []
-    pieces: list[str] = []
+    parts: list[_Part] = []
     for i, token in enumerate(tokens):
         if isinstance(token, Letters):
             after = tokens[i + 1] if i + 1 < len(tokens) else None
-            field, piece = _field(pattern, token.letter, token.count, _is_number(after))
-            fields.append(field)
-            pieces.append(f"({piece})")
+            parts.append(_field(pattern, token.letter, token.count, _is_number(after)))
         elif isinstance(token, Literal):
-            pieces.append(re.escape(token.text))
-    return _Compiled(re.compile("".join(pieces), re.IGNORECASE | re.ASCII), tuple(fields))
+            parts.append(token.text)
+    return tuple(parts)
 
 
 def _is_number(token: object) -> bool:
@@ -109,28 +139,51 @@ def _is_number(token: object) -> bool:
     return token.letter in _NUMBERS and not (token.letter in "ML" and token.count > 2)
 
 
-def _field(pattern: str, letter: str, count: int, before_number: bool) -> tuple[_Field, str]:
+def _field(pattern: str, letter: str, count: int, before_number: bool) -> _Field:
     if letter in _TEXTS and (letter not in "ML" or count > 2):
-        name, lists, first = _TEXTS[letter]
-        by_name = {n.lower(): i + first for ns in lists for i, n in enumerate(ns)}
-        longest = sorted(by_name, key=len, reverse=True)
-        return _Field(name, "text", by_name), "|".join(map(re.escape, longest))
+        return _Field(_TEXTS[letter][0], "text", letter=letter)
     if letter in _NUMBERS:
         two_digits = letter in "yY" and count <= 2
         kind = "short year" if two_digits else "number"
-        # A number directly before another one has exactly its own width.
-        piece = rf"\d{{{count}}}" if before_number else r"\s*\d+"
-        return _Field(_NUMBERS[letter], kind, {}), piece
+        return _Field(_NUMBERS[letter], kind, count if before_number else 0)
     if letter in "zZX":
-        known = [] if letter != "z" else sorted(zonenames.ids_by_name(), key=len, reverse=True)
-        return _Field("ZONE", "zone", {}), "|".join([_OFFSET, *map(re.escape, known)])
+        return _Field("ZONE", "zone", letter=letter)
     raise BadPattern(pattern, f"Illegal pattern component: {letter}")
 
 
-def _value(field: _Field, part: str) -> int:
+@functools.cache
+def _reader(letter: str) -> re.Pattern[str]:
+    """Return what matches a text or a zone; a number where there is no letter."""
+    if not letter:
+        return _DIGITS
+    known: Iterable[str] = ()
+    if letter in _TEXTS:
+        known = _by_name(letter)
+    elif letter == "z":
+        known = zonenames.ids_by_name()
+    choices = map(re.escape, sorted(known, key=len, reverse=True))
+    first = () if letter in _TEXTS else (_OFFSET,)
+    return re.compile("|".join((*first, *choices)), re.IGNORECASE | re.ASCII)
+
+
+@functools.cache
+def _by_name(letter: str) -> dict[str, int]:
+    """Return the numbers of a letter's names, all in small letters."""
+    _, lists, first = _TEXTS[letter]
+    return {name.lower(): i + first for names_ in lists for i, name in enumerate(names_)}
+
+
+def _is_digits(part: str, width: int) -> bool:
+    return len(part) == width and part.isascii() and part.isdigit()
+
+
+def _value(field: _Field, part: str, text: str, pattern: str) -> int:
     if field.kind == "text":
-        return field.by_name[part.lower()]
-    number = int(part)
+        return _by_name(field.letter)[part.lower()]
+    digits = part.strip().lstrip("0") or "0"
+    if len(digits) > len(str(_LARGEST)) or int(digits) > _LARGEST:
+        raise BadText("date", text, pattern, f"{excerpt(digits)} is out of range")
+    number = int(digits)
     if field.kind == "short year" and number < 100:
         start = time.gmtime().tm_year - _CENTURY_YEARS
         year = start - start % 100 + number

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.java.regex import TimedPattern
+from ksql.java.regex import Budget, TimedPattern, use
 from ksql.java.timeformat import fields
 from ksql.java.timeformat.direct import direct_parser
 from ksql.java.timeformat.elements import Element, element, is_fixed_number, literal, padded
-from ksql.java.timeformat.errors import BadText, NotInMoment, OutOfRange, UnknownZone
+from ksql.java.timeformat.errors import BadPattern, BadText, NotInMoment, OutOfRange, UnknownZone
 from ksql.java.timeformat.fields import Parsed
 from ksql.java.timeformat.moment import Moment
 from ksql.java.timeformat.tokens import Letters, Literal, Optional, Token, tokenize
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FEW_CHOICES = 4
 """Parts that may be absent or of several lengths: few multiply to nothing worth a time limit."""
+_CHOICE = re.compile(r"\)\?|\*|\{\d+,\d+\}(?!\+)")
+_LONGEST_SOURCE = 100_000  # characters: zones are thousands each
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ def formatter(pattern: str) -> Formatter:
     """
     parts = _parts(pattern, tokenize(pattern))
     source = _regex(parts)
-    choices = source.count(")?") + source.count(",19})")
+    if len(source) > _LONGEST_SOURCE:
+        raise BadPattern(pattern, "too many zones and names")
+    choices = sum(1 for _ in _CHOICE.finditer(source))
     regex = (
         re.compile(source, re.IGNORECASE | re.ASCII)
         if choices <= _FEW_CHOICES
@@ -186,7 +190,13 @@ def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
     Raises: BadPattern.
     """
     formatter(pattern)
-    return lambda text: parse_timestamp(pattern, text, zone)
+    budget = Budget()
+
+    def parse(text: str) -> int:
+        use(budget)
+        return parse_timestamp(pattern, text, zone)
+
+    return parse
 
 
 def parse_day(pattern: str, text: str) -> int:

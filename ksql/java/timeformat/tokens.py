@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ksql.base.excerpt import excerpt
 from ksql.java.timeformat.errors import BadPattern
 
 
@@ -30,6 +31,10 @@ class Optional:
     parts: tuple[Token, ...]
 
 
+LONGEST_PATTERN = 1_000
+"""Characters: each part of a pattern is compiled, and may be tried for each text."""
+DEEPEST_SECTION = 50
+
 Token = Letters | Literal | Optional
 
 
@@ -40,6 +45,8 @@ def tokenize(pattern: str, sections: bool = True) -> tuple[Token, ...]:
 
     Raises: BadPattern.
     """
+    if len(pattern) > LONGEST_PATTERN:
+        raise BadPattern(excerpt(pattern), f"longer than {LONGEST_PATTERN} characters")
     stack: list[list[Token]] = [[]]
     place = 0
     while place < len(pattern):
@@ -63,6 +70,8 @@ def tokenize(pattern: str, sections: bool = True) -> tuple[Token, ...]:
 
 def _section(pattern: str, character: str, stack: list[list[Token]]) -> None:
     if character == "[":
+        if len(stack) > DEEPEST_SECTION:
+            raise BadPattern(pattern, f"more than {DEEPEST_SECTION} sections in one another")
         stack.append([])
     elif character == "]":
         _close(pattern, stack)

@@ -60,6 +60,16 @@ class Clocked(World):
         self.runner._functions = self.engine.functions
 
 
+class Answered:
+    """A request that waits for nothing."""
+
+    def __init__(self, entities):
+        self._entities = entities
+
+    def proceed(self):
+        return self._entities
+
+
 class MemoryService:
     """What the doors ask of a service."""
 
@@ -71,12 +81,20 @@ class MemoryService:
         self.world = world = Clocked(MemoryRegistry())
         self._reads = memory_reads(world.engine, world.topics, world.now, follow=False)
 
-    def execute(self, text, properties=None, variables=None, number=None, *_more):
+    def execute(self, text, properties=None, variables=None, *_more):
         found = self.world.run(text, dict(variables or {}), **dict(properties or {}))
         self.world.drain()
         for entity in found:
             check_entity(entity)
         return found
+
+    def begin(self, text, *more):
+        """A request that is answered at once."""
+        return Answered(self.execute(text, *more))
+
+    def awaiting(self, _offset):
+        """A question that is answered with yes."""
+        return lambda: True
 
     def at_once(self, _text, _properties, _asked):
         """What a query reads is first to be made."""

@@ -13,7 +13,8 @@ from ksql.functions.library.lambdas import reduce_array, reduce_map, transform_a
 from ksql.functions.library.strings import replaced
 from ksql.functions.registry import BUILTINS
 from ksql.java.errors import LONGEST_RESULT, ResultTooLong
-from ksql.java.regex import TooSlow, matcher
+from ksql.java.regex import TooSlow
+from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import Budget
 from ksql.java.timeformat import parse_timestamp
 from ksql.types import coerce, decimals, model
@@ -74,7 +75,7 @@ def test_numbers_with_many_digits_are_read_in_linear_time():
 
 
 def test_date_patterns_cannot_explode(monkeypatch):
-    monkeypatch.setattr(matcher, "_budget", Budget())
+    monkeypatch.setattr(budgets._thread, "budget", Budget())
     pattern = "['a']" * 40 + "['aa']" * 5 + "yyyy"
     with pytest.raises((TooSlow, ValueError)):
         parse_timestamp(pattern, "a" * 44 + "!")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ksql.functions.library.regexps import extract, extract_all, split_to_array
 from ksql.java.errors import ResultTooLong
-from ksql.java.regex import BadRegex, TooSlow, compile_java, matcher, replace_all
+from ksql.java.regex import BadRegex, TooSlow, compile_java, replace_all
 from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import LONGEST_S, PER_PERIOD_S, PERIOD_S, SHORTEST_S, Budget
 from ksql.java.regex.matcher import JavaRegex
@@ -35,7 +35,7 @@ def test_ordinary_patterns_are_linear(pattern):
 @pytest.mark.parametrize("pattern", ["(?<!x)(a|aa)+$", "(?=a)(a|aa)+$", r"((a|aa)+)\1?$"])
 def test_backtracking_is_given_up(pattern, monkeypatch):
     monkeypatch.setattr(budgets, "LONGEST_S", 0.1)
-    monkeypatch.setattr(matcher, "_budget", Budget())
+    monkeypatch.setattr(budgets._thread, "budget", Budget())
     compile_java.cache_clear()
     with pytest.raises(TooSlow, match="was given up after 100 ms"):
         extract(pattern, "a" * 80 + "!")
@@ -150,3 +150,21 @@ def test_places_beyond_ascii():
 def test_case_is_folded_before_the_complement():
     assert extract("(?i)[^a]", "A") is None
     assert extract("(?i)k", "\u212a") is None
+
+
+def test_each_query_has_a_budget_of_its_own(monkeypatch):
+    """Whoever wastes five seconds a minute turned the matches of all others into NULL."""
+    monkeypatch.setattr(budgets, "LONGEST_S", 0.02)
+    monkeypatch.setattr(budgets, "PER_PERIOD_S", 0.05)
+    compile_java.cache_clear()
+    one, other = Budget(), Budget()
+    regex = compile_java("(?<!x)(a|aa)+$")
+    budgets.use(one)
+    for _ in range(3):
+        with pytest.raises(TooSlow):
+            regex.search("a" * 80 + "!")
+    assert one.limit_s() == SHORTEST_S
+    budgets.use(other)
+    assert other.limit_s() > SHORTEST_S
+    with pytest.raises(TooSlow, match="after 20 ms"):
+        regex.search("a" * 80 + "!")

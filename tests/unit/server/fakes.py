@@ -25,12 +25,14 @@ from ksql.types.schema import Column, Role
 if TYPE_CHECKING:  # what a fake does not have, its test gives it
     import ssl
 
-    from ksql.app.service import KsqlService
+    from ksql.app.service import KsqlService, Running
+    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
     from ksql.statements.inserts import RowWriter
 else:
-    KsqlService = RowWriter = object
+    KsqlService = RowWriter = Running = object
 
+Answer = Callable[[str], list[Entity] | None] | Sequence[Entity] | Exception
 HERE = Home()  # of which tokens without a home are
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
@@ -117,11 +119,26 @@ class FakeRows(RowWriter):
         return self.written
 
 
+class FakeRunning(Running):
+    """A request that is answered once its answer is no longer None."""
+
+    def __init__(self, answer: Answer, text: str) -> None:
+        self.answer = answer
+        self.text = text
+
+    def proceed(self) -> list[Entity] | None:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        found = self.answer(self.text) if callable(self.answer) else self.answer
+        return None if found is None else list(found)
+
+
 @dataclass
 class FakeService(KsqlService):
     """Answers every statement with the same, and remembers what it was asked."""
 
-    answer: Callable[[str], list[Entity]] | Sequence[Entity] | Exception = ()
+    answer: Answer = ()
+    caught_up: Callable[[], bool] = lambda: True
     stream: Callable[[], ResultStream | TextStream] | Exception | None = None
     ready_stream: ResultStream | Exception | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -139,6 +156,7 @@ class FakeService(KsqlService):
     scheme: str = "http"
     home: Home = HERE
     tls: ssl.SSLContext | None = None
+    secret: ServerSecret | None = None
 
     @property
     def standing_by(self) -> bool:
@@ -166,23 +184,21 @@ class FakeService(KsqlService):
     def stop(self) -> None:
         self.events.append("stop")
 
-    def execute(
+    def begin(
         self,
         text: str,
         properties: Mapping[str, str],
         variables: Mapping[str, str],
-        command_sequence_number: int | None,
         credentials: str = "",
         token: Token | None = None,
-    ) -> list[Entity]:
+    ) -> Running:
         self.credentials, self.token = credentials, token
-        self.calls.append((text, dict(properties), dict(variables), command_sequence_number))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer(text) if callable(self.answer) else list(self.answer)
+        self.calls.append((text, dict(properties), dict(variables)))
+        return FakeRunning(self.answer, text)
 
-    def await_command(self, offset: int) -> None:
+    def awaiting(self, offset: int) -> Callable[[], bool]:
         self.calls.append(("await", offset))
+        return self.caught_up
 
     def query(
         self,

@@ -17,7 +17,9 @@ import pytest
 from ksql.query.pull import TableNotReady
 from ksql.query.results import ResultRow
 from ksql.statements.answers import RequestFailed
+from server import context
 from server.context import STATEMENT_THREADS, Door
+from tests.kafka.wires import await_true
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import serving
 
@@ -153,3 +155,127 @@ def test_a_server_that_ends_does_not_wait_for_tables() -> None:
         app.state.door.shut()
         assert sent.result(30).json()["error_code"] == 50303
         drained(app.state.door, 30)
+
+
+# --- requests that wait
+
+
+@dataclass
+class Waiting:
+    """A condition that comes true on a word; who asks for it is counted."""
+
+    true: threading.Event = field(default_factory=threading.Event)
+    asked: int = 0
+
+    def __call__(self, *_text: str) -> bool:
+        self.asked += 1
+        return self.true.is_set()
+
+    def answer(self, text: str) -> list[Any] | None:
+        return [] if self(text) else None
+
+
+def test_statements_that_wait_leave_the_threads_to_others() -> None:
+    """ASSERT .. TIMEOUT held one for as long as its client said."""
+    waiting, many = Waiting(), STATEMENT_THREADS + 8
+
+    def answer(text: str) -> list[Any] | None:
+        return waiting.answer(text) if text == "ASSERT;" else []
+
+    with serving(FakeService(answer=answer)) as (url, _):
+
+        async def talk() -> list[httpx.Response]:
+            async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
+                sent = [
+                    asyncio.ensure_future(client.post(f"{url}/ksql", json={"ksql": "ASSERT;"}))
+                    for _ in range(many)
+                ]
+                while waiting.asked < 2 * many:
+                    await asyncio.sleep(0.01)
+                other = await client.post(f"{url}/ksql", json={"ksql": "LIST;"})
+                assert not any(each.done() for each in sent)
+                waiting.true.set()
+                return [other, *await asyncio.gather(*sent)]
+
+        assert [each.status_code for each in asyncio.run(talk())] == [200] * (many + 1)
+
+
+def test_a_command_that_is_not_there_yet_holds_no_thread() -> None:
+    waiting, many = Waiting(), STATEMENT_THREADS + 8
+    body = {"ksql": "LIST;", "commandSequenceNumber": 9}
+    with serving(FakeService(caught_up=waiting)) as (url, _):
+
+        async def talk() -> list[httpx.Response]:
+            async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
+                paths = ["/ksql" if n % 2 else "/query" for n in range(many)]
+                sent = [asyncio.ensure_future(client.post(url + p, json=body)) for p in paths]
+                while waiting.asked < 2 * many:
+                    await asyncio.sleep(0.01)
+                other = await client.post(f"{url}/ksql", json={"ksql": "LIST;"})
+                assert not any(each.done() for each in sent)
+                waiting.true.set()
+                return [other, *await asyncio.gather(*sent)]
+
+        found = [each.status_code for each in asyncio.run(talk())]
+    assert found.count(200) == many // 2 + 1  # /query has no query to answer
+
+
+def test_a_statement_waits_no_longer_than_its_client() -> None:
+    waiting = Waiting()
+    with serving(FakeService(answer=waiting.answer)) as (url, app):
+        with httpx.Client() as client, pytest.raises(httpx.ReadTimeout):
+            client.post(f"{url}/ksql", json={"ksql": "ASSERT;"}, timeout=0.3)
+        await_true("it", lambda: app.state.door._waiting == 0)
+
+
+def test_as_many_as_may_wait_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "MOST_WAITING", 1)
+    waiting = Waiting()
+    with serving(FakeService(answer=waiting.answer)) as (url, _), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
+        await_true("it", lambda: waiting.asked > 1)
+        second = httpx.post(f"{url}/ksql", json={"ksql": "B;"})
+        assert (second.status_code, second.json()["error_code"]) == (429, 42900)
+        assert "1 requests wait already" in second.json()["message"]
+        waiting.true.set()
+        assert first.result(30).status_code == 200
+
+
+def test_a_server_that_ends_does_not_wait_for_assertions() -> None:
+    waiting = Waiting()
+    with serving(FakeService(answer=waiting.answer)) as (url, app), ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
+        await_true("it", lambda: waiting.asked > 1)
+        app.state.door.shut()
+        assert sent.result(30).json()["error_code"] == 50303
+        drained(app.state.door, 30)
+
+
+def test_probes_have_threads_of_their_own() -> None:
+    """A probe that waits for statements kills the server that is only busy."""
+    go, held = threading.Event(), Waiting()
+
+    def hold(_text: str) -> list[Any]:
+        held.asked += 1
+        assert go.wait(30)
+        return []
+
+    with serving(FakeService(answer=hold)) as (url, _):
+
+        async def talk() -> list[httpx.Response]:
+            async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
+                many = range(STATEMENT_THREADS + 8)
+                sent = [
+                    asyncio.ensure_future(client.post(f"{url}/ksql", json={"ksql": "S;"}))
+                    for _ in many
+                ]
+                while held.asked < STATEMENT_THREADS:
+                    await asyncio.sleep(0.01)
+                paths = ("/info", "/healthcheck", "/chc/live", "/chc/ready", "/v1/metadata")
+                found = [await client.get(url + path) for path in paths]
+                assert not any(each.done() for each in sent)
+                go.set()
+                await asyncio.gather(*sent)
+                return found
+
+        assert [each.status_code for each in asyncio.run(talk())] == [200] * 5

@@ -16,14 +16,18 @@ from ksql.app.cluster import own_tls
 from ksql.app.compose import heart
 from ksql.base.config import Settings
 from ksql.base.errors import StatementError
+from ksql.base.servertoken import ServerSecret
 from ksql.cluster.members import Server
 from ksql.statements.answers import RequestFailed
+from ksql.web.hosting import HttpServer
+from ksql.web.sockets import listen
 from ksql.web.tls import server_context
 from server import forward as module
 from server.app import create_app
 from server.context import Door
 from server.forward import Answer, Passing, ServerAway
 from server.hosting import behind_http
+from server.users import Users
 from tests.unit.server.fakes import FakeService, created
 from tests.unit.server.web import ask
 from tests.unit.web.clients import hosted
@@ -47,7 +51,7 @@ def test_a_statement_is_answered_by_the_server_in_charge_and_then_known_here():
     direct = ask(FakeService([created()]), "POST", "/ksql", json=BODY)
     assert (answer.status_code, answer.json()) == (200, direct.json())
     assert answer.headers["content-type"] == direct.headers["content-type"]
-    assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"}, None)]
+    assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
     assert near.calls == [("await", 3)]
 
 
@@ -210,3 +214,30 @@ def test_what_is_answered_here_knows_whose_request_it_is():
     service = FakeService([created()])
     ask(service, "POST", "/ksql", json=BODY, headers={"authorization": "Basic eDp5"})
     assert service.credentials == "Basic eDp5"
+
+
+def test_servers_that_know_one_another_pass_no_password_on():
+    """The user was asked for one by the server that it came to."""
+    secret = ServerSecret(b"a secret of the servers")
+    users = Users("realm", {"ann": ("word", frozenset())})
+    sock = listen("127.0.0.1", 0)
+    server = Server("127.0.0.1", sock.getsockname()[1])
+
+    class Far(FakeService):
+        host = str(server)
+
+    far = Far([created()])
+    door = Door(far)
+    http = HttpServer(create_app(door=door, users=users, secret=secret), [sock], 1)
+    http.start("far")
+    try:
+        near = FakeService(other=server, secret=secret)
+        app = create_app(near, users=users, secret=secret)
+        answer = ask(near, "POST", "/ksql", app=app, json=BODY, auth=("ann", "word"))
+        assert answer.status_code == 200
+        assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
+        assert far.credentials == ""
+    finally:
+        door.shut()
+        http.stop()
+        door.release()

@@ -42,14 +42,14 @@ def test_statements_answer_with_their_entities() -> None:
         }
     ]
     properties = {"auto.offset.reset": "earliest", "n": "5", "b": "true"}
-    assert service.calls == [("CREATE STREAM S ...;", properties, {"v": "x"}, 7)]
+    assert service.calls == [("await", 7), ("CREATE STREAM S ...;", properties, {"v": "x"})]
 
 
 def test_null_maps_of_a_request_are_empty() -> None:
     service = FakeService()
     body = {"ksql": "SHOW STREAMS;", "streamsProperties": None, "sessionVariables": None}
     assert ask(service, "POST", "/ksql", json=body).json() == []
-    assert service.calls == [("SHOW STREAMS;", {}, {}, None)]
+    assert service.calls == [("SHOW STREAMS;", {}, {})]
 
 
 @pytest.mark.parametrize(

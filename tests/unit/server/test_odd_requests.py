@@ -9,7 +9,7 @@ import pytest
 
 from server.app import create_app
 from tests.examples import examples
-from tests.fuzz import registry, rest
+from tests.fuzz import functions, registry, rest
 from tests.fuzz.service import Defect, Doors, doors
 from tests.fuzz.sql import SCRIPT
 from tests.unit.server.fakes import FakeService, created
@@ -25,7 +25,10 @@ def service():
     found.app.state.door.release()
 
 
-@pytest.mark.parametrize(("target", "tries"), [(rest, examples(150)), (registry, examples(150))])
+@pytest.mark.parametrize(
+    ("target", "tries"),
+    [(rest, examples(150)), (registry, examples(150)), (functions, examples(400))],
+)
 def test_a_sample_of_random_requests(target, tries):
     chance = random.Random(8)
     good = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections import defaultdict
 from typing import Any
@@ -66,6 +67,24 @@ def test_a_client_that_leaves_in_mid_request_is_no_failure(
             client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode() + part)
         assert httpx.get(f"http://127.0.0.1:{port}/info").is_success
     assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_body_that_ends_in_two_ways_is_refused_and_the_connection_closed(order: int) -> None:
+    """A proxy before it may have gone by the other: what comes next would be another's request."""
+    both = [b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n"][::order]
+    body = b'd\r\n{"ksql": ";"}\r\n0\r\n\r\nGET /info HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    with hosted(_app()) as port, socket.create_connection(("127.0.0.1", port), 30) as client:
+        client.sendall(
+            b"POST /ksql HTTP/1.1\r\nHost: localhost\r\n" + b"".join(both) + b"\r\n" + body
+        )
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while data := client.recv(1 << 16):
+                answer += data
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"both Content-Length and Transfer-Encoding" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.slow

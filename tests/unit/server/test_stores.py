@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 
 import httpx
 import orjson
 import pytest
 
+from ksql.base.config import Settings
+from ksql.base.servertoken import FILE, HEADER, BadSecret, ServerSecret
 from ksql.cluster.members import Server
 from ksql.query.filling import Filled
 from ksql.query.replicated import Reader, Replicas
@@ -29,11 +32,13 @@ from ksql.stores.retained import Retained
 from ksql.types.windowed import window_key
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen
+from server import serversonly
 from server.app import create_app
 from server.context import Door
 from server.users import Users
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask as call
+from tests.unit.web.clients import hosted
 
 HOME = "CTAS_T_1"
 SOURCE = type("Source", (), {"name": "T", "topic": "T", "created_by": HOME})
@@ -99,6 +104,11 @@ class Host(FakeService):
         self.asks = 0
         self.done = {}
         self.failure = ""
+        self.own = ""
+
+    @property
+    def host(self):
+        return self.own or super().host
 
     def processed(self, query_id):
         return Processed(self.done.get(query_id, {}), self.failure)
@@ -118,13 +128,15 @@ class Host(FakeService):
 class Running:
     """A host behind a socket of its own."""
 
-    def __init__(self, there, users=None):
+    def __init__(self, there, users=None, secret=None):
         self.sock = listen("127.0.0.1", 0)
         self.server = Server("127.0.0.1", self.sock.getsockname()[1])
         there.append(self.server)
         self.host = Host(Members(self.server, there))
+        self.host.own = str(self.server)
         self.door = Door(self.host)
-        self.http = HttpServer(create_app(door=self.door, users=users), [self.sock], 1)
+        app = create_app(door=self.door, users=users, secret=secret)
+        self.http = HttpServer(app, [self.sock], 1)
         self.http.start("http")
         self.ended = False
 
@@ -138,10 +150,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(count, users=None):
+def running(count, users=None, secret=None):
     there: list[Server] = []
-    found = [Running(there, users) for _ in range(count)]
-    peers = Peers(5.0)
+    found = [Running(there, users, secret) for _ in range(count)]
+    peers = Peers(5.0, secret=secret)
     try:
         yield found, peers
     finally:
@@ -288,6 +300,79 @@ def test_credentials_are_needed_and_passed_on():
         header = next(good.auth_flow(httpx.Request("GET", "http://x"))).headers["authorization"]
         assert peers.copy(one.server, header).read(ask()).standing.state == "RUNNING"
         assert peers.standings(one.server, header)[HOME, 0].position == END
+
+
+SECRET = ServerSecret(b"a secret of the servers")
+
+
+def test_rows_are_read_by_those_that_know_the_servers_secret_only():
+    """A user could read any row here, whatever pull queries are allowed."""
+    users = Users("realm", {"ann": ("secret", frozenset())})
+    with running(1, users, SECRET) as ([one], peers):
+        assert peers.copy(one.server).read(ask()).standing.state == "RUNNING"
+        assert peers.standings(one.server)[HOME, 0].position == END
+        url, ann = f"http://{one.server}", ("ann", "secret")
+        for path in serversonly.ONLY_SERVERS:
+            answer = httpx.post(url + path, auth=ann, json={})
+            assert (answer.status_code, answer.json()["error_code"]) == (403, 40300)
+            assert "for the servers of the service only" in answer.json()["message"]
+        assert httpx.get(f"{url}/stores/standings", auth=ann).status_code == 200
+        assert httpx.get(f"{url}/stores/standings").status_code == 401
+        header = {HEADER: SECRET.token("GET", "/info", str(one.server))}
+        assert httpx.get(f"{url}/info", headers=header).status_code == 401
+
+
+def test_a_token_is_of_no_use_elsewhere_or_later():
+    with running(1, None, SECRET) as ([one], _):
+
+        def status(secret, path="/stores/read", server=one.server, method="POST"):
+            header = {HEADER: secret.token(method, path, str(server))}
+            return httpx.post(f"http://{one.server}/stores/read", headers=header).status_code
+
+        assert status(SECRET) == 400  # it is let in, and says nothing
+        assert status(SECRET, server=Server("127.0.0.1", 1)) == 403
+        assert status(SECRET, path="/ksql") == 403
+        assert status(SECRET, method="GET") == 403
+        assert status(ServerSecret(b"another")) == 403
+        for drift_s, found in ((-30, 400), (30, 400), (-100, 403), (100, 403)):
+            then = ServerSecret(SECRET.secret, lambda drift_s=drift_s: time.time() + drift_s)
+            assert status(then) == found
+
+
+@pytest.mark.parametrize(
+    "token", ["", "1", "1 x y", "1 99999999999999999999 a", "2 1 a", "1 1 \xe9"]
+)
+def test_tokens_that_are_none(token):
+    assert not SECRET.accepts(token, "POST", "/stores/read", "a:1")
+
+
+def test_no_users_password_is_sent_to_a_server_that_may_not_be_one():
+    """Whoever joined the servers' group in Kafka was sent it in clear."""
+    seen = []
+
+    async def stranger(scope, _receive, send):
+        seen.append({name.decode() for name, _ in scope["headers"]})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"standings": {}}'})
+
+    with hosted(stranger) as port:
+        peers = Peers(5.0, secret=SECRET)
+        peers.standings(Server("127.0.0.1", port), "Basic her-password")
+        peers.close()
+    assert "authorization" not in seen[0]
+    assert HEADER in seen[0]
+
+
+@pytest.mark.parametrize(("text", "why"), [(None, "cannot be read"), ("short", "fewer than 16")])
+def test_a_secret_must_be_one(tmp_path, text, why):
+    path = tmp_path / "secret"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadSecret, match=why):
+        ServerSecret.of(Settings({FILE: str(path)}))
+    path.write_text("0123456789abcdef\n")
+    assert ServerSecret.of(Settings({FILE: str(path)})).secret == b"0123456789abcdef"
+    assert ServerSecret.of(Settings({})) is None
 
 
 def test_a_reader_that_leaves_ends_the_read_there():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 from pathlib import Path
 
 import httpx
@@ -11,8 +12,9 @@ import pytest
 
 from ksql.base.config import Settings
 from ksql.web.access import Access
+from server import entry, passwords
 from server.app import create_app
-from server.users import BadUsers, Forbidden, Unauthorized, Users
+from server.users import BadUsers, Files, Forbidden, Unauthorized, Users
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 
@@ -232,3 +234,116 @@ def test_a_page_may_ask_beforehand_without_a_user(configured: dict[str, str]) ->
     refused = asked(configured, "/ksql", {"origin": "https://ui.example"}, "POST", access)[0]
     assert refused.status_code == 401
     assert refused.headers["access-control-allow-origin"] == "https://ui.example"
+
+
+# --- hashed passwords, and files that change
+
+HASHED = passwords.hashed("open sesame", b"salt of a test")
+
+
+@pytest.mark.parametrize(
+    ("password", "right"), [("open sesame", True), ("open", False), ("", False), (HASHED, False)]
+)
+def test_a_password_may_stand_hashed(password: str, right: bool) -> None:
+    known = Users("realm", {"ada": (HASHED, frozenset())})
+    assert known.takes_long("ada", password)
+    assert (known.refusal("ada", password) is None) == right
+    assert known.takes_long("ada", password) != right
+    assert (known.refusal("ada", password) is None) == right
+
+
+def test_hashes_have_salts() -> None:
+    one, other = passwords.hashed("x"), passwords.hashed("x")
+    assert one != other
+    assert passwords.matches("x", one)
+    assert "," not in one  # which would begin a role
+
+
+def test_an_unknown_name_takes_as_long_as_a_known_one() -> None:
+    known = Users("realm", {"ada": (HASHED, frozenset()), "bob": ("plain", frozenset())})
+    assert known.takes_long("eve", "open sesame")
+    assert isinstance(known.refusal("eve", "open sesame"), Unauthorized)
+    assert not Users("realm", {"bob": ("plain", frozenset())}).takes_long("eve", "")
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "SCRYPT:1:2",
+        "SCRYPT:3:8:1:AAAA:AAAA",
+        HASHED[:-4],
+        HASHED.replace("16384", "1073741824"),
+        HASHED.replace("16384", "0"),
+        "$2y$10$abc",
+        "$argon2id$v=19$m=1$x",
+        "MD5:12",
+    ],
+)
+def test_hashes_that_cannot_be_read_are_refused(configured: dict[str, str], stored: str) -> None:
+    file(configured).write_text(f"ada: {stored}, admin", encoding="utf-8")
+    with pytest.raises(BadUsers, match="password of ada") as caught:
+        users(configured)
+    assert "`ksql password`" in caught.value.text()
+
+
+def file(configured: dict[str, str]) -> Path:
+    return Path(configured["java.security.auth.login.config"]).with_name("users.properties")
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.users._LOOK_S", 0.0)
+
+
+def test_who_leaves_is_let_in_no_more(configured: dict[str, str], looking: None) -> None:
+    known = users(configured)
+    assert known.refusal("ada", "love lace") is None
+    file(configured).write_text(f"bob: {HASHED}", encoding="utf-8")
+    assert isinstance(known.refusal("ada", "love lace"), Unauthorized)
+    assert known.refusal("bob", "open sesame") is None
+    file(configured).write_text("bob: another", encoding="utf-8")
+    assert isinstance(known.refusal("bob", "open sesame"), Unauthorized)
+
+
+@pytest.mark.parametrize("text", ["", "ada: MD5:zz", None])
+def test_a_file_that_cannot_be_used_leaves_the_users(
+    configured: dict[str, str], looking: None, caplog: pytest.LogCaptureFixture, text: str | None
+) -> None:
+    known, path = users(configured), file(configured)
+    path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+    for _ in range(3):
+        assert known.refusal("ada", "love lace") is None
+    assert [each.message for each in caplog.records] == ["users_not_read"]
+    path.write_text("eve: x", encoding="utf-8")
+    assert known.refusal("eve", "x") is None
+
+
+def test_the_files_are_not_looked_at_for_each_request(configured: dict[str, str]) -> None:
+    now = [0.0]
+    found = Files(configured["java.security.auth.login.config"], REALM, lambda: now[0])
+    file(configured).write_text("eve: x", encoding="utf-8")
+    assert "ada" in found.current()
+    now[0] += 1
+    assert "eve" in found.current()
+
+
+def test_hashes_are_compared_beside_the_loop(configured: dict[str, str]) -> None:
+    file(configured).write_text(f"ada: {HASHED}, admin", encoding="utf-8")
+    known = users(configured)
+    for password, status in (("open sesame", 200), ("open", 401), ("open sesame", 200)):
+        app = create_app(FakeService(), users=known)
+        answer = ask(FakeService(), "GET", "/info", app=app, auth=("ada", password))
+        assert answer.status_code == status
+
+
+@pytest.mark.parametrize(("given", "status"), [("open sesame\n", 0), ("\n", 1)])
+def test_the_command_prints_what_is_to_stand_in_the_file(
+    given: str,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    assert entry.main(["password"]) == status
+    printed = capsys.readouterr().out.strip()
+    assert passwords.matches("open sesame", printed) == (status == 0)

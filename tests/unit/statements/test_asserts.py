@@ -8,6 +8,7 @@ from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
 from ksql.formats.schema_registry import MemoryRegistry, RegistryUnreachable, Schema
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
+from ksql.statements.asserts import WaitsTooLong
 from tests.unit.world import StillMonitor, World
 
 AVRO = Schema("AVRO", '"string"')
@@ -83,10 +84,42 @@ def test_all_that_is_not_as_asserted_of_a_topic_is_told(world):
 def test_it_waits_until_it_holds(world, monkeypatch):
     registry = world.engine.registry
     monkeypatch.setattr(
-        "ksql.statements.asserts.time.sleep", lambda _s: registry.register("late-value", AVRO)
+        "ksql.statements.execute.time.sleep", lambda _s: registry.register("late-value", AVRO)
     )
     (answer,) = world.run("ASSERT SCHEMA SUBJECT 'late-value' TIMEOUT 1 MINUTE;")
     assert answer.exists
+
+
+def test_a_request_that_waits_gives_its_thread_back(world):
+    """What was done before is not done again, and what comes behind waits too."""
+    registry = world.engine.registry
+    text = "SHOW TYPES; ASSERT SCHEMA SUBJECT 'late-value' TIMEOUT 1 MINUTE; SHOW STREAMS;"
+    running = world.running(text)
+    assert running.proceed() is None
+    assert running.proceed() is None
+    registry.register("late-value", AVRO)
+    assert [type(each) for each in running.proceed()] == [e.TypeList, e.AssertSchema, e.Streams]
+
+
+def test_the_time_of_each_assertion_is_its_own(world, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("ksql.statements.execute.time.monotonic", lambda: now[0])
+    one = "ASSERT NOT EXISTS SCHEMA SUBJECT 's-value' TIMEOUT 10 SECONDS;"
+    running = world.running(one + one)
+    assert running.proceed() is None
+    now[0] += 9
+    assert running.proceed() is None
+    now[0] += 1
+    with pytest.raises(RequestFailed) as caught:
+        running.proceed()
+    assert isinstance(caught.value.error, AssertionFailed)
+
+
+def test_an_assertion_waits_no_longer_than_the_server_allows(world):
+    error = failed(world, "ASSERT TOPIC nowhere TIMEOUT 1 HOURS;")
+    assert isinstance(error, WaitsTooLong)
+    assert "3600000 ms is longer" in error.message
+    assert "ksql.assert.timeout.max.ms is 600000" in error.text()
 
 
 def test_a_subject_or_an_id_is_needed(world):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.syntax.nesting import LONGEST_STATEMENT, MOST_WORDS, TooLong
-from ksql.syntax.parser import split
+from ksql.syntax.parser import parse_one, split
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,32 @@ def test_statements_are_bounded(text):
 
 def test_a_script_of_many_statements_is_not():
     assert len(split("SHOW STREAMS;\n" * 10_000)) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SELECT '" + "${x}" * 2_500 + "';", "x" * 400_000),
+        ("SELECT '" + "${x}" * 2_500 + "';", "x" * 101),
+        ("SELECT " + "+".join(["${x}"] * 5_000) + ";", "1" * 60),
+        ("SELECT '" + "${x}" * 60_000 + "';", "'" * 5),
+        ("SELECT " + "'${x}'," * 10_000 + "1;", "x" * 30),
+    ],
+)
+def test_statements_are_bounded_with_their_variables_too(text, value):
+    """It is refused before it is so long: of 10 MB it would become hundreds of GB."""
+    [raw] = split(text)
+    with pytest.raises(TooLong):
+        parse_one(raw, variables={"x": value})
+
+
+def test_the_values_of_variables_that_are_not_named_are_not_looked_at():
+    class Untouched(str):
+        __slots__ = ()
+
+        def replace(self, *_args):
+            raise AssertionError
+
+    [raw] = split("SHOW TOPICS; DEFINE z = '${x}';")[1:]
+    parsed = parse_one(raw, variables={"x": "it's", "y": Untouched("y")})
+    assert parsed.text == "DEFINE z = 'it''s';"

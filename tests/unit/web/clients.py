@@ -14,6 +14,7 @@ import h2.config
 import h2.connection
 import h2.events
 
+from ksql.web.connections import HEAD_S, Connections
 from ksql.web.hosting import HttpServer
 from ksql.web.idle import IDLE_S
 from ksql.web.sockets import listen
@@ -28,10 +29,12 @@ def hosted(
     tls: ssl.SSLContext | None = None,
     patience_s: float = PATIENCE_S,
     idle_s: float = IDLE_S,
+    head_s: float = HEAD_S,
+    connections: Connections | None = None,
 ) -> Iterator[int]:
     """The application on a free port."""
     with listen("127.0.0.1", 0) as sock:
-        server = HttpServer(app, [sock], GRACE_S, tls, patience_s, idle_s)
+        server = HttpServer(app, [sock], GRACE_S, tls, patience_s, idle_s, head_s, connections)
         server.start("http")
         try:
             yield sock.getsockname()[1]

@@ -183,6 +183,9 @@ class Sending:
         self.left = 0
         self.ends = []
 
+    def get_extra_info(self, _name):
+        """It has no socket."""
+
     def get_write_buffer_size(self):
         return self.left
 

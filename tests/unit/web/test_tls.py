@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 
 import httpx
@@ -24,7 +25,7 @@ from ksql.web.tls import (
     NoTrustStore,
     server_context,
 )
-from tests.unit.web.clients import hosted
+from tests.unit.web.clients import PATIENCE_S, hosted
 
 
 async def version(scope, receive, send):
@@ -56,6 +57,20 @@ def test_the_client_chooses_the_version(authority, store, http2, told):
             assert client.get(f"https://127.0.0.1:{port}/").text == told
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/")
+
+
+def test_a_handshake_that_does_not_come_has_seconds(authority, store):
+    """Nor the first head behind one."""
+    with hosted(version, server_context(store), head_s=0.5) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as sock:
+            assert sock.recv(1) == b""
+        trusting = ssl.create_default_context()
+        authority.configure_trust(trusting)
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as sock,
+            trusting.wrap_socket(sock, server_hostname="127.0.0.1") as behind,
+        ):
+            assert behind.recv(1) == b""
 
 
 def test_a_server_without_a_certificate():

@@ -9,6 +9,7 @@ from uvicorn.server import ServerState
 
 from ksql.web import either
 from ksql.web.config import WebConfig
+from ksql.web.connections import HEAD_S
 from ksql.web.idle import IDLE_S
 from ksql.web.target import WholeTargets
 from ksql.web.websocket import WebSocket
@@ -49,12 +50,15 @@ class Transport(asyncio.Transport):
         return 0
 
 
-def connected(app: Any, idle_s: float = IDLE_S) -> tuple[Transport, ServerState]:
+def connected(
+    app: Any, idle_s: float = IDLE_S, head_s: float = HEAD_S
+) -> tuple[Transport, ServerState]:
     """A new connection to an application, and the state of its server."""
     config = WebConfig(
         WholeTargets(app),
         patience_s=9.0,
         idle_s=idle_s,
+        head_s=head_s,
         ws=WebSocket,
         lifespan="off",
         log_config=None,

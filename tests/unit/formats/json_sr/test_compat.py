@@ -12,6 +12,8 @@ from ksql.formats.difference import BACKWARD
 from ksql.formats.json_sr import model as json_model
 from ksql.formats.json_sr.compat import differences
 from ksql.formats.json_sr.schema import BrokenJsonSchema
+from ksql.java.regex import budget as budgets
+from ksql.java.regex import compile_java
 
 
 def kinds(reader, writer, imported=None):
@@ -307,3 +309,20 @@ def test_compatible(reader, writer):
 )
 def test_incompatible(reader, writer, kind, path):
     assert (kind, path) in kinds(reader, writer)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("^(a+)+$", []),  # linear, and so at once: it does not cover the name
+        ("^(?=a)(a|aa)+$", ["PATTERN_PROPERTIES_UNDECIDED"]),
+    ],
+)
+def test_a_strangers_pattern_holds_nothing(pattern, found, monkeypatch):
+    """The pattern of a schema goes through the helper for all patterns from outside."""
+    monkeypatch.setattr(budgets, "LONGEST_S", 0.05)
+    compile_java.cache_clear()
+    name = "a" * 80 + "!"
+    new = {**thing((), False), "patternProperties": {pattern: TEXT}}
+    expected = found or ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"]
+    assert [kind for kind, _ in kinds(new, thing((), False, **{name: TEXT}))] == expected

@@ -1,0 +1,23 @@
+"""How many files and sockets this process may have open."""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+ENOUGH: Final = 1_048_576
+"""Descriptors: where the system sets no end, this many are asked for."""
+
+
+def raise_limit() -> int:
+    """Raise the soft limit of descriptors as far as the hard one; return what holds then.
+
+    A process started by hand or by systemd often has 1,024, of which stores, Kafka and Spark take
+    their part as well.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return ENOUGH if soft == resource.RLIM_INFINITY else soft
