@@ -82,9 +82,9 @@ def meet_as_they_are(left: DataSource, right: DataSource) -> bool:
     their start. Other keys must agree in their format and in the length of their windows.
     """
     sides = (left, right)
-    if all(capabilities(each.key_format.name).infers for each in sides):
+    if all(capabilities(side.key_format.name).infers for side in sides):
         return True
-    sizes = {each.window.size_ms for each in sides if each.window is not None}
+    sizes = {side.window.size_ms for side in sides if side.window is not None}
     return len(sizes) == 1 and left.key_format == right.key_format
 
 

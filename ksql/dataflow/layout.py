@@ -235,7 +235,7 @@ def _common_size(node: KeyedJoin) -> int | None:
     A key has the start alone of its window: the rows of the first source's windows meet those of
     other lengths that start with them.
     """
-    sizes = [each.window.size_ms for each in sources(node) if each.window is not None]
+    sizes = [s.window.size_ms for s in sources(node) if s.window is not None]
     return sizes[0] if len(set(sizes)) > 1 else None
 
 

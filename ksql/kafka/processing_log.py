@@ -120,7 +120,7 @@ def deserialization_error(bad: BadRecord, error: DecodeError, *, rows: bool = Fa
     """
     shown = base64.b64encode(bad.data).decode() if rows and bad.data is not None else None
     lenient = bad.format == "JSON"
-    told = (
+    text = (
         f"Failed to deserialize {bad.target} from topic: {bad.topic}. {error.message}"
         if lenient
         else f"Error deserializing message from topic: {bad.topic}"
@@ -128,7 +128,7 @@ def deserialization_error(bad: BadRecord, error: DecodeError, *, rows: bool = Fa
     return _message(
         0,
         target=bad.target,
-        errorMessage=told,
+        errorMessage=text,
         recordB64=shown,
         cause=[error.message, *(_inner(error.message) if lenient else ()), *error.cause],
         topic=bad.topic,
@@ -143,7 +143,7 @@ def _inner(message: str) -> list[str]:
     said, mark, path = message.rpartition(_PATH)
     if not mark:
         return []
-    starts = [place for place, sign in enumerate(path) if sign in ".["]
+    starts = [index for index, sign in enumerate(path) if sign in ".["]
     return [*(f"{said}{mark}{path[start:]}" for start in starts), said]
 
 
