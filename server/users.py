@@ -195,7 +195,7 @@ class Users:
     def takes_long(self, name: str, password: str) -> bool:
         """Return whether to answer takes the time of a hash: it is for a thread.
 
-        An unknown name takes as long where names have hashes: else it would show which names there are.
+        An unknown name takes as long where names have hashes: else it would stand out.
         """
         accounts = self._accounts()
         expected, _ = accounts.get(name) or _stranger(accounts)
