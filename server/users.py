@@ -70,7 +70,7 @@ class Forbidden(KsqlError):
 class Files:
     """The JAAS file and the file of users, read again once they have changed.
 
-    A file that then cannot be used leaves the users as they are, and is told in the log.
+    A file that then cannot be used leaves the users as they are, and is logged.
     """
 
     def __init__(self, jaas: str, realm: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -195,7 +195,7 @@ class Users:
     def takes_long(self, name: str, password: str) -> bool:
         """Return whether to answer takes the time of a hash: it is for a thread.
 
-        An unknown name takes as long where names have hashes: else it could be told apart.
+        An unknown name takes as long where names have hashes: else it would stand out.
         """
         accounts = self._accounts()
         expected, _ = accounts.get(name) or _stranger(accounts)
@@ -206,7 +206,7 @@ class Users:
 
 
 def _stranger(accounts: Mapping[str, tuple[str, frozenset[str]]]) -> tuple[str, frozenset[str]]:
-    """Return what an unknown name's password is compared with: in vain, but in the same time."""
+    """Return what the password of an unknown name is compared with: it takes the same time."""
     slow = (stored for stored, _ in accounts.values() if is_slow(stored))
     return next(slow, ""), frozenset()
 

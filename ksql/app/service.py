@@ -181,7 +181,7 @@ class KsqlService(House):
 
     @property
     def secret(self) -> ServerSecret | None:
-        """What they share, to know one another by."""
+        """The secret that they share, to know one another by."""
         return self.copies.secret
 
     @property

@@ -1,4 +1,4 @@
-"""What is not to be seen: names of secret values, and texts without the secrets in their URLs."""
+"""Secrets, which nobody is to see: their names, and texts without those in their URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens often is logged once in a while, with how often it has happened."""
+"""Events that happen often, logged once in a while with their number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PERIOD_S: Final = 60.0
 
 
 class Seldom:
-    """Counts one kind of event, and says when it is time to tell of it: once in a period."""
+    """Counts one kind of event, and says when it is time to log it: once in a period."""
 
     def __init__(
         self, period_s: float = PERIOD_S, clock: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""What the functions of one row may compute together.
+"""A bound for what the functions of one row compute together.
 
 Each result is bounded by itself, but an expression may have hundreds of them, and some double what
 they are given (``TO_JSON_STRING`` of a text, ``ENCODE`` in HEX). Expressions of few such calls are

@@ -1,4 +1,4 @@
-"""What kafka-python is told of Kafka's security: the same as librdkafka, or that it cannot.
+"""Kafka's security for kafka-python: the same as for librdkafka, or an error.
 
 It writes the records of the epoch only, so that a difference would be found long after the start.
 """

@@ -87,7 +87,7 @@ class Listening(socket.socket):
 
 
 class Connections:
-    """Who is connected, by address, those without traffic for longest first."""
+    """The open connections by address, those without traffic for longest first."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
@@ -97,7 +97,7 @@ class Connections:
         self._crowded = Seldom()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self._count
 
     def admit(self, connection: Connection) -> bool:

@@ -56,7 +56,7 @@ _thread = _Thread()
 
 
 def use(budget: Budget) -> None:
-    """Have this thread spend from that budget until it is told another one."""
+    """Have this thread spend from that budget until it gets another one."""
     _thread.budget = budget
 
 

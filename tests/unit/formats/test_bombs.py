@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,11 @@ def c(**types):
 
 
 def avro(levels, leaf="int"):
-    found = {"type": "record", "name": "R0", "fields": [{"name": "a", "type": leaf}]}
+    found: dict[str, Any] = {
+        "type": "record",
+        "name": "R0",
+        "fields": [{"name": "a", "type": leaf}],
+    }
     for level in range(1, levels):
         fields = [{"name": "a", "type": found}, {"name": "b", "type": f"R{level - 1}"}]
         found = {"type": "record", "name": f"R{level}", "fields": fields}
@@ -36,7 +41,7 @@ def avro(levels, leaf="int"):
 
 
 def json_schema(levels, leaf="integer"):
-    defs = {"r0": {"type": "object", "properties": {"a": {"type": leaf}}}}
+    defs: dict[str, Any] = {"r0": {"type": "object", "properties": {"a": {"type": leaf}}}}
     for level in range(1, levels):
         below = {"$ref": f"#/definitions/r{level - 1}"}
         defs[f"r{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
@@ -107,7 +112,7 @@ def sql_free(name):
     return JSON.connect_type(Whole(json.dumps({"type": name.lower()}), {}))
 
 
-NOTHING = [
+NOTHING: list[Any] = [
     "null",
     {"type": "fixed", "name": "F", "size": 0},
     {"type": "record", "name": "E", "fields": []},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ksql.java.regex import BadRegex, TimedPattern, TooSlow, matcher
+from ksql.java.regex import BadRegex, TimedPattern, TooSlow, charset, matcher
 from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import Budget
 from ksql.java.regex.matcher import JavaRegex, compile_java
@@ -146,11 +146,16 @@ def test_pieces_that_may_be_absent_are_not_compiled_one_in_another():
 def test_many_characters_and_references_are_read_once(monkeypatch):
     """Each was joined with all before it, and each reference counted the groups anew."""
     unions = []
-    union = matcher.translate.__globals__["charset"].union
+
+    def count(*sets):
+        unions.append(len(sets))
+        return union(*sets)
+
+    union = charset.union
     monkeypatch.setattr(
-        matcher.translate.__globals__["charset"],
+        charset,
         "union",
-        lambda *sets: unions.append(len(sets)) or union(*sets),
+        count,
     )
     letters = "".join(chr(0x100 + 2 * i) for i in range(2_000))
     assert JavaRegex(f"[{letters}]", Budget()).search("\u0100") is not None

@@ -108,7 +108,12 @@ def test_what_the_other_client_cannot_do_is_refused_with_its_name(config, why):
 def test_the_producer_is_given_all_of_it(monkeypatch):
     given = []
     monkeypatch.setitem(sys.modules, "kafka.errors", Errors)
-    monkeypatch.setattr(epoch, "_producer", lambda config: given.append(config) or Refusing())
+
+    def producer(config):
+        given.append(config)
+        return Refusing()
+
+    monkeypatch.setattr(epoch, "_producer", producer)
     epoch.close()
     config = {"bootstrap.servers": "a:1", **SSL, "ssl.ca.pem": "X", "ssl.key.password": "p"}
     with pytest.raises(WriteFailed) as caught:
