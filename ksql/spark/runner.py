@@ -15,18 +15,19 @@ from ksql.base.ids import QueryId, application_id
 from ksql.base.lease import NotInCharge
 from ksql.dataflow import rights
 from ksql.dataflow.load import load
-from ksql.dataflow.ports import Switch
+from ksql.dataflow.ports import FirstBatch, Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.bounds import Bounds, TopicOffsets
 from ksql.spark.checkpoint import usable
+from ksql.spark.muted import sample
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
 from ksql.spark.spec import Link, Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
-from ksql.spark.switching import BatchUnfinished, Coming, Switching, Underway
+from ksql.spark.switching import BatchHalfWritten, Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from ksql.base.aside import Aside
     from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.ports import AwaitFirst
     from ksql.plan.nodes import QueryPlan
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.lives import Life
@@ -47,6 +49,19 @@ AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
+
+REPEATED: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. Results of it that the "
+    "old plan has written (at_least_once) stay, and come once more in the new form."
+)
+UNWRITTEN: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. Nothing of it had been "
+    "written."
+)
+MIXED: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. What some of its tasks "
+    "had written stays in the form of the old plan, and is not written again."
+)
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
@@ -197,7 +212,7 @@ class SparkRunner:
 
     def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
-        switch = self._switches.get(query_id)  # the first look: at its end it is in ``running``
+        switch = self._switches.pop(query_id, None)  # first: at its end it is in ``running``
         if switch is not None:
             switch.cancel()
             return switch.old, switch.new
@@ -274,53 +289,97 @@ class SparkRunner:
         else:
             left.rmdir()
 
-    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Switch a running query to another plan, as ``switching`` has it.
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try a new plan, and end the running one between two batches, as ``switching`` has it.
 
         Raises: KsqlError; the old plan runs then, or is tried again until it does.
         """
         load(self._around.packed(new.plan))
         going = self.running.get(old.id) or self._watched(old)
-        coming = Coming(self._host(new), self._runtime.watch, lambda on: self._try_out(new, on))
-        switching: Switching[tuple[int, Offsets]]
-        switching = Switching(going, coming, self._limit_s(), time.monotonic)
+        coming = Coming(
+            self._host(new), self._runtime.watch, lambda spec: self._try_out(spec, going)
+        )
+
+        def leave(trouble: str) -> str:
+            return self._leave(old, trouble, half_written=half_written)
+
+        switching = Switching(going, coming, self._limit_s(), time.monotonic, leave)
         self._switches[old.id] = Underway(switching, going, coming.query)
         try:
-            (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
-            self.running[new.id] = coming.query
-        finally:
-            del self._switches[old.id]
-        return Switch(batch, offsets, gap_ms)
+            batch, offsets = switching.make_way(lambda: self._position(old))
+        except BaseException:
+            self._switches.pop(old.id, None)
+            raise
+        return Switch(batch, offsets, left=switching.left)
 
-    def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Refuse another plan for a query that rests and may not get one.
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the plan for which way was made, in the background."""
+        switch = self._switches.pop(new.id, None)
+        if switch is None:  # the query was ended meanwhile: what the log says is brought about
+            self.go_on_soon([new])
+            return lambda _timeout_s: FirstBatch(0)
+        self.running[new.id] = switch.new
+        switch.switching.take_over()
+        return switch.switching.first_batch
 
-        Raises: BatchUnfinished: a batch that its plan began is not finished.
-        """
-        if checkpoint.half_done(self.checkpoint(paused.id)):
-            raise BatchUnfinished(paused.id, 0.0, "the query was paused before the batch had ended")
-
-    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Undo a switch that does not count: the old plan continues.
-
-        A batch of the new plan that does not end in time is cut through: the log has the old plan.
-        """
-        self.stop(new.id)
-        self._try_out(new, False)
-        self.go_on([old])
-
-    def _try_out(self, query: PersistentQuery, tried: bool) -> None:
-        """Note that batches may be this plan's from now on, or are no longer."""
-        place = self.checkpoint(query.id)
-        if tried:
-            trial.write(place, query)
+    def give_back(self, old: PersistentQuery) -> None:
+        """Let the old plan continue."""
+        switch = self._switches.pop(old.id, None)
+        if switch is None:
+            self.go_on([old])
         else:
-            trial.clear(place)
+            switch.switching.give_back()
+
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
+        """Look whether another plan may run the batch that a paused query has left, if it has.
+
+        Raises: BatchUnfinished.
+        """
+        if not checkpoint.half_done(self.checkpoint(paused.id)):
+            return ""
+        return self._leave(
+            paused, "the query was paused before the batch had ended", half_written=half_written
+        )
+
+    def _try_out(self, spec: QuerySpec, going: RunningQuery) -> None:
+        """Run a plan without an effect over records that wait.
+
+        Where the running plan fails these begin with its batch: the new plan may have to run it.
+
+        Raises: KsqlError, if the plan would fail.
+        """
+        with usable(spec.query_id):
+            fails = bool(going.trouble())
+            behind = (checkpoint.committed if fails else checkpoint.planned)(spec.checkpoint)
+        waiting = self._bounds.waiting(spec, behind)
+        read_here = replace(spec, reader=self._around.reader)
+        self._runtime.try_out(read_here, sample(waiting), self._limit_s())
+
+    def _leave(self, query: PersistentQuery, trouble: str, *, half_written: bool) -> str:
+        """Return what it means that a query's half-done batch is left to another plan.
+
+        Raises: BatchHalfWritten, unless that may be; and what Kafka says.
+        """
+        place = self.checkpoint(query.id)
+        with usable(query.id):
+            planned, life = checkpoint.planned(place), lives.life_of(place)
+        batch = planned.batch if planned is not None else 0
+        if not _exactly_once(query, plan_of(query)):
+            return REPEATED.format(batch)
+        written = life is not None and (
+            self._vetting.marks(life.groups(self._owner(query.id))) > batch
+        )
+        if written and not half_written:
+            raise BatchHalfWritten(query.id, trouble)
+        return (MIXED if written else UNWRITTEN).format(batch)
 
     def _end_trial(self, query: PersistentQuery) -> None:
         """Let a plan finish the batch that it began in a trial, before another plan continues.
 
-        A server has died in a switch then. If that plan cannot finish it, this one must.
+        A server of an earlier version has died in a switch then. If that plan cannot finish it,
+        this one must.
         """
         place = self.checkpoint(query.id)
         with usable(query.id):
@@ -440,7 +499,7 @@ class SparkRunner:
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,
-            exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",
+            exactly_once=_exactly_once(query, plan),
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
             max_bytes=settings.number("ksql.query.max.bytes.per.batch"),
@@ -485,6 +544,11 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
+
+
+def _exactly_once(query: PersistentQuery, plan: QueryPlan) -> bool:
+    stated = {**dict(query.properties), **dict(plan.settings)}
+    return stated.get("processing.guarantee") == "exactly_once_v2"
 
 
 def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:

@@ -1,17 +1,16 @@
-"""The plan that a switch tries, written next to the checkpoint until another plan continues it.
+"""The plan that a switch of an earlier version has tried, as it lies next to the checkpoint.
 
-A server may die while the new plan's first batch is half done and its command is not in the log.
-The old plan continues then, but that batch is not its own: the new plan finishes it first.
+That version ran the new plan's first batch before its command was in the log, and may have died in
+it. The old plan continues then, but that batch is not its own: the new plan finishes it first.
+Nobody writes the file any more: a trial has no effect today.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
 from ksql.base.errors import ServerError
-from ksql.base.files import write_whole
 from ksql.base.structs import Structs
 from ksql.catalog.forms import FORMS
 from ksql.catalog.model import PersistentQuery
@@ -19,8 +18,7 @@ from ksql.catalog.model import PersistentQuery
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION: Final = 1
-_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"query"})}
+_VERSIONS: Final[stored.Fields] = {1: frozenset({"query"})}
 _STRUCTS: Final = Structs(FORMS)
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -38,14 +36,8 @@ class TrialUnreadable(ServerError):
         )
 
 
-def write(checkpoint: Path, query: PersistentQuery) -> None:
-    """Note that batches of that checkpoint may be this plan's from now on."""
-    body = {"version": VERSION, "query": _STRUCTS.plain(query)}
-    write_whole(_file(checkpoint), json.dumps(body))
-
-
 def read(checkpoint: Path) -> PersistentQuery | None:
-    """Return the plan that was tried last.
+    """Return the plan that was tried last, by a version that ran it for that.
 
     Raises: OSError, TrialUnreadable.
     """

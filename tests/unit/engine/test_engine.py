@@ -58,12 +58,13 @@ class FailingRunner(MemoryRunner):
         self._called("forget", query_id)
         super().forget(query_id)
 
-    def replace(self, old, new):
-        self._called("replace", old.id)
-        return super().replace(old, new)
+    def make_way(self, old, new, *, half_written=False):
+        self._called("make_way", old.id)
+        return super().make_way(old, new)
 
-    def check_replaceable(self, paused):
+    def check_replaceable(self, paused, *, half_written=False):
         self._called("check_replaceable", paused.id)
+        return ""
 
 
 class FailingLog(MemoryLog):
@@ -130,8 +131,8 @@ def test_the_same_again_switches_nothing():
     outcome = it.execute(COUNT.replace("CREATE", "CREATE OR REPLACE"))
     assert outcome.switch is None
     assert outcome.prepared.verdict.classes == ("transparent",)
-    assert ("replace", "CTAS_N_1") not in it.runner.calls
-    assert it.engine.book.entries == []
+    assert ("make_way", "CTAS_N_1") not in it.runner.calls
+    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, False]]
 
 
 def test_a_refused_replacement_leaves_the_running_query_alone():
@@ -157,11 +158,11 @@ def test_a_query_that_does_not_start_leaves_nothing():
 
 def test_a_switch_that_fails_is_told_and_changes_nothing():
     it = world(S, COUNT)
-    it.runner.fails = {"replace"}
-    assert it.refuse(MORE).message == "replace failed"
+    it.runner.fails = {"make_way"}
+    assert it.refuse(MORE).message == "make_way failed"
     assert it.engine.book.entries == [
         ["begun", "CTAS_N_1", 2],
-        ["rolled back", 1, "replace failed"],
+        ["rolled back", 1, "make_way failed"],
     ]
 
 
@@ -271,7 +272,7 @@ def test_an_upgrade_without_a_verdict_is_never_carried_out():
     )
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
         Carrying(around, unchecked, MORE, 2).run(pytest.fail)
-    assert ("replace", "CTAS_N_1") not in it.runner.calls
+    assert ("make_way", "CTAS_N_1") not in it.runner.calls
 
 
 def test_only_distributed_statements_go_through_the_log():
