@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError, ServerError
+from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
 from ksql.dataflow.ports import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.engine.carrying import Around, Carrying, NoBook, Upgrade, UpgradeBook
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
+from ksql.engine.errors import UpgradeRefused
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.engine.progress import CommandStatus, StatusName
@@ -27,13 +28,13 @@ from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
 from ksql.plan import codec
 from ksql.upgrade.validate import validate
+from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.base.config import Settings
     from ksql.catalog.model import PersistentQuery
-    from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
 
 _log = logging.getLogger(__name__)
@@ -308,11 +309,12 @@ class Engine:
         elif query_id not in self.catalog.queries:
             self.runner.forget(query_id)
 
-    def note_refusal(self, refused: UpgradeRefused, text: str) -> None:
-        """Record an upgrade that the validator did not allow."""
-        writers = self.catalog.writers(refused.name)
-        if refused.verdict is not None and writers:
-            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=refused.verdict))
+    def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
+        """Record an attempt to replace the query of that name which was refused, for any reason."""
+        verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
+        if writers := self.catalog.writers(name):
+            verdict = verdict or Verdict.before_plans(refused.message)
+            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog

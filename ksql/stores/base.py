@@ -87,10 +87,16 @@ class StoreBusy(ServerError):
 
 
 class StoreClosed(ServerError):
-    """A read or write after ``close``."""
+    """A read or write after ``close``; ``where`` is for the server's log, clients do not see it."""
+
+    code = 50302
 
     def __init__(self, where: str) -> None:
-        super().__init__(f"the store {where} is closed")
+        super().__init__(
+            "a store of the table was closed while it was read, as another one takes its place",
+            hint="Try again in a moment.",
+        )
+        self.where = where
 
 
 class Rows(Protocol):

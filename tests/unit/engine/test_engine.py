@@ -142,10 +142,36 @@ def test_a_refused_replacement_leaves_the_running_query_alone():
     error = it.refuse("CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;")
     assert it.runner.calls == calls
     assert error.verdict.classes == ("topology", "unsupported")
-    it.engine.note_refusal(error, "..")
+    it.engine.note_refusal("N", error, "..")
     assert it.engine.book.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.last("N") == {"k": {"C": 2}}
+
+
+REFUSALS = {
+    "CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;": ("topology",),
+    "CREATE OR REPLACE TABLE N AS SELECT K, COUNT(*) AS C FROM N GROUP BY K;": ("unsupported",),
+    "CREATE OR REPLACE TABLE N AS SELECT NOWHERE FROM S GROUP BY K;": ("unsupported",),
+}
+
+
+@pytest.mark.parametrize(("text", "classes"), REFUSALS.items())
+def test_each_refused_attempt_is_in_the_book_whoever_refuses_it(text, classes):
+    it = world(S, COUNT)
+    with pytest.raises(RequestFailed):
+        it.run(text)
+    [(what, query_id, noted)] = it.engine.book.entries
+    assert (what, query_id) == ("refused", "CTAS_N_1")
+    assert set(classes) <= set(noted)
+
+
+def test_a_refused_creation_is_no_attempt_to_replace():
+    it = world(S, COUNT)
+    with pytest.raises(RequestFailed):
+        it.run("CREATE OR REPLACE TABLE M AS SELECT NOWHERE FROM S GROUP BY K;")
+    with pytest.raises(RequestFailed):
+        it.run(COUNT)
+    assert it.engine.book.entries == []
 
 
 def test_a_query_that_does_not_start_leaves_nothing():
