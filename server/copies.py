@@ -57,7 +57,7 @@ def _pieces(service: KsqlService, ask: Ask) -> Generator[bytes]:
     except Unreachable as problem:
         yield frames.failed(str(problem))
     else:
-        yield frames.end(reading.seen())
+        yield frames.end(reading.seen(), reading.hidden())
 
 
 def _head(standing: Standing, *, accepted: bool) -> bytes:

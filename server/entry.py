@@ -1,4 +1,4 @@
-"""The command ``ksql``: ``server``, ``demo``, ``state``; everything else is the terminal."""
+"""The command ``ksql``: ``server``, ``state``, two demos; everything else is the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Sequence
 
 from server import ending
 
-PARTS = {"server": "server.main", "demo": "server.demo", "state": "server.state"}
+PARTS = {
+    "server": "server.main",
+    "demo": "server.demo",
+    "demo-shop": "server.demo.shop",
+    "state": "server.state",
+}
 TERMINAL = "server.cli.main"
 
 

@@ -14,12 +14,25 @@ from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from ksql.query.replicated import Caller
-from ksql.query.results import ResultStream, TextStream, freshness_of, is_dated, token_of
+from ksql.query.results import (
+    ResultStream,
+    TextStream,
+    freshness_of,
+    is_dated,
+    notes_of,
+    token_of,
+)
 from ksql.replicas.token import asked
 from ksql.statements.entities import FieldInfo
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
-from server.rows import StreamedRows, consistency_object, copies_form, token_object
+from server.rows import (
+    StreamedRows,
+    consistency_object,
+    copies_form,
+    final_object,
+    token_object,
+)
 from server.signin import authorization
 from server.streaming import counter
 from server.values import dumps
@@ -120,6 +133,8 @@ async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterato
             yield found.decode()
     if door.has_cut(stream):
         return
+    if notes := notes_of(stream):
+        yield final_object("\n".join(notes)).decode()
     if is_dated(stream):
         told = await door.wait(lambda: freshness_of(stream))
         yield consistency_object(copies_form(told)).decode()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.query.results import ResultRow, ResultStream, host_of
+from ksql.query.results import ResultRow, ResultStream, host_of, notes_of
 from ksql.replicas.asking import standing_form
 from ksql.replicas.routed import Freshness
 from ksql.types.format import Format
@@ -85,7 +85,11 @@ def _described(columns: tuple[Column, ...]) -> dict[str, list[str]]:
 
 
 class Delimited:
-    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped."""
+    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped.
+
+    The header has the notes that there are once the first rows have been read. Clients would take
+    an object behind it for an error.
+    """
 
     tombstones: ClassVar[bool] = False
     first, before, after, last = b"", b"", b"\n", b""
@@ -93,10 +97,11 @@ class Delimited:
     def __init__(self, stream: ResultStream) -> None:
         self._values = _values(tuple(stream.columns))
         self._header = {"queryId": stream.query_id, **_described(tuple(stream.columns))}
+        self._stream = stream
 
     def header(self) -> bytes:
         """Return the header object."""
-        return self.first + dumps(self._header) + self.after
+        return self.first + dumps(_noted(self._header, notes_of(self._stream))) + self.after
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an array per row."""
@@ -139,10 +144,12 @@ class StreamedRows:
         self._values = _values(tuple(stream.columns))
         self._here = source_host if stream.kind == "pull" else ""
         self._stream = stream
+        self._notes: list[str] = []
 
     def header(self) -> bytes:
         """Return the header object; a pull query's schema marks its keys."""
-        return b"[" + dumps({"header": self._header})
+        self._notes = notes_of(self._stream)
+        return b"[" + dumps({"header": _noted(self._header, self._notes)})
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an object per row."""
@@ -170,9 +177,11 @@ class StreamedRows:
         return b",\n" + token_object(text)
 
     def footer(self, final_message: str | None) -> bytes:
-        """Return the end; a query that reads records says why it ended."""
-        if final_message:
-            return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
+        """Return the end: why a query that reads records has ended, or notes that came later."""
+        notes = notes_of(self._stream)
+        said = final_message or ("" if notes == self._notes else "\n".join(notes))
+        if said:
+            return b",\n" + final_object(said) + b"]\n"
         return b"]\n"
 
 
@@ -191,6 +200,10 @@ class ProtobufRows(StreamedRows):
         return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
 
 
+def _noted(header: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    return {**header, "notes": notes} if notes else header
+
+
 def consistency_object(info: list[dict[str, Any]]) -> bytes:
     """Return the copies that rows are of as an object among those of rows."""
     return dumps({"consistencyInfo": info})
@@ -199,6 +212,11 @@ def consistency_object(info: list[dict[str, Any]]) -> bytes:
 def token_object(text: str) -> bytes:
     """Return a token as an object among those of rows."""
     return dumps({"consistencyToken": {"consistencyToken": text}})
+
+
+def final_object(message: str) -> bytes:
+    """Return why a query has ended, or the notes on its answer, as an object."""
+    return dumps({"finalMessage": message})
 
 
 def _source(host: str) -> bytes:

@@ -44,7 +44,8 @@ class Dropping:
 def _text(recent: Recent, *, ahead: bool) -> str:
     """Return the warning: the share, the reasons, and what to do.
 
-    Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use.
+    Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use. No record is dropped by
+    a RETENTION: that is never shorter than size and grace, so its window has closed before.
     """
     share = f"{_percent(recent)} of the last minutes' records were dropped"
     said = [f"{share}: {recent.dropped} of {recent.read}"]
@@ -55,7 +56,8 @@ def _text(recent: Recent, *, ahead: bool) -> str:
             f'(topic "{worst.topic}", partition {worst.partition})',
             "stream time follows a record far ahead of the clock"
             if ahead
-            else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records",
+            else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records "
+            "(the RETENTION of a window must be at least that and its SIZE)",
         ]
     if failed > 0:
         said.append(f"{failed} could not be handled")

@@ -25,6 +25,11 @@ _FIRST_BYTES: Final = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
 _TEXT_HEADS: Final = np.full(256, 2, np.int64)
 _TEXT_HEADS[[0xD9, 0xDA, 0xDB]] = 3, 4, 6
 """How many bytes go before a text in the packed key that consists of it, by the second byte."""
+_HEAD_BYTES: Final = 2
+_INTEGER_SHIFTS: Final = np.zeros(256, np.int64)
+_INTEGER_SHIFTS[[0xCC, 0xD0, 0xCD, 0xD1, 0xCE, 0xD2]] = 56, 56, 48, 48, 32, 32
+"""How many bits behind a whole number do not belong to it, in a word of eight bytes that begins
+with it, by the byte before."""
 
 
 def partitions_of(keys: Sequence[bytes], count: int) -> list[int]:
@@ -37,6 +42,30 @@ def partitions_of_texts(packed: Sequence[bytes], count: int) -> list[int]:
     return _partitions(packed, count, _TEXT_HEADS)
 
 
+def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> list[int]:
+    """Return the partition of each packed key that is a whole number or NULL.
+
+    It is written in 4 or 8 bytes (``size``), the highest first.
+    """
+    if not packed:
+        return []
+    data = b"".join(packed) + bytes(8)
+    lengths = np.fromiter(map(len, packed), np.int64, len(packed))
+    starts = np.cumsum(lengths) - lengths
+    heads = np.frombuffer(data, np.uint8)[starts + 1]
+    follows = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))[starts + _HEAD_BYTES]
+    bits, shifts = follows.astype(np.uint64), _INTEGER_SHIFTS[heads]
+    unsigned = (bits >> shifts.astype(np.uint64)).astype(np.int64)
+    signed = bits.astype(np.int64) >> shifts
+    small = heads.view(np.int8).astype(np.int64)  # the head itself
+    numbers = np.where(lengths == _HEAD_BYTES, small, np.where(heads < 0xD0, unsigned, signed))
+    written = numbers.astype(f">i{size}").view("<u4").reshape(len(packed), size // _WORD)
+    hashed = np.full(len(packed), _SEED ^ np.uint32(size), np.uint32)
+    for column in range(size // _WORD):
+        hashed = (hashed * _M) ^ _mixed(written[:, column])
+    return _numbered(hashed, count)
+
+
 def _partitions(keys: Sequence[bytes], count: int, heads: NDArray[np.int64] | None) -> list[int]:
     if not keys:
         return []
@@ -47,15 +76,25 @@ def _partitions(keys: Sequence[bytes], count: int, heads: NDArray[np.int64] | No
         skipped = heads[np.frombuffer(data, np.uint8)[starts + 1]]
         starts += skipped
         lengths -= skipped
-    hashed = _hashed(data, starts, lengths) & _POSITIVE
-    partitions: list[int] = (hashed.astype(np.int64) % count).tolist()
+    return _numbered(_hashed(data, starts, lengths), count)
+
+
+def _numbered(hashed: NDArray[np.uint32], count: int) -> list[int]:
+    """Return the partitions of keys with hashes to which the last step is still to be done."""
+    hashed ^= hashed >> np.uint32(13)
+    hashed *= _M
+    hashed ^= hashed >> np.uint32(15)
+    partitions: list[int] = ((hashed & _POSITIVE).astype(np.int64) % count).tolist()
     return partitions
 
 
 def _hashed(
     data: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
-    """Return the hashes of keys that lie in ``data``; ``starts`` is used up."""
+    """Return the hashes of keys that lie in ``data``, but for the last step.
+
+    ``starts`` is used up.
+    """
     words_at = np.ndarray((len(data) - _WORD + 1,), "<u4", data, strides=(1,))
     words = lengths // _WORD
     fewest, most = int(words.min()), int(words.max())
@@ -69,10 +108,7 @@ def _hashed(
         starts[longer] += _WORD
     rest = lengths % _WORD
     last = words_at[starts] & _FIRST_BYTES[rest]
-    hashed = np.where(rest > 0, (hashed ^ last) * _M, hashed)
-    hashed ^= hashed >> np.uint32(13)
-    hashed *= _M
-    return hashed ^ (hashed >> np.uint32(15))
+    return np.where(rest > 0, (hashed ^ last) * _M, hashed)
 
 
 def _mixed(words: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -21,7 +21,7 @@ from ksql.analysis import bound as b
 from ksql.dataflow.emission import is_join_key
 from ksql.dataflow.lanes import key_format
 from ksql.dataflow.layout import layout
-from ksql.dataflow.murmur2 import partitions_of, partitions_of_texts
+from ksql.dataflow.murmur2 import partitions_of, partitions_of_integers, partitions_of_texts
 from ksql.formats.table import EncodeError
 from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
 from ksql.processors.keys import unpack
@@ -115,8 +115,6 @@ class KeyedBuckets:
         self._partitions = partitions
         self._buckets = buckets
         self._width = len(sink.key)
-        #: Whether a key is one text, which the format writes as it is.
-        self._plain_texts = encoder.keys.texts
         self._known: dict[bytes, int] = {}
 
     def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
@@ -135,9 +133,12 @@ class KeyedBuckets:
         return [crc32(key) % buckets for key in keys]
 
     def _of_last(self, keys: Sequence[bytes]) -> list[int]:
-        if self._plain_texts:
-            buckets = self._buckets
-            return [number % buckets for number in partitions_of_texts(keys, self._partitions)]
+        buckets, partitions, serde = self._buckets, self._partitions, self._encoder.keys
+        if serde.texts:
+            return [number % buckets for number in partitions_of_texts(keys, partitions)]
+        if serde.integer_bytes:
+            numbers = partitions_of_integers(keys, partitions, serde.integer_bytes)
+            return [number % buckets for number in numbers]
         known = self._known
         try:
             return [known[key] for key in keys]

@@ -88,7 +88,8 @@ class Serde:
 
     ``keeps``: whether all these bytes decode, to rows without NULL, and would be encoded the same
     again; None: nobody knows. ``plain`` is the code of the only column's value in such bytes, where
-    that is simple; ``texts`` says that the column is a text and the bytes its UTF-8. ``printing``
+    that is simple; ``texts`` says that the column is a text and the bytes its UTF-8,
+    ``integer_bytes`` that it is a whole number of so many bytes, the highest first. ``printing``
     means the same as ``encode_many``, where there is one.
     """
 
@@ -100,6 +101,7 @@ class Serde:
     printing: Printing | None = None
     plain: str | None = None
     texts: bool = False
+    integer_bytes: int = 0
 
 
 def serde_of(
@@ -109,6 +111,7 @@ def serde_of(
     plain: str | None = None,
     *,
     texts: bool = False,
+    integer_bytes: int = 0,
 ) -> Serde:
     """Make a serde of two functions that know nothing of nulls and batches."""
 
@@ -140,6 +143,7 @@ def serde_of(
         keeps=keeps,
         plain=plain,
         texts=texts,
+        integer_bytes=integer_bytes,
     )
 
 

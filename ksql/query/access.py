@@ -96,7 +96,7 @@ def access_to(predicate: Bound | None, source: DataSource, key: Sequence[Column]
     """
     keys = key_lookups(predicate, key)
     if keys is not None:
-        return ByKey(keys, _windows(predicate) if source.window is not None else Windows())
+        return ByKey(keys, windows_of(predicate) if source.window is not None else Windows())
     ranges = _ranges(predicate, key) if _in_order_of_bytes(source) else None
     return None if ranges is None else ByRange(ranges)
 
@@ -256,27 +256,29 @@ def _limits(alternative: Iterable[Bound], name: str) -> Iterator[tuple[str, Any]
 # --- windows
 
 
-def _windows(predicate: Bound | None) -> Windows:
+def windows_of(predicate: Bound | None) -> Windows:
+    """Return which windows a condition allows at most."""
     parts = (None if predicate is None else alternatives(predicate)) or [[]]
-    found = [_windows_of(alternative) for alternative in parts]
+    found = [_allowed(alternative) for alternative in parts]
     whole = found[0]
     for each in found[1:]:
         whole |= each
     return whole
 
 
-def _windows_of(alternative: list[Bound]) -> Windows:
+def _allowed(alternative: list[Bound]) -> Windows:
     starts, ends = (_span(alternative, name) for name in (WINDOWSTART, WINDOWEND))
     return Windows(*starts, *ends)
 
 
 def _span(alternative: list[Bound], name: str) -> tuple[int, int]:
+    """Return the first and last time (ms) that the comparisons of a window's bound allow."""
     first, last = 0, _LATEST
     for op, value in _limits(alternative, name):
         if not isinstance(value, int):
             continue
         if op in {">", ">=", "="}:
-            first = max(first, value)
+            first = max(first, value + (op == ">"))
         if op in {"<", "<=", "="}:
-            last = min(last, value)
+            last = min(last, value - (op == "<"))
     return first, last

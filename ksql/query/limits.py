@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.base.config import Settings
 from ksql.base.errors import TooManyRequests
 from ksql.base.rate import PerHour, PerSecond
-from ksql.query.results import freshness_of, host_of, is_brief, is_dated, is_quick, token_of
+from ksql.query.results import (
+    freshness_of,
+    host_of,
+    is_brief,
+    is_dated,
+    is_quick,
+    notes_of,
+    token_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,6 +139,10 @@ class LimitedStream:
     def token(self) -> Callable[[], Token] | None:
         """The function that makes the token of the rows, if the request is about tokens."""
         return token_of(self.query)
+
+    def notes(self) -> list[str]:
+        """Return what there is to say of the rows that the answer lacks, as far as it was read."""
+        return notes_of(self.query)
 
     @property
     def freshness(self) -> list[Freshness]:

@@ -20,7 +20,7 @@ from ksql.formats.table import FORMATS
 from ksql.query.access import ByKey, Windows
 from ksql.query.answers import Answer, compile_answer
 from ksql.query.ordering import SETTING
-from ksql.query.pull import PullQuery
+from ksql.query.pull import PullQuery, noted
 from ksql.query.storedtable import StoredTable, row_columns
 from ksql.types.model import BIGINT, INTEGER, STRING
 from ksql.types.schema import Column
@@ -86,6 +86,7 @@ class Lookup:
             columns=self.columns,
             answer=self.answer,
             rows=rows,
+            notes=lambda: noted([table.note(ByKey([(value,)], self.windows), self.windows)]),
             quick=self.table.source.window is None,
             brief=self.table.source.window is None,
         )

@@ -6,7 +6,7 @@ Source: docs/sql/reading.md#pull-queries.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -17,7 +17,7 @@ from ksql.analysis.scope import Scope, Source, joined_name
 from ksql.base.errors import KsqlError
 from ksql.catalog.model import DataSource
 from ksql.query import where
-from ksql.query.access import Access, ByKey, access_to
+from ksql.query.access import Access, ByKey, Windows, access_to, windows_of
 from ksql.query.answers import Answer, Meaning, bind_answer, compile_answer, is_grouped
 from ksql.query.clauses import NotQueryable, check_clauses
 from ksql.query.joined import Joined
@@ -70,6 +70,8 @@ class PullQuery:
     host: Callable[[], str] | None = None
     """Returns which server's copy the rows given last are of, if they are of one."""
     token: Callable[[], Token] | None = None
+    notes: Callable[[], list[str]] = list
+    """Returns what there is to say of the rows that the answer lacks, as far as it was read."""
     completed: str | None = None
     quick: bool = False
     brief: bool = False
@@ -118,6 +120,8 @@ class BoundPull:
     """The columns of FROM's rows."""
     scattered: frozenset[str]
     """The topics of windowed tables whose keys have windows in several partitions."""
+    windows: Windows
+    """Which windows the condition allows at most."""
 
     @property
     def is_plain(self) -> bool:
@@ -149,15 +153,21 @@ class BoundPull:
             settings.number(SETTING),
         )
 
+        opened: list[StoredTable] = []
+
         def rows() -> _Reading:
-            opened = [
+            opened[:] = [
                 StoredTable.of(source, tables.stores(source), registry, self.scattered)
                 for source in self.stored
             ]
-            return self.rows(opened, functions)
+            return self.rows(tuple(opened), functions)
 
         return PullQuery(
-            query_id=query_id, columns=self.columns, answer=answer, rows=lasting(rows(), rows)
+            query_id=query_id,
+            columns=self.columns,
+            answer=answer,
+            rows=lasting(rows(), rows),
+            notes=lambda: noted(table.note(self.access, self.windows) for table in opened),
         )
 
 
@@ -210,6 +220,7 @@ def bound_pull(
             rows=joined.rows,
             names=joined.columns,
             scattered=catalog.scattered,
+            windows=Windows(),
         )
     source = relation.sources[0].source
     where.check_where(query.where, source, settings)
@@ -223,7 +234,13 @@ def bound_pull(
         rows=lambda opened, _functions: lambda closed: opened[0].rows(access, closed),
         names=list(row_columns(stored[0])),
         scattered=catalog.scattered,
+        windows=windows_of(meaning.where),
     )
+
+
+def noted(notes: Iterable[str]) -> list[str]:
+    """Return what there is to say, each thing once."""
+    return list(dict.fromkeys(filter(None, notes)))
 
 
 def _stored_form(source: DataSource) -> DataSource:

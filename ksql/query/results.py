@@ -99,6 +99,12 @@ def token_of(stream: ResultStream) -> Callable[[], Token] | None:
     return made
 
 
+def notes_of(stream: ResultStream) -> list[str]:
+    """Return what there is to say of the rows that an answer lacks, as far as it has been read."""
+    made: Callable[[], list[str]] = getattr(stream, "notes", list)
+    return made()
+
+
 def is_counted(stream: ResultStream) -> TypeGuard[Counted]:
     """Return whether the bytes of its answer count."""
     return hasattr(stream, "sent")

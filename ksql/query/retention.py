@@ -1,17 +1,21 @@
-"""How long a windowed table's rows can be asked for."""
+"""How long a windowed table's rows can be asked for, and what a pull query says of the others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.base.ids import QueryId
 from ksql.dataflow.starts import plan_of
 from ksql.plan.nodes import Aggregate
 from ksql.plan.walk import nodes
+from ksql.types.times import format_timestamp
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import DataSource
+    from ksql.stores.base import Hidden
+
+_UNITS: Final = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000))
 
 
 def retention_ms(catalog: Catalog, source: DataSource) -> int | None:
@@ -27,3 +31,22 @@ def retention_ms(catalog: Catalog, source: DataSource) -> int | None:
         if isinstance(node, Aggregate) and node.window is not None
     ]
     return max(kept, default=None)
+
+
+def hidden_note(source: DataSource, hidden: Hidden) -> str:
+    """Return the note of an answer that lacks windows, as they are older than the RETENTION."""
+    sessions = source.window is not None and source.window.size_ms is None
+    kind = "sessions that end" if sessions else "windows that begin"
+    first, last = format_timestamp(hidden.first), format_timestamp(hidden.last)
+    return (
+        f"RETENTION {_duration(hidden.retention_ms)} hides {kind} from {first} to {last}; "
+        f"the topic {source.topic} may still have them"
+    )
+
+
+def _duration(length_ms: int) -> str:
+    """Return a duration as a statement has it, in the largest unit that divides it."""
+    whole = ((name, ms) for name, ms in _UNITS if length_ms and length_ms % ms == 0)
+    name, unit_ms = next(whole, ("MILLISECOND", 1))
+    count = length_ms // unit_ms
+    return f"{count} {name}" if count == 1 else f"{count} {name}S"

@@ -63,10 +63,10 @@ class Shelf(Copy):
                     rows.get_many(keys[at : at + CHUNK_ROWS])
                     for at in range(0, len(keys), CHUNK_ROWS)
                 )
-                return Reading(standing, answers=_reported(answers), seen=seen)
+                return Reading(standing, answers=_reported(answers), seen=seen, hidden=rows.hidden)
             found = rows.range(*ask.span)
             chunks = iter(lambda: list(itertools.islice(found, CHUNK_ROWS)), [])
-            return Reading(standing, rows=_reported(chunks), seen=seen)
+            return Reading(standing, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
         except KsqlError as error:
             raise Unreachable(error.text()) from error
 

@@ -12,7 +12,8 @@ from ksql.dataflow.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError, Serde, Skip
 from ksql.query.access import ByKey, ByRange
-from ksql.stores.base import Rows, StoredRow, after
+from ksql.query.retention import hidden_note
+from ksql.stores.base import Rows, StoredRow, after, united
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS
 from ksql.types.windowed import WindowedKeys, window_key
@@ -84,6 +85,28 @@ class StoredTable:
                 yield self._decoded(chunk)
             if closed():
                 return
+
+    def note(self, access: Access, windows: Windows) -> str:
+        """Return what RETENTION has hidden of these windows from a read, in words; or nothing.
+
+        Of copies elsewhere it is known once they have been read.
+        """
+        if self.source.window is None:
+            return ""
+        size_ms = self.source.window.size_ms
+        first, last = windows.ends(size_ms)
+        spans = (store.hidden() for store in self._read_by(access))
+        hidden = united(
+            span for span in spans if span and span.first <= last and first <= span.last
+        )
+        return "" if hidden is None else hidden_note(self.source, hidden)
+
+    def _read_by(self, access: Access) -> Iterable[Rows]:
+        """Return the partitions that a read of a windowed table looks into."""
+        if not isinstance(access, ByKey):
+            return self.stores.values()
+        found = [data for key in access.keys if (data := self._encoded(key)) is not None]
+        return itertools.chain.from_iterable(self._holding(found))
 
     def find_many(
         self, keys: Sequence[tuple[Any, ...] | None], bounds: Sequence[Bounds | None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.replicas.standing import Standing
-from ksql.stores.base import Stored, StoredRow
+from ksql.stores.base import Hidden, Stored, StoredRow
 
 if TYPE_CHECKING:
     from ksql.replicas.asking import Ask
@@ -37,13 +37,15 @@ class Reading:
     """How far the copy is, and its answer as it comes: what of both ``Ask`` asked for.
 
     Iterating raises Unreachable if the server does not answer to the end; ``close`` ends it early.
-    ``seen``, once it has come to its end, returns an offset behind all that was in it; else None.
+    Once it has come to its end, ``seen`` returns an offset behind all that was in it, and
+    ``hidden`` which windows a retention has hidden from it; before that both may return None.
     """
 
     standing: Standing
     answers: Iterator[list[Stored | None]] | None = None
     rows: Iterator[list[StoredRow]] | None = None
     seen: Callable[[], int | None] = _unknown
+    hidden: Callable[[], Hidden | None] = _unknown
 
 
 class Copy(Protocol):

@@ -10,12 +10,12 @@ each), key, value; a value of no row that was asked for by its key has the lengt
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
 from ksql.base.errors import ServerError
-from ksql.stores.base import Stored, StoredRow
+from ksql.stores.base import Hidden, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,21 +60,37 @@ def failed(reason: str) -> bytes:
     return frame(FAILED, orjson.dumps({"reason": reason}))
 
 
-def end(seen: int | None) -> bytes:
-    """Return the last frame of a whole answer: an offset behind all that is in it."""
-    return frame(END, b"" if seen is None else orjson.dumps({"seen": seen}))
+class End(NamedTuple):
+    """The end of a whole answer.
+
+    ``seen`` is an offset behind all that is in it, None of a server that does not say it;
+    ``hidden`` are the windows that a retention has hidden from it, as far as they are known.
+    """
+
+    seen: int | None = None
+    hidden: Hidden | None = None
 
 
-def end_of(data: bytes) -> int | None:
-    """Return the offset behind all that was in an answer; None of a server that does not say it.
+def end(seen: int | None, hidden: Hidden | None = None) -> bytes:
+    """Return the last frame of a whole answer; servers of before read the offset alone."""
+    if seen is None:
+        return frame(END)
+    windows = {} if hidden is None else {"hidden": list(hidden)}
+    return frame(END, orjson.dumps({"seen": seen, **windows}))
+
+
+def end_of(data: bytes) -> End:
+    """Return what the last frame says.
 
     Raises: BrokenFrames.
     """
     if not data:
-        return None
+        return End()
     try:
-        return int(orjson.loads(data)["seen"])
-    except (ValueError, KeyError, TypeError) as error:
+        fields = orjson.loads(data)
+        windows = fields.get("hidden")
+        return End(int(fields["seen"]), windows and Hidden(*map(int, windows)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenFrames(f"its end cannot be read: {error}") from error
 
 

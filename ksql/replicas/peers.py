@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ksql.cluster.calls import Called
     from ksql.cluster.members import Server
+    from ksql.stores.base import Hidden
 
 T = TypeVar("T")
 _CONNECT_S: Final = 1.0
@@ -181,8 +182,9 @@ class _Remote(Copy):
         ended = _Ended()
         if ask.keys is not None:
             answers = ended.of(found, frames.stored_answers)
-            return Reading(standing, answers=answers, seen=ended.seen)
-        return Reading(standing, rows=ended.of(found, frames.stored_rows), seen=ended.seen)
+            return Reading(standing, answers=answers, seen=ended.seen, hidden=ended.hidden)
+        rows = ended.of(found, frames.stored_rows)
+        return Reading(standing, rows=rows, seen=ended.seen, hidden=ended.hidden)
 
     def _frames(self, ask: Ask) -> Any:
         """Return the answer's frames; every failure on the way is the server's."""
@@ -204,11 +206,15 @@ class _Ended:
     """The end of an answer, once it has come."""
 
     def __init__(self) -> None:
-        self._seen: int | None = None
+        self._end = frames.End()
 
     def seen(self) -> int | None:
-        """Return what the end says; None before it."""
-        return self._seen
+        """Return the offset that the end says; None before it."""
+        return self._end.seen
+
+    def hidden(self) -> Hidden | None:
+        """Return the hidden windows that the end says; None before it."""
+        return self._end.hidden
 
     def of(
         self, found: Generator[tuple[int, bytes]], read: Callable[[bytes], list[T]]
@@ -217,7 +223,7 @@ class _Ended:
         with contextlib.closing(found):
             for kind, data in found:
                 if kind == frames.END:
-                    self._seen = frames.end_of(data)
+                    self._end = frames.end_of(data)
                 else:
                     yield read(data)
 

@@ -16,7 +16,7 @@ from ksql.replicas.copies import Copy, Reading, Turned, Unreachable
 from ksql.replicas.routing import Down, NoReplica, Refused, Route, TokenBehind
 from ksql.replicas.standing import Standing, Terms
 from ksql.replicas.token import Place
-from ksql.stores.base import Rows, Stored, StoredRow
+from ksql.stores.base import Hidden, Rows, Stored, StoredRow, united
 
 _MOST_KEYS = 1000
 
@@ -90,6 +90,11 @@ class RoutedRows(Rows):
     named: bool = False
     _way: Route | None = None
     _chosen: tuple[Server, Terms] | None = None
+    _hidden: Hidden | None = None
+
+    def hidden(self) -> Hidden | None:
+        """Return which windows the copies that were read do not show."""
+        return self._hidden
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
@@ -120,6 +125,7 @@ class RoutedRows(Rows):
             except Unreachable as problem:
                 self._failed(str(problem))
             finally:
+                self._hidden = united((self._hidden, reading.hidden()))
                 _close(rows)
 
     def _answers(self, keys: Sequence[bytes]) -> list[Stored | None]:
@@ -129,6 +135,7 @@ class RoutedRows(Rows):
             try:
                 found = [each for some in answers or () for each in some]
                 if len(found) == len(keys):
+                    self._hidden = united((self._hidden, reading.hidden()))
                     self._ended(reading)
                     return found
                 self._failed("it has not answered for every key")

@@ -160,7 +160,7 @@ public class KafkaRanges implements TableProvider {
             if (cut == null || !(limit instanceof ReadMaxRows)) {
                 return kafka.latestOffset(start, limit);
             }
-            upstreams.done();
+            upstreams.done(cut);
             long most = ((ReadMaxRows) limit).maxRows();
             Upstreams.Seen seen;
             Offset end;
@@ -200,7 +200,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Map<String, String> metrics(Optional<Offset> consumed) {
-            upstreams.done(); // Spark asks right after a batch: its readers need not wait for the next one
+            upstreams.done(cut); // Spark asks right after a batch: its readers need not wait for the next one
             return kafka.metrics(consumed);
         }
 

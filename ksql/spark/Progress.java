@@ -16,66 +16,118 @@ import org.apache.kafka.common.TopicPartition;
  * than the same records live. So each query states, when it plans a batch, where its topic ends
  * before that batch, and up to which time all its inputs are processed.
  *
- * <p>A query that runs is waited for; one that is stopped or fails only for a time.
+ * <p>A transaction is over for its writer before Kafka has marked its end in each partition, and until
+ * then no reader sees its records. So a query also states where its topic ended after its last
+ * batch, whatever is marked: what lies before that has to be seen whole or not at all.
+ *
+ * <p>A query that runs, or is about to, is waited for; one that is stopped or fails only for a time, and so are marks.
  */
-final class Progress {
+public final class Progress {
     /** All inputs are processed. */
     static final long ALL = Long.MAX_VALUE;
     /** Nothing is known yet. */
     static final long NOTHING = Long.MIN_VALUE;
+
+    /** How long one that is to run may take until its first look. */
+    private static final long START_MS = 600_000;
 
     private static final Map<String, Progress> QUERIES = new HashMap<>();
 
     private final Set<String> sources;
     private final String sink;
     private final long waitMs;
+    private long begun;
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
     private Map<TopicPartition, Long> endsBefore = Map.of();
+    private Map<TopicPartition, Long> written = Map.of();
+    private long writtenAtMs;
     private boolean inBatch;
     private long batches;
     private long idleSinceMs;
+    private boolean starting;
     private boolean stopped;
 
-    private Progress(Set<String> sources, String sink, long waitMs, long nowMs) {
+    private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
         this.sources = sources;
         this.sink = sink;
+        this.begun = begun;
         this.waitMs = waitMs;
-        stopped = true; // until its first batch: it is waited for as long as one that is stopped
+        starting = begun > 0;
+        stopped = !starting;
         idleSinceMs = nowMs;
     }
 
     /**
      * Registers a query that is to run; one that is here already keeps what it has stated, and since
      * when it does not run: else whatever starts beside one that fails would have its readers wait anew.
+     *
+     * @param begun 0 for one that is stopped or fails; else it grows whenever the query is to run again.
+     *     One that is to run is waited for until it does, for ten minutes at most
      */
-    static synchronized void announce(String query, Set<String> sources, String sink, long waitMs, long nowMs) {
+    public static synchronized void announce(
+            String query, Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
-            QUERIES.put(query, new Progress(sources, sink, waitMs, nowMs));
+            QUERIES.put(query, new Progress(sources, sink, begun, waitMs, nowMs));
+        } else if (known.begun < begun) {
+            known.begun = begun;
+            if (known.stopped) {
+                known.starting = true;
+                known.stopped = false;
+                known.idleSinceMs = nowMs;
+            }
         }
+    }
+
+    /** The query is ended for good: nobody waits for it. */
+    public static synchronized void forget(String query) {
+        QUERIES.remove(query);
     }
 
     private boolean isGone(long nowMs) {
-        return stopped && nowMs - idleSinceMs > waitMs;
+        long idleMs = nowMs - idleSinceMs;
+        return stopped && idleMs > waitMs || starting && idleMs > Math.max(waitMs, START_MS);
     }
 
-    /** The query does not run for now; its batch, if it had one, is half done or done. */
-    static synchronized void stop(String query, long nowMs) {
+    /**
+     * The query does not run for now; its batch, if it had one, is half done or done. One that had
+     * processed all does not know what comes from now on.
+     */
+    public static synchronized void stop(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null && !known.stopped) {
             known.stopped = true;
+            known.starting = false;
             known.idleSinceMs = nowMs;
+            known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
+            known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
         }
     }
 
-    /** The batch that was planned before, if there was one, is done. */
-    static synchronized void done(String query) {
+    /** Whether a batch was planned that is not done yet. */
+    public static synchronized boolean isInBatch(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && known.inBatch;
+    }
+
+    /**
+     * The batch that was planned before, if there was one, is done.
+     *
+     * @param written where its topic ends now, with what transactions still hide; null if nothing
+     *     was written, or nothing is hidden
+     */
+    public static synchronized void done(String query, Map<TopicPartition, Long> written, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null) {
+            if (written != null) {
+                known.written = written;
+                known.writtenAtMs = nowMs;
+            }
             known.doneUntil = known.plannedUntil;
             known.inBatch = false;
             known.stopped = false;
+            known.starting = false;
         }
     }
 
@@ -85,7 +137,7 @@ final class Progress {
      * @param until the time up to which its inputs are processed then
      * @param ends where its topic ends before the batch; null if there is none
      */
-    static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
+    public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.plannedUntil = until;
@@ -100,7 +152,7 @@ final class Progress {
     }
 
     /** Whether another query reads what this one writes. */
-    static synchronized boolean hasReaders(String query, long nowMs) {
+    public static synchronized boolean hasReaders(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         return known != null && !known.sink.isEmpty()
             && QUERIES.entrySet().stream()
@@ -109,7 +161,7 @@ final class Progress {
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */
-    static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
+    public static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
         Map<String, Upstream> found = new HashMap<>();
         Progress reader = QUERIES.get(query);
         if (reader == null) {
@@ -118,7 +170,10 @@ final class Progress {
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
             if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
-                found.put(name, new Upstream(each.doneUntil, each.inBatch ? each.endsBefore : Map.of(), each.batches));
+                boolean marked = nowMs - each.writtenAtMs > each.waitMs;
+                found.put(name, new Upstream(
+                    each.doneUntil, each.inBatch ? each.endsBefore : Map.of(),
+                    marked ? Map.of() : each.written, each.batches));
             }
         });
         return found;
@@ -144,7 +199,16 @@ final class Progress {
      *
      * @param until the time up to which it has processed its inputs
      * @param ends where its topic ended before the batch that it is in; empty if it is in none
+     * @param written where its topic ended after the batch before, hidden records included; empty
+     *     if none were, or if they have been waited for long enough
      * @param batches how many it has begun
      */
-    record Upstream(long until, Map<TopicPartition, Long> ends, long batches) {}
+    public record Upstream(
+            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, long batches) {
+        /** Whether a reader that sees the topics up to there sees all that the query has written. */
+        boolean isSeen(Map<TopicPartition, Long> latest) {
+            return written.entrySet().stream()
+                .allMatch(each -> latest.getOrDefault(each.getKey(), 0L) >= each.getValue());
+        }
+    }
 }

@@ -6,13 +6,17 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
@@ -32,12 +36,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 final class TimeCut implements AutoCloseable {
     private static final String CLIENT = "kafka.";
+    private static final Duration POLL = Duration.ofMillis(100);
     private static final long FIRST_STEP_MS = 1_000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Map<String, Object> client;
     private final Comparator<TopicPartition> order;
+    private final Set<String> marked;
+    private final Map<TopicPartition, Times> times = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
+    private KafkaConsumer<byte[], byte[]> reader;
+    private KafkaConsumer<byte[], byte[]> uncommitted;
     private long last;
     private long span;
     private long ended = Progress.ALL;
@@ -54,12 +63,18 @@ final class TimeCut implements AutoCloseable {
                 client.put(name.substring(CLIENT.length()), value);
             }
         });
-        return new TimeCut(client, List.of(topics.split(",")));
+        Set<String> marked = Set.of(options.getOrDefault("markedTopics", "").split(","));
+        return new TimeCut(client, List.of(topics.split(",")), marked);
     }
 
-    /** @param topics in the order of the query's sources */
-    TimeCut(Map<String, Object> client, List<String> topics) {
+    /**
+     * @param topics in the order of the query's sources
+     * @param marked those that are written in transactions: the brokers' index of times has their marks
+     *     as well, which have the time at which they were written, so that it is of no use
+     */
+    TimeCut(Map<String, Object> client, List<String> topics, Set<String> marked) {
         this.client = client;
+        this.marked = marked;
         order = Comparator.<TopicPartition>comparingInt(place -> topics.indexOf(place.topic()))
             .thenComparingInt(TopicPartition::partition);
     }
@@ -75,9 +90,9 @@ final class TimeCut implements AutoCloseable {
     End end(String start, String latest, long most, Upstreams.Seen seen) {
         Map<TopicPartition, Long> from = parse(start);
         Map<TopicPartition, Long> to = parse(latest);
-        long until = limit(from, to, seen);
+        long until = limit(from, to, seen, most);
         Map<TopicPartition, Long> found = new TreeMap<>(order);
-        cut(new Behind(from, to), to, most).forEach((place, offset) -> {
+        cut(new Behind(from, to, most), to, most).forEach((place, offset) -> {
             if (from.containsKey(place) || offset > 0) { // a new partition is not begun at 0 in vain
                 found.put(place, offset);
             }
@@ -87,35 +102,29 @@ final class TimeCut implements AutoCloseable {
 
     /** Takes away what queries upstream may still add to; returns the time that they have reached. */
     private long limit(
-            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen) {
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen, long most) {
         long until = Progress.ALL;
+        Map<TopicPartition, Long> visible = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
-            if (each.until() != Progress.ALL && isBehind(each.until(), from, to)) {
+            long reached = each.isSeen(visible) ? each.until() : Progress.NOTHING;
+            if (reached != Progress.ALL && isBehind(reached, new Behind(from, to, most))) {
                 continue; // what it adds comes after later records anyway
             }
-            until = Math.min(until, each.until());
+            until = Math.min(until, reached);
             each.ends().forEach((place, end) -> to.computeIfPresent(
                 place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
         }
         if (until == Progress.NOTHING) {
             to.replaceAll((place, latest) -> from.getOrDefault(place, 0L));
         } else if (until != Progress.ALL) {
-            to.putAll(new Behind(from, to).before(until));
+            to.putAll(new Behind(from, to, most).before(until));
         }
         return until;
     }
 
     /** Whether records of that time or later were read already. */
-    private boolean isBehind(
-            long time, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
-        if (time == Progress.NOTHING) {
-            return false;
-        }
-        Map<TopicPartition, OffsetAndTimestamp> found = new Behind(from, to).from(time);
-        return from.entrySet().stream().anyMatch(each -> {
-            OffsetAndTimestamp first = found.get(each.getKey());
-            return first != null && first.offset() < each.getValue();
-        });
+    private static boolean isBehind(long time, Behind behind) {
+        return time != Progress.NOTHING && behind.hasRead(time);
     }
 
     private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {
@@ -153,12 +162,23 @@ final class TimeCut implements AutoCloseable {
         return high - low > 1 ? best : behind.some(best, over, most);
     }
 
-    /** Where a topic ends now. */
-    Map<TopicPartition, Long> ends(String topic) {
-        List<TopicPartition> places = new ArrayList<>();
-        consumer().partitionsFor(topic).forEach(
-            each -> places.add(new TopicPartition(topic, each.partition())));
-        return consumer().endOffsets(places);
+    private Times times(TopicPartition place) {
+        return times.computeIfAbsent(place, Times::new);
+    }
+
+    /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
+    Map<TopicPartition, Long> writtenEnds(String topic) {
+        if (uncommitted == null) {
+            Map<String, Object> all = new HashMap<>(client);
+            all.put("isolation.level", "read_uncommitted");
+            uncommitted = consumer(all);
+        }
+        return stoppable(() -> {
+            List<TopicPartition> places = new ArrayList<>();
+            uncommitted.partitionsFor(topic).forEach(
+                each -> places.add(new TopicPartition(topic, each.partition())));
+            return uncommitted.endOffsets(places);
+        });
     }
 
     @Override
@@ -167,13 +187,93 @@ final class TimeCut implements AutoCloseable {
             consumer.close();
             consumer = null;
         }
+        if (uncommitted != null) {
+            uncommitted.close();
+            uncommitted = null;
+        }
+        if (reader != null) {
+            reader.close();
+            reader = null;
+        }
+    }
+
+    private KafkaConsumer<byte[], byte[]> reader() {
+        if (reader == null) {
+            reader = consumer(client);
+        }
+        return reader;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
-            consumer = new KafkaConsumer<>(client, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer = consumer(client);
         }
         return consumer;
+    }
+
+    /** Asks Kafka; an interrupt is worded as Spark expects it of a query that is stopped. */
+    private static <T> T stoppable(Supplier<T> ask) {
+        try {
+            return ask.get();
+        } catch (InterruptException end) {
+            throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+        }
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
+        return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** The times of the records that a partition of a marked topic has to read, as far as they were looked at. */
+    private final class Times {
+        private final TopicPartition place;
+        private final ArrayDeque<long[]> records = new ArrayDeque<>(); // offset and time
+        private long next = -1;
+        private long latest = Progress.NOTHING; // of those that were taken
+
+        Times(TopicPartition place) {
+            this.place = place;
+        }
+
+        void begin(long start) {
+            while (!records.isEmpty() && records.peek()[0] < start) {
+                latest = Math.max(latest, records.poll()[1]);
+            }
+            if (next < start) {
+                next = start;
+            }
+        }
+
+        /** The first record at this time or later before the end, among as many as a batch may have. */
+        OffsetAndTimestamp first(long time, long end, long most) {
+            long looked = 0;
+            for (long[] each : records) {
+                if (each[1] >= time || ++looked > most) {
+                    return new OffsetAndTimestamp(each[0], each[1]);
+                }
+            }
+            while (next < end) {
+                for (long[] each : more()) {
+                    records.add(each);
+                }
+                for (long[] each : (Iterable<long[]>) records.stream().skip(looked)::iterator) {
+                    if (each[1] >= time || ++looked > most) {
+                        return new OffsetAndTimestamp(each[0], each[1]);
+                    }
+                }
+            }
+            return null;
+        }
+
+        private List<long[]> more() {
+            KafkaConsumer<byte[], byte[]> reader = reader();
+            reader.assign(List.of(place));
+            reader.seek(place, next);
+            List<long[]> found = new ArrayList<>();
+            reader.poll(POLL).forEach(each -> found.add(new long[] {each.offset(), each.timestamp()}));
+            next = reader.position(place);
+            return found;
+        }
     }
 
     /** What there is to read. */
@@ -181,9 +281,12 @@ final class TimeCut implements AutoCloseable {
         private final Map<TopicPartition, Long> from;
         private final Map<TopicPartition, Long> to;
 
-        Behind(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        private final long most;
+
+        Behind(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long most) {
             this.from = from;
             this.to = to;
+            this.most = most;
         }
 
         /** How many records are before the ends. */
@@ -221,15 +324,36 @@ final class TimeCut implements AutoCloseable {
                 .filter(Objects::nonNull).mapToLong(OffsetAndTimestamp::timestamp).min().orElse(0);
         }
 
+        /** Whether records of that time or later are before the starts. */
+        boolean hasRead(long time) {
+            Map<TopicPartition, OffsetAndTimestamp> found = from(time);
+            return from.entrySet().stream().anyMatch(each -> {
+                if (marked.contains(each.getKey().topic())) {
+                    return times(each.getKey()).latest >= time;
+                }
+                OffsetAndTimestamp first = found.get(each.getKey());
+                return first != null && first.offset() < each.getValue();
+            });
+        }
+
         /** The first record of each partition at this time or later. */
         private Map<TopicPartition, OffsetAndTimestamp> from(long time) {
-            Map<TopicPartition, Long> times = new HashMap<>();
-            to.keySet().forEach(place -> times.put(place, time));
-            try {
-                return consumer().offsetsForTimes(times);
-            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
-                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
-            }
+            Map<TopicPartition, Long> asked = new HashMap<>();
+            Map<TopicPartition, OffsetAndTimestamp> found = new HashMap<>();
+            return stoppable(() -> {
+                to.forEach((place, end) -> {
+                    if (!marked.contains(place.topic())) {
+                        asked.put(place, time);
+                    } else {
+                        times(place).begin(start(place));
+                        found.put(place, times(place).first(time, end, most));
+                    }
+                });
+                if (!asked.isEmpty()) {
+                    found.putAll(consumer().offsetsForTimes(asked));
+                }
+                return found;
+            });
         }
 
         /** All before the first ends; then of those before the others as many as a batch may have. */

@@ -3,6 +3,7 @@ package ksql;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -13,19 +14,21 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Upstreams {
     static final int TRIES = 5;
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Upstreams NONE = new Upstreams("", "");
+    private static final Upstreams NONE = new Upstreams("", "", false);
 
     private final String query;
     private final String sink;
+    private final boolean transactions;
 
-    private Upstreams(String query, String sink) {
+    private Upstreams(String query, String sink, boolean transactions) {
         this.query = query;
         this.sink = sink;
+        this.transactions = transactions;
     }
 
     /**
      * Reads the options of a source: {@code queries} has those that run with it, {@code queryName}
-     * its own name among them.
+     * its own name among them; {@code transactions} whether it writes in such.
      */
     static Upstreams of(CaseInsensitiveStringMap options) {
         String query = options.get("queryName");
@@ -41,7 +44,8 @@ final class Upstreams {
                 Set<String> sources = new HashSet<>();
                 each.getValue().get("sources").forEach(topic -> sources.add(topic.asText()));
                 String written = each.getValue().get("sink").asText();
-                Progress.announce(each.getKey(), sources, written, wait, now);
+                long begun = each.getValue().get("begun").asLong();
+                Progress.announce(each.getKey(), sources, written, begun, wait, now);
                 if (each.getKey().equals(query)) {
                     sink[0] = written;
                 }
@@ -49,11 +53,13 @@ final class Upstreams {
         } catch (JsonProcessingException problem) {
             throw new IllegalArgumentException(queries, problem);
         }
-        return new Upstreams(query, sink[0]);
+        return new Upstreams(query, sink[0], options.getBoolean("transactions", false));
     }
 
-    void done() {
-        Progress.done(query);
+    void done(TimeCut cut) {
+        long now = System.currentTimeMillis();
+        boolean hidden = transactions && Progress.isInBatch(query) && Progress.hasReaders(query, now);
+        Progress.done(query, hidden ? cut.writtenEnds(sink) : null, now);
     }
 
     Seen look() {
@@ -66,7 +72,7 @@ final class Upstreams {
 
     void planned(long until, boolean batch, TimeCut cut) {
         boolean stated = batch && Progress.hasReaders(query, System.currentTimeMillis());
-        Progress.planned(query, until, stated ? cut.ends(sink) : batch ? Map.of() : null);
+        Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
     }
 
     void stop() {
@@ -77,11 +83,12 @@ final class Upstreams {
     record Seen(Map<String, Progress.Upstream> queries) {
         boolean isFree() {
             return queries.values().stream()
-                .allMatch(each -> each.until() == Progress.ALL && each.ends().isEmpty());
+                .allMatch(each ->
+                    each.until() == Progress.ALL && each.ends().isEmpty() && each.written().isEmpty());
         }
 
         Map<String, Long> batches() {
-            Map<String, Long> found = new java.util.HashMap<>();
+            Map<String, Long> found = new HashMap<>();
             queries.forEach((name, each) -> found.put(name, each.batches()));
             return found;
         }

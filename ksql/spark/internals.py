@@ -5,6 +5,7 @@ On another Spark a query is stopped the public way; all else raises Py4JError.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -87,6 +88,20 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
     except LOST:
         return False
     return True
+
+
+def forget_progress(session: SparkSession, name: str) -> None:
+    """Have the sources of other queries wait no longer for a query that is ended for good."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        jvm.ksql.Progress.forget(name)
+
+
+def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:
+    """Let the sources of other queries know that one does not run, and perhaps never did."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        jvm.ksql.Progress.stop(name, now_ms)
 
 
 def physical_plan(query: StreamingQuery) -> str:

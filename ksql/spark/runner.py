@@ -21,11 +21,12 @@ from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.bounds import Bounds, TopicOffsets
 from ksql.spark.checkpoint import usable
+from ksql.spark.links import Links, is_exactly_once
 from ksql.spark.muted import sample
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
-from ksql.spark.spec import Link, Place, QuerySpec, StartAt
+from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
 from ksql.spark.switching import BatchHalfWritten, Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
+    from ksql.spark.spec import Failure
     from ksql.spark.surroundings import Surroundings
 
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
@@ -107,7 +109,7 @@ class SparkRunner:
         self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
         self._switches: dict[QueryId, Underway] = {}
-        self._links: dict[str, Link] = {}
+        self._links = Links(runtime)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
@@ -127,7 +129,11 @@ class SparkRunner:
         with usable(query.id):
             self._begin_life(query.id)
         found = self._host(query)
-        self._runtime.begin(found)
+        try:
+            self._runtime.begin(found)
+        except KsqlError:
+            self._links.end(self._place(query).name)
+            raise
         self.running[query.id] = found
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
@@ -145,7 +151,7 @@ class SparkRunner:
         """Begin with that, without waiting for it."""
         wanted = list(queries)
         for query in wanted:  # each is to know all others when it begins
-            self._link(query)
+            self._links.begin(self._place(query).name, query)
         for query in wanted:
             if (present := self.running.get(query.id)) is not None:
                 present.wake()
@@ -170,22 +176,17 @@ class SparkRunner:
         query: PersistentQuery,
         spec: Callable[[], QuerySpec] | None = None,
     ) -> RunningQuery:
-        self._link(query)
+        self._links.begin(self._place(query).name, query)
         return self._runtime.host(
             self._place(query),
             spec or (lambda: self._spec(query)),
-            self._on_failure,
+            self._failed,
             lambda spec: self._vetted(query, spec),
         )
 
-    def _link(self, query: PersistentQuery) -> None:
-        """Let the queries that start from now on know what this one reads and writes."""
-        try:
-            plan = plan_of(query)
-        except KsqlError:  # the query's own start reports it
-            return
-        link = Link(plan.sink.topic or "", tuple(read_topics(plan)))
-        self._links[self._place(query).name] = link
+    def _failed(self, query_id: str, failure: Failure) -> None:
+        self._links.rest(self._around.space + query_id)
+        self._on_failure(query_id, failure)
 
     def _place(self, query: PersistentQuery) -> Place:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
@@ -209,6 +210,7 @@ class SparkRunner:
             found.stop()
             if self.running.get(query_id) is found:
                 del self.running[query_id]
+        self._links.rest(self._around.space + query_id)
 
     def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
@@ -226,10 +228,13 @@ class SparkRunner:
         same transaction's place where results are exact. Other statements wait meanwhile.
         """
         found: list[RunningQuery] = []
-        for query_id in query_ids:
+        ended = list(query_ids)
+        for query_id in ended:
             found += self._ending(query_id)
             self.running.pop(query_id, None)
         stop_soon(found)
+        for query_id in ended:
+            self._links.rest(self._around.space + query_id)
 
     def has_begun(self, query_id: str) -> bool:
         """Return whether the query has finished a batch, found nothing to read, or failed."""
@@ -249,9 +254,7 @@ class SparkRunner:
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
-        name = self._around.space + query_id
-        self._runtime.forget(name)
-        self._links.pop(name, None)
+        self._links.end(self._around.space + query_id)
         place = self.checkpoint(query_id)
         try:
             life = lives.life_of(place)
@@ -310,7 +313,8 @@ class SparkRunner:
         try:
             batch, offsets = switching.make_way(lambda: self._position(old))
         except BaseException:
-            self._switches.pop(old.id, None)
+            if self._switches.pop(old.id, None) is not None:  # it was not ended meanwhile
+                self._links.begin(self._place(old).name, old)
             raise
         return Switch(batch, offsets, left=switching.left)
 
@@ -330,6 +334,7 @@ class SparkRunner:
         if switch is None:
             self.go_on([old])
         else:
+            self._links.begin(self._place(old).name, old)
             switch.switching.give_back()
 
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
@@ -495,11 +500,11 @@ class SparkRunner:
             stages=program.stages,
             partitions=plan.buckets,
             moved=plan.placement == "moved",
-            chain=dict(self._links),
+            chain=self._links.all,
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=around.consumer,
             producer=around.producer,
-            exactly_once=_exactly_once(query, plan),
+            exactly_once=is_exactly_once(stated),
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
             max_bytes=settings.number("ksql.query.max.bytes.per.batch"),
@@ -547,8 +552,7 @@ class SparkRunner:
 
 
 def _exactly_once(query: PersistentQuery, plan: QueryPlan) -> bool:
-    stated = {**dict(query.properties), **dict(plan.settings)}
-    return stated.get("processing.guarantee") == "exactly_once_v2"
+    return is_exactly_once({**dict(query.properties), **dict(plan.settings)})
 
 
 def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:

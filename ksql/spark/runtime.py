@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import time
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -14,7 +16,9 @@ from ksql.spark.internals import (
     bound_batches,
     end_needless_monitors,
     finish_batch_and_stop,
+    forget_progress,
     scheduling_pool,
+    stop_progress,
 )
 from ksql.spark.jvm import LOST, raise_if_java
 from ksql.spark.revival import Host, SparkRestarting, WatchedQuery
@@ -153,9 +157,16 @@ class SparkRuntime:
             return self._tallies.setdefault(name, Tally())
 
     def forget(self, name: str) -> None:
-        """Drop the counts of a query whose life is over."""
+        """Drop the counts of a query whose life is over; no other one waits for it any more."""
         with self._lock:
             self._tallies.pop(name, None)
+        with contextlib.suppress(SparkRestarting):  # the next one knows of none
+            forget_progress(self.session, name)
+
+    def rest(self, name: str) -> None:
+        """Have other queries wait no longer than their limit for one that does not run for now."""
+        with contextlib.suppress(SparkRestarting):  # the links say it to the next one
+            stop_progress(self.session, name, int(time.time() * 1000))
 
     def _forget(self, query: RunningQuery) -> None:
         """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""

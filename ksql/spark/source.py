@@ -88,10 +88,14 @@ def kafka_source(
         "groupIdPrefix": spec.application,
     }
     if spec.chain:
-        links = {name: link._asdict() for name, link in spec.chain.items()}
+        queries = dict(spec.chain)
+        links = {name: link._asdict() for name, link in queries.items()}
+        marked = {link.sink for link in queries.values() if link.exactly_once}
+        options["markedTopics"] = ",".join(sorted(marked & set(spec.topics)))
         options["queryName"] = spec.name
         options["queries"] = json.dumps(links)
         options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
+        options["transactions"] = "true" if spec.exactly_once else "false"
     if spec.reader is not None:
         options["rangesOnly"] = "true"
     options["topicOrder"] = ",".join(spec.topics)  # the order of records counts

@@ -27,10 +27,15 @@ class Place:
 
 
 class Link(NamedTuple):
-    """The topics of a query: the one that it writes, and those that it reads."""
+    """The topics of a query: the one that it writes, and those that it reads.
+
+    ``begun`` grows with each time that it is to run again; 0 while it is stopped or fails.
+    """
 
     sink: str
     sources: tuple[str, ...]
+    begun: int = 0
+    exactly_once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +64,8 @@ class QuerySpec:
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
-        chain: What each query that runs here writes and reads, by its name in Spark.
+        chain: What each query that runs here writes and reads, by its name in Spark; as it is at
+            each launch.
         upstream_wait_ms: How long a query that is stopped or fails is waited for by its readers.
         loader: Compiles the plan in the workers.
         space: Separates the queries of services that share a session.

@@ -22,6 +22,19 @@ class Stored(NamedTuple):
     timestamp: int
 
 
+class Hidden(NamedTuple):
+    """Windows that a store does not show although its topic had them when it was read.
+
+    At least one, the earliest, is at ``first``; those after it are at ``last`` or before. Both are
+    times that decide how long a window is kept: its start, or the end of a session (ms).
+    ``retention_ms`` is how long that is.
+    """
+
+    first: int
+    last: int
+    retention_ms: int
+
+
 class StoredRow(NamedTuple):
     """One key with what is known of it."""
 
@@ -115,6 +128,13 @@ class Rows(Protocol):
         """Return the rows of those keys, in their order."""
         return [self.get(key) for key in keys]
 
+    def hidden(self) -> Hidden | None:
+        """Return which windows are not shown, as far as is known.
+
+        Those that a read has passed over are known.
+        """
+        return None
+
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Return rows with ``lo <= key < hi`` in order; None leaves that side open."""
 
@@ -162,10 +182,12 @@ class Store(Rows, Protocol):
         An exception of the iterable leaves the store as it was.
         """
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
         """Apply what was put and move to that position, the offset of the *next* record.
 
-        ``clock`` is written with it; without it the former one stays.
+        ``clock`` and ``hidden_from`` are written with it; without them the former ones stay.
 
         Raises: ValueError if the position would go back.
         """
@@ -183,11 +205,29 @@ class Store(Rows, Protocol):
     def clock(self) -> int | None:
         """Return the time that the last commit stated; None before any did."""
 
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest window that was hidden, as the last commit stated it.
+
+        None before any did, as of a store that a version without this number has written.
+        """
+
     def clear(self) -> None:
-        """Forget all rows, the position and the clock, in one step."""
+        """Forget all rows, the position and the times, in one step."""
 
     def close(self) -> None:
         """End all use and discard what is not committed; a second call does nothing."""
+
+
+def united(found: Iterable[Hidden | None]) -> Hidden | None:
+    """Return the hidden windows of several stores or reads as one span; None if there are none."""
+    spans = [span for span in found if span is not None]
+    if not spans:
+        return None
+    return Hidden(
+        min(span.first for span in spans),
+        max(span.last for span in spans),
+        max(span.retention_ms for span in spans),
+    )
 
 
 def resumed(store: Store, begin: Offset, end: Offset) -> Offset:

@@ -21,12 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["CLOCK", "IN_USE", "POSITION", "DiskStore", "StoreBudget", "destroy"]
+__all__ = ["CLOCK", "HIDDEN", "IN_USE", "POSITION", "DiskStore", "StoreBudget", "destroy"]
 
 POSITION = "position"
 CLOCK = "clock"
+HIDDEN = "hidden"
+"""The time of the earliest window that a retention has hidden; earlier versions have no such."""
 IN_USE = "in use"
 """A number of the store while its rows may be ahead of its position, or behind."""
+NUMBERS = (POSITION, CLOCK, HIDDEN, IN_USE)
+
+
+def numbers_of(offset: Offset, clock: int | None, hidden_from: int | None) -> dict[str, int | None]:
+    """Return the numbers that a commit writes; what is None stays as it was."""
+    stated: dict[str, int | None] = {POSITION: offset, CLOCK: clock, HIDDEN: hidden_from}
+    return {name: number for name, number in stated.items() if number is not None}
 
 
 class DiskStore(Store):
@@ -37,6 +46,7 @@ class DiskStore(Store):
         position = rocks.number(POSITION)
         self._position = None if position is None else Offset(position)
         self._clock = rocks.number(CLOCK)
+        self._hidden_from = rocks.number(HIDDEN)
         self._reliable = rocks.number(IN_USE) is None
         self._marked = not self._reliable
 
@@ -90,6 +100,11 @@ class DiskStore(Store):
         self._rocks.check_open()
         return self._clock
 
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        self._rocks.check_open()
+        return self._hidden_from
+
     def put(self, changes: Iterable[Change]) -> None:
         """Write changes in order."""
         fresh = coalesced(changes)
@@ -102,15 +117,16 @@ class DiskStore(Store):
         self._reliable = False
         self._rocks.write(fresh.values(), {})
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
         """Move to that position."""
         check_forward(self.position(), offset)
-        numbers: dict[str, int | None] = {POSITION: offset}
-        if clock is not None:
-            numbers[CLOCK] = clock
+        numbers = numbers_of(offset, clock, hidden_from)
         self._rocks.write((), numbers)
         self._position, self._reliable = offset, True
         self._clock = self._clock if clock is None else clock
+        self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
 
     def recover(self, offset: Offset) -> bool:
         """Keep the rows if they are those of the position."""
@@ -121,10 +137,10 @@ class DiskStore(Store):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the clock."""
+        """Forget all rows, the position and the times."""
         self._rocks.check_open()
-        self._rocks.clear({POSITION: None, CLOCK: None, IN_USE: None})
-        self._position = self._clock = None
+        self._rocks.clear(dict.fromkeys(NUMBERS))
+        self._position = self._clock = self._hidden_from = None
         self._reliable, self._marked = True, False
 
     def close(self) -> None:

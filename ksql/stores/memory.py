@@ -22,6 +22,7 @@ class MemoryStore(Store):
         self._deleted = 0
         self._position: Offset | None = None
         self._clock: int | None = None
+        self._hidden_from: int | None = None
         self._reliable = True
         self._open = True
         self._lock = threading.Lock()
@@ -66,6 +67,11 @@ class MemoryStore(Store):
         self._live()
         return self._clock
 
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        self._live()
+        return self._hidden_from
+
     def put(self, changes: Iterable[Change]) -> None:
         """Take changes in order."""
         fresh = coalesced(changes)
@@ -82,13 +88,16 @@ class MemoryStore(Store):
         kept.update(coalesced(c for c in self._rows.changes() if c[1] is not None))
         self._rows, self._deleted = kept, 0
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
         """Move to that position."""
         with self._lock:
             self._live()
             check_forward(self._position, offset)
             self._position, self._reliable = offset, True
             self._clock = self._clock if clock is None else clock
+            self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
 
     def recover(self, offset: Offset) -> bool:
         """Keep the rows if nothing was put since the last commit."""
@@ -99,11 +108,11 @@ class MemoryStore(Store):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the clock."""
+        """Forget all rows, the position and the times."""
         with self._lock:
             self._live()
             self._rows, self._deleted, self._reliable = Ordered(), 0, True
-            self._position = self._clock = None
+            self._position = self._clock = self._hidden_from = None
 
     def close(self) -> None:
         """End all use."""

@@ -5,16 +5,21 @@ written with the rows, the same topic gives the same answers, however often the 
 Rows of older windows are not shown any more, at once; they are removed in slices, after the time
 has moved on by half the retention, so that each row is looked at some three times in its life.
 
+Readers learn that there were such rows (``hidden``): those that a read passes over, those that were
+removed, and those that came too late to be put. The time of the earliest is written with the clock.
+
 Source: Kafka Streams' window stores: observed stream time, segments.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.stores.base import Change, Rows, Store, Stored, StoredRow
+from ksql.stores.base import Change, Hidden, Rows, Store, Stored, StoredRow
+from ksql.stores.ordered import coalesced
 from ksql.types.windowed import all_kept_by, kept_by
 
 if TYPE_CHECKING:
@@ -34,10 +39,12 @@ class Retained(Store):
         self._retention_ms = retention_ms
         self._sessions = sessions
         self._segment_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
-        self._seen = store.clock()
+        self._seen = self._committed = store.clock()
         self._swept = self._segment()
         self._sweeping: tuple[int | None, bytes] | None = None
-        self._shown = _Kept(store, lambda: self._seen, self._is_kept)
+        self._hidden_from = store.hidden_from()
+        self._lock = threading.Lock()
+        self._shown = _Kept(self, store, lambda: self._seen)
 
     @property
     def transactional(self) -> bool:
@@ -54,15 +61,32 @@ class Retained(Store):
         """Return why the files cannot be trusted."""
         return self._store.damage
 
-    def _time(self, key: bytes) -> int:
+    def time_of(self, key: bytes) -> int:
+        """Return the time that decides how long a key's window is kept (ms)."""
         return kept_by(key, session=self._sessions)
 
     def _segment(self) -> int | None:
         return None if self._seen is None else self._seen // self._segment_ms
 
-    def _is_kept(self, key: bytes, clock: int | None) -> bool:
-        """Return whether a key's window is no more than the retention before the clock."""
-        return clock is None or self._time(key) > clock - self._retention_ms
+    def forgotten(self, clock: int) -> int:
+        """Return the time up to which windows are forgotten at that clock (ms)."""
+        return clock - self._retention_ms
+
+    def hide(self, time: int) -> None:
+        """Remember that a window of that time has a row and is not shown; for any thread."""
+        first = self._hidden_from
+        if first is not None and first <= time:
+            return
+        with self._lock:
+            first = self._hidden_from
+            self._hidden_from = time if first is None else min(first, time)
+
+    def hidden_at(self, clock: int | None) -> Hidden | None:
+        """Return which windows are not shown at that clock, as far as is known."""
+        first = self._hidden_from
+        if first is None or clock is None or first > self.forgotten(clock):
+            return None
+        return Hidden(first, self.forgotten(clock), self._retention_ms)
 
     # --- what readers see
 
@@ -76,7 +100,11 @@ class Retained(Store):
 
     def committed(self) -> Rows:
         """Return the rows without the open batch, as of the last commit's time."""
-        return _Kept(self._store.committed(), self._store.clock, self._is_kept)
+        return _Kept(self, self._store.committed(), lambda: self._committed)
+
+    def hidden(self) -> Hidden | None:
+        """Return which windows are not shown, as far as is known."""
+        return self._shown.hidden()
 
     def position(self) -> Offset | None:
         """Return the offset of the last commit."""
@@ -85,6 +113,10 @@ class Retained(Store):
     def clock(self) -> int | None:
         """Return the latest time that was committed."""
         return self._store.clock()
+
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that was committed."""
+        return self._store.hidden_from()
 
     # --- what its writer does
 
@@ -98,21 +130,27 @@ class Retained(Store):
         times = all_kept_by(keys, session=self._sessions)  # a deletion's, too: as in its segments
         latest = max(times)
         seen = latest if self._seen is None else max(latest, self._seen)
-        forgotten = seen - self._retention_ms
+        forgotten = self.forgotten(seen)
         if min(times) > forgotten:
             self._store.put(listed)
         else:
+            for key, value, _ in coalesced(listed).values():
+                if value is not None and (time := self.time_of(key)) <= forgotten:
+                    self.hide(time)
             self._store.put(
                 (key, value if time > forgotten else None, timestamp)
                 for (key, value, timestamp), time in zip(listed, times, strict=True)
             )
         self._seen = seen
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
-        """Apply what was put, with the time that it has moved to."""
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
+        """Apply what was put, with the time that it has moved to and the earliest hidden one."""
         times = [time for time in (clock, self._seen) if time is not None]
-        self._store.commit(offset, max(times, default=None))
-        self._seen = self._store.clock()
+        hidden = [time for time in (hidden_from, self._hidden_from) if time is not None]
+        self._store.commit(offset, max(times, default=None), min(hidden, default=None))
+        self._seen = self._committed = self._store.clock()
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed, and the time that it had moved to."""
@@ -133,8 +171,10 @@ class Retained(Store):
             self._sweeping = (self._segment(), b"")
         segment, start = self._sweeping
         rows = [row.key for row in itertools.islice(self._store.range(start), most)]
-        old = [key for key in rows if not self._is_kept(key, self._seen)]
+        forgotten = self.forgotten(self._seen)
+        old = [key for key in rows if self.time_of(key) <= forgotten]
         if old:
+            self.hide(min(map(self.time_of, old)))
             self._store.put((key, None, 0) for key in old)
         if len(rows) < most:
             self._sweeping, self._swept = None, segment
@@ -152,30 +192,45 @@ class Retained(Store):
         self._store.close()
 
     def _begin(self) -> None:
-        self._seen, self._sweeping = self._store.clock(), None
+        self._seen = self._committed = self._store.clock()
+        self._sweeping = None
+        self._hidden_from = self._store.hidden_from()
         self._swept = self._segment()
 
 
 class _Kept(Rows):
     """The rows of the windows that are covered at the present time."""
 
-    def __init__(
-        self,
-        rows: Rows,
-        clock: Callable[[], int | None],
-        is_kept: Callable[[bytes, int | None], bool],
-    ) -> None:
+    def __init__(self, store: Retained, rows: Rows, clock: Callable[[], int | None]) -> None:
+        self._store = store
         self._rows = rows
         self._clock = clock
-        self._is_kept = is_kept
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
-        return self._rows.get(key) if self._is_kept(key, self._clock()) else None
+        clock, row = self._clock(), self._rows.get(key)
+        if clock is None or row is None:
+            return row
+        time = self._store.time_of(key)
+        if time > self._store.forgotten(clock):
+            return row
+        self._store.hide(time)
+        return None
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Return rows with ``lo <= key < hi`` in order."""
         clock, rows = self._clock(), self._rows.range(lo, hi)
-        if clock is None:
-            return rows
-        return (row for row in rows if self._is_kept(row.key, clock))
+        return rows if clock is None else self._covered(rows, self._store.forgotten(clock))
+
+    def hidden(self) -> Hidden | None:
+        """Return which windows are not shown, as far as is known."""
+        return self._store.hidden_at(self._clock())
+
+    def _covered(self, rows: Iterator[StoredRow], forgotten: int) -> Iterator[StoredRow]:
+        time_of, hide = self._store.time_of, self._store.hide
+        for row in rows:
+            time = time_of(row.key)
+            if time > forgotten:
+                yield row
+            else:
+                hide(time)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 
 from ksql.base.ids import Offset
 from ksql.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
-from ksql.stores.disk import CLOCK, IN_USE, POSITION, StoreBudget
+from ksql.stores.disk import (
+    CLOCK,
+    HIDDEN,
+    IN_USE,
+    NUMBERS,
+    POSITION,
+    StoreBudget,
+    numbers_of,
+)
 from ksql.stores.ordered import Ordered, coalesced
 from ksql.stores.rocks import Rocks
 
@@ -43,6 +51,7 @@ class TxnStore(Store):
         position = rocks.number(POSITION)
         self._position = None if position is None else Offset(position)
         self._clock = rocks.number(CLOCK)
+        self._hidden_from = rocks.number(HIDDEN)
         if rocks.number(IN_USE) is not None:  # another type's, and not ended in order
             self.clear()
 
@@ -113,6 +122,11 @@ class TxnStore(Store):
         self._rocks.check_open()
         return self._clock
 
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        self._rocks.check_open()
+        return self._hidden_from
+
     # --- what its writer does
 
     def put(self, changes: Iterable[Change]) -> None:
@@ -122,12 +136,12 @@ class TxnStore(Store):
         with self._lock:
             self._batch.update(fresh)
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
         """Write the batch and the position at once; if that fails, the batch stays open."""
         check_forward(self.position(), offset)
-        numbers: dict[str, int | None] = {POSITION: offset}
-        if clock is not None:
-            numbers[CLOCK] = clock
+        numbers = numbers_of(offset, clock, hidden_from)
         with self._lock:
             self._applying, self._batch = self._batch, Ordered()
         try:
@@ -138,6 +152,7 @@ class TxnStore(Store):
             raise
         self._position = offset
         self._clock = self._clock if clock is None else clock
+        self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
         with self._lock:
             self._applying = None
 
@@ -151,11 +166,11 @@ class TxnStore(Store):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the clock."""
+        """Forget all rows, the position and the times."""
         self._rocks.check_open()
-        self._rocks.clear({POSITION: None, CLOCK: None, IN_USE: None})
+        self._rocks.clear(dict.fromkeys(NUMBERS))
         self._discard()
-        self._position = self._clock = None
+        self._position = self._clock = self._hidden_from = None
 
     def close(self) -> None:
         """Close, without a commit."""

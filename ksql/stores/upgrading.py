@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import KsqlError
 from ksql.stores import formats
 from ksql.stores.base import Change, Rows, Store, Stored, StoredRow, StoreFailed
-from ksql.stores.disk import CLOCK, POSITION, StoreBudget
+from ksql.stores.disk import CLOCK, HIDDEN, POSITION, StoreBudget
 from ksql.stores.formats import UNKNOWN_TIME
 from ksql.stores.ordered import coalesced
 from ksql.stores.places import copy_of, discard_copy
@@ -70,7 +70,8 @@ class Copy:
             made.close()
             discard_copy(path)
             made = Rocks.open(copy_of(path), budget, logged=True)
-            made.write((), {POSITION: position, CLOCK: old.number(CLOCK)})
+            numbers = {name: old.number(name) for name in (CLOCK, HIDDEN)}
+            made.write((), {POSITION: position, **numbers})
         return cls(old, made)
 
     def step(self, most_rows: int = SLICE_ROWS, most_bytes: int = SLICE_BYTES) -> int:
@@ -246,6 +247,10 @@ class Upgrading(Store):
         """Return the time that the last commit stated."""
         return self._old.clock()
 
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        return self._old.hidden_from()
+
     def put(self, changes: Iterable[Change]) -> None:
         """Take changes into the open batches of both; an untimed one shows no times at once."""
         fresh = coalesced(changes).values()
@@ -256,10 +261,12 @@ class Upgrading(Store):
         if self._copy is not None:
             self._copy.store.put(fresh)
 
-    def commit(self, offset: Offset, clock: int | None = None) -> None:
+    def commit(
+        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+    ) -> None:
         """Commit the old store, then the copy."""
-        self._old.commit(offset, clock)
-        self._both(lambda copy: copy.store.commit(offset, clock))
+        self._old.commit(offset, clock, hidden_from)
+        self._both(lambda copy: copy.store.commit(offset, clock, hidden_from))
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed; or empty both."""
@@ -268,7 +275,7 @@ class Upgrading(Store):
         return found
 
     def clear(self) -> None:
-        """Forget all rows, the position and the clock: then the copy is whole."""
+        """Forget all rows, the position and the times: then the copy is whole."""
         self._old.clear()
         self._both(Copy.all_of)
 

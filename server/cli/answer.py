@@ -10,6 +10,9 @@ from server.cli.forms import Form, form_of
 from server.cli.screen import Screen
 from server.cli.session import Session
 
+_ENDS = ("Limit Reached", "Query Completed")
+"""What the server says of a query that has ended as it should."""
+
 
 class Answer:
     """Shows batches of events in the session's form, and their end.
@@ -20,10 +23,14 @@ class Answer:
     def __init__(self, session: Session, screen: Screen, *, whole: bool) -> None:
         self._session = session
         self._screen = screen
+        self._whole = whole
         self._form: Form = form_of(session, screen, whole=whole)
         self._is_table = False
         self.query_id: str | None = None
         self.rows = 0
+        self.is_noted = False
+        """Whether the server has said what the answer lacks."""
+        self._notes: tuple[str, ...] = ()
 
     @property
     def is_full(self) -> bool:
@@ -39,6 +46,7 @@ class Answer:
             match event:
                 case Header():
                     self.query_id = event.query_id
+                    self._note(event.notes)
                     self._is_table = self._session.output == "TABLE"
                     self._form.begin(event, is_waiting=not rows)
                 case Line(text):
@@ -52,17 +60,28 @@ class Answer:
         self._screen.lines(lines)
         for event in events:
             if isinstance(event, Final):
-                self.end(event.message)
+                is_end = not self._whole or event.message in _ENDS
+                if not is_end:
+                    self._note((event.message,))
+                self.end(event.message if is_end else "")
+
+    def _note(self, notes: tuple[str, ...]) -> None:
+        self._notes, self.is_noted = notes, bool(notes)
 
     def end(self, message: str = "") -> None:
-        """Close the table, count the rows and say why the query ended; once."""
+        """Close the table, count the rows and say why the query ended; once.
+
+        What the server notes on the answer has lines of its own.
+        """
         self._form.end()
         if self._is_table:
             count = "(1 row)" if self.rows == 1 else f"({self.rows} rows)"
             message = f"{count} {message}".rstrip()
         self._is_table = False
-        if message:
-            self._screen.note(message)
+        said = [message, *self._notes] if message else list(self._notes)
+        self._notes = ()
+        if said:
+            self._screen.note("\n".join(said))
 
     def _within_limit(self, rows: list[Row]) -> list[Row]:
         limit = self._session.row_limit

@@ -55,6 +55,7 @@ class Header:
 
     query_id: str | None
     columns: tuple[tuple[str, str], ...]  # name, type
+    notes: tuple[str, ...] = ()  # what there is to say of rows that the answer lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """Why the query ended."""
+    """Why the query ended, or a note that was not known when its header was sent."""
 
     message: str
 
@@ -259,7 +260,8 @@ def _events(response: httpx.Response) -> Iterator[list[Event]]:
             if (failure := _failure_in(found)) is not None:
                 yield events
                 raise failure
-            events.append(_event(found, pending[start:place]))
+            if (event := _event(found, pending[start:place])) is not None:
+                events.append(event)
         pending = pending[place:]
         yield events
     if pending[_skip(pending, 0) :]:
@@ -271,18 +273,26 @@ def _skip(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def _event(found: JsonObject, raw: str) -> Event:
+def _event(found: JsonObject, raw: str) -> Event | None:
+    """Return what an element is; None for one that only later versions of the terminal know.
+
+    Raises: Unreachable for a row or a header that cannot be read.
+    """
     match found:
         case {"row": {"columns": values, **more}}:
             return Row(values, bool(more.get("tombstone")), raw)
-        case {"header": {"queryId": query_id, "schema": schema}}:
-            return Header(query_id, parse_schema(schema))
+        case {"header": {"queryId": query_id, "schema": schema, **more}}:
+            notes = more.get("notes")
+            shown = tuple(map(str, notes)) if isinstance(notes, list) else ()
+            return Header(query_id, parse_schema(schema), shown)
         case {"finalMessage": message}:
             return Final(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:
             return Seen(token)
-        case _:
+        case {"row": _} | {"header": _}:
             raise Unreachable(f"the server's answer has an unknown part: {raw[:200]}")
+        case _:
+            return None
 
 
 def _failure_in(found: JsonObject) -> ServerFailure | None:

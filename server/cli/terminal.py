@@ -235,7 +235,7 @@ class Terminal:
             raise
         else:
             answer.end(why)
-            if self.interactive and is_whole and not answer.rows:
+            if self.interactive and is_whole and not (answer.rows or answer.is_noted):
                 self.screen.note(_NOTHING_YET)
 
     def _end(self, answer: Answer, why: str) -> None:

@@ -28,10 +28,10 @@ _DAY_MS = 24 * 60 * _MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record for Kafka: its bytes and its time."""
+    """A record for Kafka: its bytes and its time; one without value deletes a row."""
 
     key: bytes | None
-    value: bytes
+    value: bytes | None
     timestamp_ms: int
 
 

@@ -29,7 +29,7 @@ class DirectoryNotEmpty(DemoFailed):
     def __init__(self, path: Path) -> None:
         super().__init__(
             f"the directory {path} is not empty",
-            hint="Choose one that is empty or does not exist yet: ksql demo --keep DIR",
+            hint="Choose one that is empty or does not exist yet: --keep DIR",
         )
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from server.cli.client import Client, Header, JsonObject, Number, Row, ServerFailure
 from server.demo.errors import QueryInTrouble, Unexpected
+from server.demo.expected import Check, Rows, compare
 from server.demo.script import SETTINGS
 from server.demo.show import Show
 
 _POLL_S = 0.2
 _PATIENCE_S = 180.0
+_CATCH_UP_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,12 @@ class Session:
         self._client = client
         self._show = show
 
-    def run(self, sql: str) -> JsonObject:
-        """Send a statement and show it with its answer.
+    def run(self, sql: str, purpose: str = "") -> JsonObject:
+        """Send a statement and show it with its answer; before it what it is for, if given.
 
         Raises: ServerFailure, Unreachable.
         """
-        self._show.statement(sql)
+        self._show.statement(f"-- {purpose}\n{sql}" if purpose else sql)
         answer = self._ask(sql)
         status = answer["commandStatus"]
         self._show.good(status["message"])
@@ -73,15 +76,27 @@ class Session:
             return refusal
         raise Unexpected("the service accepted a replacement that changes the source")
 
-    def pull(self, sql: str) -> list[tuple[object, ...]]:
-        """Ask for rows by key, and show them.
+    def pull(self, sql: str, *, ordered: bool = False) -> list[tuple[object, ...]]:
+        """Ask for rows, and show them: as they come if the query orders them, else sorted.
 
         Raises: ServerFailure, Unreachable.
         """
         self._show.statement(sql)
         headers, rows = self.rows(sql)
-        self._show.table(headers, sorted(rows, key=str))
+        self._show.table(headers, rows if ordered else sorted(rows, key=str))
         return rows
+
+    def compared(self, what: str, sql: str, expected: Rows, *, ordered: bool = False) -> Check:
+        """Ask until the store has read what the query wrote last; show and compare the answer.
+
+        Raises: ServerFailure, Unreachable.
+        """
+        deadline = time.monotonic() + _CATCH_UP_S
+        while time.monotonic() < deadline:
+            if Counter(self.rows(sql)[1]) == expected:
+                break
+            time.sleep(_POLL_S)
+        return compare(what, expected, Counter(self.pull(sql, ordered=ordered)))
 
     def rows(self, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
         """Ask for rows, without showing anything: columns and values."""
@@ -153,4 +168,6 @@ class Session:
 
 def _value(value: object) -> object:
     """Return a float for a number that is not whole, which comes as the server wrote it."""
+    if isinstance(value, list):
+        return tuple(map(_value, value))
     return float(value) if isinstance(value, Number) else value

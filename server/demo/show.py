@@ -91,6 +91,16 @@ class Show:
         """Return the word for a comparison."""
         return Text("equal", style="green") if check.equal else Text("different", style="bold red")
 
+    @staticmethod
+    def outcome(check: Check) -> Text:
+        """Return the result of a comparison in numbers."""
+        if check.equal:
+            return Text(f"{check.rows:,} rows equal", style="green")
+        return Text(
+            f"{len(check.missing):,} missing, {len(check.surplus):,} too many",
+            style="bold red",
+        )
+
     def difference(self, check: Check) -> None:
         """Print the first rows that differ, if any do."""
         for rows, said in ((check.missing, "is missing"), (check.surplus, "should not be there")):

@@ -14,6 +14,7 @@ from pathlib import Path
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 from ksql.kafka.admin import Admin
+from ksql.kafka.registry_client import RegistrySettings
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark.runtime import SparkRuntime
 from server.cli.client import Client
@@ -28,11 +29,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Site:
-    """A running service: the way in for statements, and Kafka for records."""
+    """A running service: the way in for statements, Kafka and the registry for records."""
 
     client: Client
     kafka: KafkaSettings
     admin: Admin
+    registry: RegistrySettings
 
 
 @contextlib.contextmanager
@@ -85,7 +87,7 @@ def service(
         stack.enter_context(behind_http(running, sockets))
         client = Client(url)
         stack.callback(client.close)
-        yield Site(client, running.kafka, running.admin)
+        yield Site(client, running.kafka, running.admin, running.registry_settings)
 
 
 @contextlib.contextmanager

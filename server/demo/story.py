@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -25,7 +24,6 @@ _FEED_S = 25.0
 _LEAST_PER_S = 200.0
 _ASKED_CARRIERS = ("UA", "DL", "EV")
 _ZONE = "America/New_York"
-_CATCH_UP_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +161,8 @@ class Story:
             if row[0] == _ASKED_CARRIERS[0] and noon <= int(str(row[1])) < noon + 4 * HOUR_MS
         )
         return [
-            self._pull("pull CARRIERS", _pull_carriers(), carriers),
-            self._pull("pull HOURLY", _pull_hours(noon), hours),
+            self._session.compared("pull CARRIERS", _pull_carriers(), carriers),
+            self._session.compared("pull HOURLY", _pull_hours(noon), hours),
         ]
 
     def _noon(self) -> int:
@@ -172,15 +170,6 @@ class Story:
         last = int(self._data.flights["departed_ms"].iloc[-1])
         noon = last // (24 * HOUR_MS) * 24 * HOUR_MS + 17 * HOUR_MS
         return noon if noon + 4 * HOUR_MS <= last else noon - 24 * HOUR_MS
-
-    def _pull(self, what: str, sql: str, expected: Counter[tuple[object, ...]]) -> Check:
-        """Ask until the store has read what the query wrote last, then show the answer."""
-        deadline = time.monotonic() + _CATCH_UP_S
-        while time.monotonic() < deadline:
-            if Counter(self._session.rows(sql)[1]) == expected:
-                break
-            time.sleep(0.2)
-        return compare(what, expected, Counter(self._session.pull(sql)))
 
     def _results(self, read: dict[str, int], expected: Expected) -> list[Result]:
         with self._show.doing("comparing"):

@@ -13,7 +13,7 @@ from ksql.kafka.client import Reader
 from ksql.kafka.settings import KafkaSettings
 from server.demo.expected import Row, Rows
 
-_WINDOW_START_BYTES = 8
+_TIME_BYTES = 8
 
 
 def read(kafka: KafkaSettings, topic: str) -> list[RawRecord]:
@@ -40,12 +40,20 @@ def stream_rows(records: Sequence[RawRecord], columns: Sequence[str]) -> Rows:
 
 
 def table_rows(
-    records: Sequence[RawRecord], columns: Sequence[str], *, windowed: bool = False
+    records: Sequence[RawRecord],
+    columns: Sequence[str],
+    *,
+    windowed: bool = False,
+    session: bool = False,
 ) -> Rows:
-    """Return a table's last value of every key: key, window's start, then the named fields."""
+    """Return a table's last value of every key: key, window, then the named fields.
+
+    ``windowed`` keys have the window's start, ``session`` keys the session's start and end.
+    """
+    read_key = _session_key if session else _window_key if windowed else _plain_key
     last = {record.key: record for record in records}
     return Counter(
-        (*(_window_key(key) if windowed else (_text(key),)), *_pick(record, columns))
+        (*read_key(key), *_pick(record, columns))
         for key, record in last.items()
         if record.value is not None
     )
@@ -53,7 +61,11 @@ def table_rows(
 
 def _pick(record: RawRecord, columns: Sequence[str]) -> Row:
     fields = _fields(record)
-    return tuple(fields.get(column) for column in columns)
+    return tuple(_hashable(fields.get(column)) for column in columns)
+
+
+def _hashable(value: object) -> object:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 def _fields(record: RawRecord) -> dict[str, object]:
@@ -65,11 +77,25 @@ def _text(key: bytes | None) -> str | None:
     return None if key is None else key.decode()
 
 
-def _window_key(key: bytes | None) -> tuple[str, int]:
+def _plain_key(key: bytes | None) -> Row:
+    return (_text(key),)
+
+
+def _window_key(key: bytes | None) -> Row:
     """Split a key from the start of its window, big endian.
 
     Source: Kafka Streams, ``TimeWindowedSerializer``.
     """
     found = key or b""
-    split = len(found) - _WINDOW_START_BYTES
+    split = len(found) - _TIME_BYTES
     return found[:split].decode(), int.from_bytes(found[split:], "big")
+
+
+def _session_key(key: bytes | None) -> Row:
+    """Split a key from the start and the end of its session; in the bytes the end stands first.
+
+    Source: Kafka Streams, ``SessionKeySchema``.
+    """
+    rest, start_ms = (key or b"")[:-_TIME_BYTES], (key or b"")[-_TIME_BYTES:]
+    name, end_ms = rest[:-_TIME_BYTES], rest[-_TIME_BYTES:]
+    return name.decode(), int.from_bytes(start_ms, "big"), int.from_bytes(end_ms, "big")

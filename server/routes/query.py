@@ -64,6 +64,7 @@ class Header(Body):
     query_id: str | None = Field(alias="queryId")
     column_names: list[str] = Field(alias="columnNames")
     column_types: list[str] = Field(alias="columnTypes")
+    notes: list[str] | None = None
 
 
 class StreamedHeader(Body):
@@ -72,6 +73,7 @@ class StreamedHeader(Body):
     query_id: str | None = Field(alias="queryId")
     schema_text: str = Field(alias="schema")
     proto_schema: str | None = Field(default=None, alias="protoSchema")
+    notes: list[str] | None = None
 
 
 class StreamedValues(Body):

@@ -15,17 +15,24 @@ from tests.bench.statements import COUNT, SOURCE, STATELESS
 
 RECORDS = 200
 WARM_UP = 30
+_READER = """
+CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON') AS SELECT * FROM {source};
+"""
 _PAUSE_S = (0.05, 0.35)
 _LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Latency:
-    """One workload; a record is sent once the one before has come through."""
+    """One workload; a record is sent once the one before has come through.
+
+    Where there is a ``reader``, a second query, its result is that which is waited for.
+    """
 
     name: str
     statement: str
     kind: str
+    reader: str = ""
 
     def run(self, site: Site, records: int) -> Result:
         """Send records one by one, at moments that have nothing to do with the trigger's."""
@@ -34,9 +41,13 @@ class Latency:
         source = f"{name}_in"
         site.execute(SOURCE.format(name=source, topic=source, format="JSON"))
         site.execute(self.statement.format(name=name, source=source))
-        times = sorted(self._measured(site, source, name)[WARM_UP:])
+        last = f"{name}_read" if self.reader else name
+        if self.reader:
+            site.execute(self.reader.format(name=last, source=name))
+        times = sorted(self._measured(site, source, last)[WARM_UP:])
         rss = site.rss_mb()
-        site.drop(self.kind, name)
+        for each in dict.fromkeys((last, name)):
+            site.drop(self.kind, each)
         site.drop("STREAM", source)
         return Result(
             self.name, p50_ms=_percentile(times, 0.50), p99_ms=_percentile(times, 0.99), rss_mb=rss
@@ -86,4 +97,5 @@ def _percentile(times: list[float], share: float) -> float:
 WORKLOADS = (
     Latency("latency-stateless", STATELESS, "STREAM"),
     Latency("latency-count", COUNT, "TABLE"),
+    Latency("latency-hop", COUNT, "TABLE", _READER),
 )

@@ -214,7 +214,13 @@ def _ingested(
     program: Compiled[OutRecord], batches: Sequence[pa.RecordBatch], meter: Meter
 ) -> dict[int, list[bytes]]:
     ingest = program.ingest()
-    writer = ChunkWriter(BUCKETS, 0, laned=program.laned, combined=program.combined_windows)
+    writer = ChunkWriter(
+        BUCKETS,
+        0,
+        laned=program.laned,
+        combined=program.combined_windows,
+        keyed=program.buckets_of(BUCKETS),
+    )
     chunks: dict[int, list[bytes]] = {bucket: [] for bucket in range(BUCKETS)}
 
     def write(records: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tests.cuts.cases import Event, Source
@@ -65,6 +65,12 @@ class Chain:
     def statements(self) -> list[str]:
         """The declarations, then the queries."""
         return [*self.declarations, *(link.text for link in self.links)]
+
+
+def shifted(chain: Chain, shift_ms: int) -> Chain:
+    """The chain with all its records so many milliseconds later."""
+    later = (replace(event, time=event.time + shift_ms) for event in chain.events)
+    return replace(chain, events=tuple(later))
 
 
 def disorder(times: Iterable[int]) -> tuple[int, int]:

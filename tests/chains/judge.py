@@ -6,13 +6,13 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chains.cases import Chain, disorder
 from tests.chains.chance import chain_of
 from tests.chains.run import Running, Topics, planned, run
 from tests.cuts.cases import Event, Record, merged
+from tests.tally import Tally
 
 LIVE, CUT, BACKLOG, ANEW = "one by one", "cut", "backlog", "loaded anew"
 
@@ -23,20 +23,6 @@ KEYLESS = "a grouping or joining expression is NULL"
 
 class Wrong(AssertionError):
     """A chain's results depend on its batches, are out of order, or are lost."""
-
-
-@dataclass
-class Tally:
-    """How many chains were run, of how many queries, and how often each shape was among them."""
-
-    runs: int = 0
-    batches: int = 0
-    results: int = 0
-    shapes: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        shapes = ", ".join(f"{count} {name}" for name, count in sorted(self.shapes.items()))
-        return f"{self.runs} chains in {self.batches} batches, {self.results} results: {shapes}"
 
 
 def check(seed: int, tally: Tally) -> None:

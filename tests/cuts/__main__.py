@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.cuts.run import Differs, Tally, check
+from tests.cuts.run import Differs, check
+from tests.tally import Tally
 
 RUNS = 1000
 

@@ -17,6 +17,7 @@ from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
 from tests.cuts.cases import Case, Event, Record, merged, pieces
 from tests.cuts.chance import cases
+from tests.tally import Tally
 from tests.unit.spark.test_pages import DictBackend
 from tests.unit.world import World
 
@@ -26,20 +27,6 @@ SETTINGS = {"cache.max.bytes.buffering": "0"}
 
 class Differs(AssertionError):
     """Other micro-batches gave other results."""
-
-
-@dataclass
-class Tally:
-    """How many cases were run, how many cuts they had, and how often each shape was among them."""
-
-    runs: int = 0
-    batches: int = 0
-    results: int = 0
-    shapes: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        shapes = ", ".join(f"{count} {name}" for name, count in sorted(self.shapes.items()))
-        return f"{self.runs} runs in {self.batches} micro-batches, {self.results} results: {shapes}"
 
 
 @dataclass

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+from http import HTTPStatus
+
 import pytest
 
-from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, create_topic, produce, unique
+from ksql.types.times import format_timestamp
+from tests.kafka.servers import DELIMITED, V1_JSON, Refused
+from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
 
 NOT_READY = 503
 EVERY_CHANGE = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
@@ -75,3 +80,40 @@ def test_final_results_wait_across_a_replacement(server, http, source):
     feed(server, source, ("a", 13_000, 9), ("a", 30_000, 1))
     pull = f"SELECT K, WINDOWSTART, C, M FROM {sink} WHERE K = 'a' AND WINDOWSTART = 10000;"
     await_rows(http, pull, [["a", 10_000, 3, 9]])
+
+
+def answer(http, text, accept):
+    """The elements of a pull query's answer."""
+    response = http.client.post("/query-stream", json={"sql": text}, headers={"accept": accept})
+    assert response.status_code == HTTPStatus.OK, response.text
+    if accept == V1_JSON:
+        return response.json()
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+def test_a_pull_query_says_which_windows_retention_hides(server, http, source):
+    sink = unique("kept").upper()
+    http.one(
+        f"CREATE TABLE {sink} AS SELECT K, COUNT(*) AS C FROM {source} "
+        "WINDOW TUMBLING (SIZE 10 SECONDS, RETENTION 1 MINUTE, GRACE PERIOD 0 SECONDS) GROUP BY K;",
+        EVERY_CHANGE,
+    )
+    late = int(time.time()) // 10 * 10_000
+    early = late - 3_600_000
+    feed(server, source, ("a", early + 5_000, 1), ("b", late, 2))
+    pull = f"SELECT K, WINDOWSTART FROM {sink}"
+    await_rows(http, f"{pull} WHERE K = 'b';", [["b", late]])
+    note = (
+        f"RETENTION 1 MINUTE hides windows that begin from {format_timestamp(early)} to "
+        f"{format_timestamp(late - 60_000)}; the topic {sink} may still have them"
+    )
+    for text, rows in ((f"{pull} WHERE K = 'a';", []), (f"{pull};", [["b", late]])):
+        header, *found = answer(http, text, DELIMITED)
+        assert (header["notes"], found) == ([note], rows)
+        header, *found = answer(http, text, V1_JSON)
+        assert header["header"]["notes"] == [note]
+        assert [each["row"]["columns"] for each in found] == rows
+    for text in (f"{pull} WHERE K = 'b' AND WINDOWSTART >= {late};", f"{pull} WHERE K = 'c';"):
+        shown = answer(http, text, DELIMITED)[0]
+        assert ("notes" in shown) == (" 'c'" in text)  # it may have had windows of the key, too
+    assert any(seen.key.startswith("a") for seen in read_all(server.bootstrap, sink))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import replace
 
 import pytest
 
+from ksql.kafka.client import TransactionalSender
+from ksql.spark.spec import Link
+from tests.chains.cases import disorder
 from tests.cuts.cases import Case, Event, Source, merged, pieces
 from tests.cuts.chance import cases
 from tests.cuts.run import planned, run
@@ -84,3 +88,25 @@ def test_a_stream_that_is_behind_meets_all_rows_that_are_older(desk, start, apar
     assert len(desk.read(made.sink)) == 400
     last = max(int(file.name) for file in (spec.checkpoint / "commits").glob("[0-9]*"))
     assert last >= 440 // 30
+
+
+def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
+    """Their marks lie between the records and have the time of the writing, an hour later."""
+    source, sink = desk.topic(), desk.topic(partitions=1)
+    start_ms = int(time.time() * 1000) - HOUR_MS
+    sender = TransactionalSender(desk.kafka, f"tx-{source}")
+    sender.start()
+    for first, place in ((0, 0), (0, 1), (100, 0), (100, 1)):
+        with sender.transaction():
+            for n in range(first + place, first + 100, 2):
+                sender.send(source, b"k", b"v", timestamp=start_ms + n * 100, partition=place)
+    desk.settle(source)
+    spec = desk.spec("copy", source, sink, sink_topic=sink, max_records=30)
+    links = {"writer": Link(source, (), exactly_once=True), spec.name: Link(sink, (source,))}
+    running = start(replace(spec, chain=links))
+    assert running.await_idle(desk.ends(source)), running.status()
+    times = [record.timestamp for record in desk.read(sink)]
+    assert len(times) == 200
+    assert (
+        disorder(times)[0] <= 3_000
+    )  # of one micro-batch; all 100 records of a transaction: 9,800

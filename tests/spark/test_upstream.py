@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from dataclasses import replace
 
-from ksql.spark.spec import Link
+from confluent_kafka import Producer
+
+from ksql.spark.spec import Link, State
 from tests.kafka.wires import await_true
 
 FOR_EVER_MS = 86_400_000
+FAR_MS = 10**15
 
 
 def chain(desk, wait_ms):
@@ -51,6 +56,54 @@ def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
     assert len(desk.read(sink)) == 52
 
 
+def test_what_a_transaction_hides_is_waited_for(desk, start):
+    """Kafka marks the end of a transaction after its writer has the answer; so does this one."""
+    (first, second), sink = chain(desk, FOR_EVER_MS)
+    between = next(iter(second.topics))
+    pending = producer(desk)
+    pending.produce(between, b"pending", partition=1)
+    pending.flush()
+    writing = start(replace(first, exactly_once=True))
+    assert writing.await_idle(desk.ends(*first.topics))
+    reading = start(second)
+    await_true("it has looked at its source", reading.has_started)
+    assert desk.read_beside(sink) == []
+    pending.commit_transaction()
+    desk.settle(between)
+    assert reading.await_idle(desk.ends(between))
+    assert len(desk.read(sink)) == 52
+
+
+def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
+    """Two partitions have the same times; the second one was committed after the first."""
+    source, sink = desk.topic(), desk.topic(1)
+    written = producer(desk)
+    for partition in (0, 1):
+        for second in range(60):
+            written.produce(source, b"v", b"k", partition, timestamp=1_000_000 + second * 1000)
+            if second % 20 == 19:
+                written.commit_transaction()
+                written.begin_transaction()
+    written.abort_transaction()
+    desk.settle(source)
+    spec = desk.spec("copy", source, sink, max_records=30)
+    links = {"writer": Link(source, (), exactly_once=True), spec.name: Link(sink, (source,))}
+    reading = start(replace(spec, chain=links))
+    assert reading.await_idle(desk.ends(source))
+    batches = [file for file in (spec.checkpoint / "offsets").iterdir() if file.name.isdigit()]
+    for batch in batches:
+        ends = json.loads(batch.read_text().splitlines()[-1])[source]
+        assert abs(ends["0"] - ends["1"]) <= 5  # times differ by a second, marks take an offset
+
+
+def producer(desk):
+    """A producer in an open transaction."""
+    made = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
+    made.init_transactions()
+    made.begin_transaction()
+    return made
+
+
 def test_what_it_reads_itself_is_not_waited_for(desk, start):
     """Two queries that read each other's results, and nothing moves them but the first record."""
     one, other = desk.topic(), desk.topic()
@@ -61,3 +114,90 @@ def test_what_it_reads_itself_is_not_waited_for(desk, start):
     desk.send(one, ("k", "v"))
     for spec in specs:
         assert start(spec).await_idle(desk.ends(*spec.topics))
+
+
+def test_one_that_had_read_all_is_waited_for_when_it_stops(desk, start):
+    """What comes while it is stopped is older than what its reader would read beside it."""
+    source, between, other, sink = (desk.topic() for _ in range(4))
+    first = desk.spec("copy", source, between, name="first", sink_topic=between)
+    second = desk.spec("copy", [between, other], sink, name="second", sink_topic=sink)
+    links = {first.name: Link(between, (source,)), second.name: Link(sink, (between, other))}
+    specs = [replace(each, chain=links, upstream_wait_ms=FOR_EVER_MS) for each in (first, second)]
+    for spec in specs:
+        running = start(spec)
+        assert running.await_started().state is State.RUNNING
+        running.stop()
+    desk.send(source, ("k", "earlier"))
+    desk.send(other, ("k", "later"))
+    reading = start(specs[1])
+    assert reading.await_started().state is State.RUNNING
+    assert desk.read(sink) == []
+    assert start(specs[0]).await_idle(desk.ends(source))
+    assert reading.await_idle(desk.ends(between, other))
+    assert len(desk.read(sink)) == 2
+
+
+class Progresses:
+    """What the queries of Spark's process say to each other, at times of the test's choice."""
+
+    def __init__(self, runtime, desk):
+        self._jvm = runtime.session.sparkContext._jvm
+        self.first, self.second = (f"{name}_{desk.folder.name}" for name in ("first", "second"))
+
+    def announce(self, begun, now_ms, wait_ms=30_000):
+        sources = self._jvm.java.util.HashSet()
+        sources.add(self.first)
+        announce = self._jvm.ksql.Progress.announce
+        announce(self.first, self._jvm.java.util.HashSet(), self.first, begun, wait_ms, now_ms)
+        announce(self.second, sources, self.second, 1, wait_ms, now_ms)
+
+    def waits_for(self, now_ms):
+        return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
+
+    def stop(self, now_ms):
+        self._jvm.ksql.Progress.stop(self.first, now_ms)
+
+
+def test_one_that_is_to_run_is_waited_for_while_it_starts(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    assert progress.waits_for(600_000) == {progress.first}
+    assert progress.waits_for(600_001) == set()
+    progress.announce(2, 700_000)
+    progress.stop(700_000)  # its start failed
+    assert progress.waits_for(730_000) == {progress.first}
+    assert progress.waits_for(730_001) == set()
+
+
+def test_one_whose_start_fails_is_waited_for_only_for_a_time(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    runtime.rest(progress.first)
+    assert progress.waits_for(FAR_MS) == set()
+
+
+def test_one_that_does_not_run_is_waited_for_only_for_a_time(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(0, 0)
+    assert progress.waits_for(30_000) == {progress.first}
+    assert progress.waits_for(30_001) == set()
+
+
+def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.stop(1_000)
+    assert progress.waits_for(31_000) == {progress.first}
+    assert progress.waits_for(31_001) == set()
+    progress.announce(1, 40_000)  # whatever starts beside it
+    assert progress.waits_for(40_000) == set()
+    progress.announce(2, 50_000)
+    assert progress.waits_for(650_000) == {progress.first}
+
+
+def test_one_that_is_ended_is_not_waited_for(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    assert progress.waits_for(0) == {progress.first}
+    runtime.forget(progress.first)
+    assert progress.waits_for(0) == set()

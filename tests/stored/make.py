@@ -34,6 +34,7 @@ from ksql.stores import values
 from ksql.stores.base import StoredRow
 from ksql.stores.disk import DiskStore
 from ksql.stores.kinds import open_store
+from ksql.stores.retained import Retained
 from ksql.stores.rocks import StoreBudget
 from ksql.types.windowed import session_key, window_key
 from tests.stored.corpora import CORPORA, FIRST, V1, V2, Corpus
@@ -70,6 +71,8 @@ def main() -> None:
     _missing(V1 / "plans-1.jsonl", _first_plans)
     if not (V1 / "disk").exists():
         _disk(V1 / "disk")
+    if not (V2 / "disk").exists():
+        _hiding(V2 / "disk")
 
 
 def _missing(file: Path, lines: Callable[[], Any]) -> None:
@@ -100,8 +103,35 @@ def _disk(place: Path) -> None:
     shutil.copytree(place / "open", place / "killed")
     killed.close()
     shutil.rmtree(place / "open")
+    _spare(place)
+
+
+def _spare(place: Path) -> None:
     for file in (*place.glob("*/LOG*"), *place.glob("*/OPTIONS*"), *place.glob("*/LOCK")):
         file.unlink()
+
+
+HIDING_MS = 3_600_000
+
+
+def hiding_rows() -> tuple[list[StoredRow], list[StoredRow]]:
+    """The rows of a table of windows, and a later one that hides some of them."""
+    rows = [
+        StoredRow(window_key(b"key", start), b"value", start) for start in (5_000, 7_000, 9_000_000)
+    ]
+    return rows[:2], rows[2:]
+
+
+def _hiding(place: Path) -> None:
+    """A store of windows that a retention has hidden and removed."""
+    store = Retained(open_store("txn_rocksdb", place / "hiding", StoreBudget()), HIDING_MS)
+    for position, rows in enumerate(hiding_rows(), 1):
+        store.put(rows)
+        store.commit(Offset(position))
+    store.tidy()
+    store.commit(Offset(2))
+    store.close()
+    _spare(place)
 
 
 # --- a service in memory ------------------------------------------------------------------------

@@ -100,7 +100,14 @@ def serde(wanted: Wanted) -> Serde:
         except (struct.error, TypeError, AttributeError) as error:
             raise EncodeError(f"Cannot write {column.name} as {column.type}: {error}") from error
 
-    return serde_of(decode, encode, keeps, plain, texts=column.type == model.STRING)
+    return serde_of(
+        decode,
+        encode,
+        keeps,
+        plain,
+        texts=column.type == model.STRING,
+        integer_bytes=size if column.type in (model.INTEGER, model.BIGINT) else 0,
+    )
 
 
 FORMAT = Implementation(serde, only(frozenset(PRIMITIVES), decimals=False, name_column=False))

@@ -1,29 +1,29 @@
 """Chains of queries: the same results in all batches, each stream as much in order as its sources.
 
-`make proof-chains` runs a thousand.
+`make chains` runs a thousand.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
-from tests.chains.cases import disorder
+from tests.chains.__main__ import judged, main
+from tests.chains.cases import disorder, shifted
 from tests.chains.chance import chain_of
-from tests.chains.judge import Tally, check, differences, out_of_order, rows_of, ways
+from tests.chains.judge import Wrong, check, differences, out_of_order, rows_of, ways
 from tests.chains.run import Topics, planned, run
 from tests.cuts.cases import Event
-from tests.examples import QUICK
+from tests.tally import Tally
 
-PARTS = 1 if QUICK else 3
-SEEDS = 20  # of each part
+SEEDS = 20
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_chains_give_the_same_in_all_batches_and_in_order(part):
+def test_chains_give_the_same_in_all_batches_and_in_order():
     tally = Tally()
-    for seed in range(part * SEEDS, (part + 1) * SEEDS):
+    for seed in range(1001, 1001 + SEEDS):
         check(seed, tally)
     assert tally.runs == SEEDS
     assert {"plain", "moved", "joined", "window", "grouped"} <= set(tally.shapes)
@@ -79,3 +79,32 @@ def test_topics_keep_the_order_of_writing():
     events = [Event("R", place, "a", {}, time) for time, place in enumerate((1, 0, 1))]
     topics.write(events)
     assert topics.of("R") == {0: [events[1]], 1: [events[0], events[2]]}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_chains_are_run_by_several_processes(monkeypatch, capsys, jobs):
+    monkeypatch.setattr("sys.argv", ["chains", "--runs", "12", "--seed", "5", "--jobs", jobs])
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 runs in ")
+
+
+def test_what_is_wrong_is_named_by_its_seed(monkeypatch):
+    def wrong(seed, _tally):
+        raise Wrong(f"seed {seed}")
+
+    monkeypatch.setattr("tests.chains.__main__.check", wrong)
+    assert judged(7) == (Tally(), "seed 7")
+
+
+def test_tallies_add_up():
+    one = Tally(1, 2, 3, Counter(plain=1))
+    assert one + Tally(10, 20, 30, Counter(plain=1, moved=2)) == Tally(
+        11, 22, 33, Counter(plain=2, moved=2)
+    )
+
+
+def test_records_that_come_later_give_the_same_but_for_the_times():
+    chain = chain_of(4)
+    later = shifted(chain, 3_600_000)
+    assert [each.time - 3_600_000 for each in later.events] == [each.time for each in chain.events]
+    assert later.statements == chain.statements

@@ -143,9 +143,18 @@ def test_a_server_that_is_none_of_ours(stranger: Client) -> None:
     _Stranger.answer = (200, b'[{"header":{"queryId":null,"schema":""}},\n{"row":')
     with pytest.raises(Unreachable, match="broke off"):
         events(stranger)
-    _Stranger.answer = (200, json.dumps([{"strange": 1}]).encode())
+    _Stranger.answer = (200, json.dumps([{"row": {"strange": 1}}]).encode())
     with pytest.raises(Unreachable, match="unknown part"):
         events(stranger)
+
+
+def test_parts_of_an_answer_that_a_later_server_adds_are_passed_over(stranger: Client) -> None:
+    parts = [{"strange": 1}, {"row": {"columns": [1]}}, {"finalMessage": "a note", "more": 2}]
+    _Stranger.answer = (200, json.dumps(parts).encode())
+    assert [type(event).__name__ for event in events(stranger)] == ["Row", "Final"]
+    header = {"queryId": None, "schema": "`A` INTEGER", "notes": ["a", "b"], "more": 1}
+    _Stranger.answer = (200, json.dumps([{"header": header}]).encode())
+    assert events(stranger) == [Header(None, (("A", "INTEGER"),), ("a", "b"))]
 
 
 def test_schemas_are_parsed() -> None:

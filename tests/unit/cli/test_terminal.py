@@ -17,7 +17,7 @@ from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variable
 from ksql.types.model import BOOLEAN, STRING, Decimal, Map
 from ksql.types.schema import Column
 from server.cli.commands import COMMANDS, Exit
-from server.cli.session import Session
+from server.cli.session import Output, Session
 from tests.unit.cli.desk import Desk, narrow
 from tests.unit.server.fakes import (
     COLUMNS,
@@ -249,6 +249,34 @@ def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> N
     service.stream = lambda: FakeStream([batch], ends_with="Limit Reached")
     assert "| <TOMBSTONE>" in desk.run("select;")
     assert desk.errors() == "(1 row) Limit Reached\n"
+
+
+@pytest.mark.parametrize("output", ["TABLE", "CSV"])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_note_on_an_answer_stands_below_its_rows(
+    desk: Desk, service: FakeService, output: Output, early: bool
+) -> None:
+    note = "RETENTION 1 HOUR hides windows"
+    known: list[str] = [note] if early else []
+    ends_with = None if early else note
+    service.stream = lambda: FakeStream(
+        [rows((1, "a"))], "pull", ends_with=ends_with, notes=lambda: known
+    )
+    desk.terminal.session.output = output
+    assert "a" in desk.run("SELECT * FROM w;")
+    count = "(1 row)\n" if output == "TABLE" else ""
+    assert desk.errors() == f"{count}{note}\n"
+
+
+@pytest.mark.parametrize(("note", "says"), [("RETENTION hides it", False), (None, True)])
+def test_an_answer_without_rows_whose_reason_is_known_is_not_to_be_asked_again(
+    desk: Desk, service: FakeService, note: str | None, says: bool
+) -> None:
+    notes = [] if note is None else [note]
+    service.stream = lambda: FakeStream([], "pull", notes=lambda: notes)
+    desk.terminal.interactive = True
+    desk.run("SELECT * FROM w;")
+    assert ("ask again" in desk.errors()) is says
 
 
 def test_an_error_after_some_rows(desk: Desk, service: FakeService) -> None:

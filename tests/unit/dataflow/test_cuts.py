@@ -11,8 +11,9 @@ import pytest
 
 from tests.cuts.cases import Case, Event
 from tests.cuts.chance import SHAPES
-from tests.cuts.run import Tally, check, difference, smaller
+from tests.cuts.run import check, difference, smaller
 from tests.examples import QUICK
+from tests.tally import Tally
 
 PARTS = 2 if QUICK else 5
 SEEDS = 50  # of each part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.dataflow.murmur2 import partitions_of, partitions_of_texts
+from ksql.dataflow.murmur2 import partitions_of, partitions_of_integers, partitions_of_texts
 from ksql.processors.keys import pack
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2
@@ -49,3 +49,16 @@ def test_many_keys_at_once_are_as_one(keys, count):
 def test_packed_texts_are_hashed_without_their_heads(texts):
     packed = [pack((text,)) for text in texts]
     assert partitions_of_texts(packed, 7) == partitions_of([text.encode() for text in texts], 7)
+
+
+@given(
+    numbers=st.lists(
+        st.integers(-(2**31), 2**31 - 1) | st.integers(-300, 300) | st.integers(-40_000, 70_000)
+    ),
+    larger=st.lists(st.integers(-(2**63), 2**63 - 1)),
+)
+def test_packed_whole_numbers_are_hashed_as_they_are_written(numbers, larger):
+    for size, values in ((4, numbers), (8, numbers + larger)):
+        packed = [pack((value,)) for value in values]
+        written = [value.to_bytes(size, "big", signed=True) for value in values]
+        assert partitions_of_integers(packed, 7, size) == partitions_of(written, 7)

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ksql.base.errors import StartError
 from server.cli.client import ServerFailure, Unreachable
-from server.demo import command, site
+from server.demo import command, frame, site
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
+from server.demo.expected import Check
+from server.demo.shop import command as shop_command
+from server.demo.show import Show, make_console
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def test_options(running):
 
     def note(options):
         seen.append(options)
-        return 0
+        return True
 
     running(note)
     assert command.main([]) == 0
@@ -37,6 +42,30 @@ def test_options(running):
         command.Options(50_000, None, color=True),
         command.Options(2000, Path("x"), color=False),
     ]
+
+
+def test_options_of_the_shop(monkeypatch):
+    seen = []
+    monkeypatch.setattr(shop_command, "run", lambda options, _show: seen.append(options))
+    assert shop_command.main(["--orders", "2,000", "--no-color"]) == 1
+    assert shop_command.main([]) == 1
+    assert seen == [
+        shop_command.Options(2000, None, color=False),
+        shop_command.Options(20_000, None, color=True),
+    ]
+
+
+@pytest.mark.parametrize(("differing", "right"), [((), True), (((1,),), False)])
+def test_a_difference_decides_the_result(monkeypatch, tmp_path, differing, right):
+    @contextlib.contextmanager
+    def service(_state, _progress):
+        yield SimpleNamespace(client=SimpleNamespace(url="http://x"))
+
+    monkeypatch.setattr(frame, "service", service)
+    checks = [Check("a", 1, (), ()), Check("b", 1, differing, ())]
+    show = Show(make_console())
+    assert frame.staged(show, tmp_path / "state", lambda _site: checks) is right
+    assert frame.guarded("ksql demo", show, None, lambda: right) == (0 if right else 1)
 
 
 @pytest.mark.parametrize("count", ["many", "0", "400000"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 import pytest
 
@@ -103,18 +104,40 @@ def test_the_statement_of_a_query(session):
     assert session(found).statement_of("C") == ""
 
 
+class Streaming:
+    """Answers queries from a list of answers, the last one again and again."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+
+    def query(self, _sql, _properties, _variables):
+        return self
+
+    def __enter__(self):
+        rows = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        header = Header("q", (("A", "STRING"), ("B", "DOUBLE")))
+        return iter([[header], [Row(row, False, "") for row in rows], [Final("end")]])
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_an_answer_is_compared_once_the_store_has_followed(out, monkeypatch):
+    monkeypatch.setattr(sessions, "_POLL_S", 0)
+    session = Session(Streaming([], [["y", 1], ["x", 2]]), Show(make_console(out)))
+    check = session.compared("it", "SELECT ..;", Counter([("x", 2), ("y", 1)]), ordered=True)
+    assert check.equal
+    assert [line.split()[0] for line in out.getvalue().splitlines()[-2:]] == ["y", "x"]
+
+
+def test_an_answer_that_stays_wrong(out, monkeypatch):
+    monkeypatch.setattr(sessions, "_CATCH_UP_S", 0)
+    session = Session(Streaming([["x", [Number("1.5")]]]), Show(make_console(out)))
+    check = session.compared("it", "SELECT ..;", Counter())
+    assert check.surplus == (("x", (1.5,)),)
+
+
 def test_rows_have_plain_values(out):
-    class Streaming:
-        def query(self, _sql, _properties, _variables):
-            return self
-
-        def __enter__(self):
-            header = Header("q", (("A", "STRING"), ("B", "DOUBLE")))
-            return iter([[header], [Row(["x", Number("2.5")], False, "")], [Final("end")]])
-
-        def __exit__(self, *_):
-            return None
-
-    session = Session(Streaming(), Show(make_console(out)))
+    session = Session(Streaming([["x", Number("2.5")]]), Show(make_console(out)))
     assert session.pull("SELECT ..;") == [("x", 2.5)]
     assert out.getvalue().splitlines()[-1].split() == ["x", "2.50"]

@@ -36,6 +36,11 @@ def test_cells(show, out):
     assert out.getvalue().splitlines()[-1].split() == ["null", "1,234,567", "2.50", "true", "x"]
 
 
+def test_the_outcome_of_a_comparison():
+    assert Show.outcome(Check("it", 1234, (), ())).plain == "1,234 rows equal"
+    assert Show.outcome(Check("it", 3, ((1,),), ())).plain == "1 missing, 0 too many"
+
+
 def test_a_report(show, out):
     show.report({"accepted": True, "classes": ["data selection"], "queryId": "CSAS_X_1"})
     assert out.getvalue() == "  Upgrade of CSAS_X_1 accepted: data selection\n"

@@ -37,3 +37,14 @@ def test_a_tables_rows_are_the_last_of_each_key():
 def test_a_windowed_key_carries_the_start():
     records = [record(0, b"UA" + (3_600_000).to_bytes(8, "big"), {"N": 1})]
     assert topics.table_rows(records, ("N",), windowed=True) == Counter([("UA", 3_600_000, 1)])
+
+
+def test_a_sessions_key_carries_the_end_before_the_start():
+    key = b"u1" + (90).to_bytes(8, "big") + (20).to_bytes(8, "big")
+    records = [record(0, key, {"N": 1})]
+    assert topics.table_rows(records, ("N",), session=True) == Counter([("u1", 20, 90, 1)])
+
+
+def test_arrays_can_be_compared():
+    records = [record(0, b"a", {"N": [2.5, [1]]})]
+    assert topics.table_rows(records, ("N",)) == Counter([("a", (2.5, (1,)))])

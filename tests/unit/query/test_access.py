@@ -59,10 +59,10 @@ def test_ranges_of_keys_do_not_overlap(condition, found):
     ("condition", "first", "last"),
     [
         ("WINDOWSTART = 30", 30, 30),
-        ("WINDOWSTART >= 30 AND WINDOWSTART < 60", 30, 60),
-        ("30 < WINDOWEND AND WINDOWEND <= 50", 20, 40),
+        ("WINDOWSTART >= 30 AND WINDOWSTART < 60", 30, 59),
+        ("30 < WINDOWEND AND WINDOWEND <= 50", 21, 40),
         ("WINDOWSTART BETWEEN 20 AND 40", 20, 40),
-        ("WINDOWSTART > '1970-01-01T00:00:00.020'", 20, 2**63 - 11),
+        ("WINDOWSTART > '1970-01-01T00:00:00.020'", 21, 2**63 - 11),
     ],
 )
 def test_windows_of_a_key_are_a_range(condition, first, last):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.replicas import frames
-from ksql.stores.base import Stored, StoredRow
+from ksql.stores.base import Hidden, Stored, StoredRow
 
 TIMES = st.integers(-(2**63), 2**63 - 1)
 ROWS = st.lists(st.builds(StoredRow, st.binary(max_size=9), st.binary(max_size=9), TIMES))
@@ -47,12 +49,20 @@ def test_a_stream_that_is_cut_off_is_never_taken_for_whole(rows, data):
 
 def test_the_end_says_how_far_the_copy_was():
     [(kind, data)] = frames.frames([frames.end(7)])
-    assert (kind, frames.end_of(data)) == (frames.END, 7)
-    assert frames.end_of(b"") is None  # of a server that does not say it
+    assert (kind, frames.end_of(data)) == (frames.END, (7, None))
+    assert data == b'{"seen":7}'
+    assert frames.end_of(b"") == (None, None)  # of a server that does not say it
     assert frames.end(None) == frames.frame(frames.END)
-    for bad in (b"{", b"{}", b"[]", b'{"seen":"x"}'):
+    for bad in (b"{", b"{}", b"[]", b'{"seen":"x"}', b'{"seen":7,"hidden":[1]}'):
         with pytest.raises(frames.BrokenFrames, match="cannot be read"):
             frames.end_of(bad)
+
+
+def test_the_end_says_which_windows_are_hidden_and_servers_of_before_can_read_it():
+    hidden = Hidden(-5, 9, 3_600_000)
+    [(_, data)] = frames.frames([frames.end(7, hidden)])
+    assert frames.end_of(data) == (7, hidden)
+    assert json.loads(data)["seen"] == 7  # all that they look at
 
 
 def test_a_failure_on_the_way_is_raised():

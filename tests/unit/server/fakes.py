@@ -45,6 +45,7 @@ class FakeStream:
     query_id: str | None = "transient_S_1"
     ends_with: str | None = None
     token: Callable[[], Token] | None = None
+    notes: Callable[[], list[str]] = list
     final_message: str | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 

@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -84,6 +84,53 @@ def test_a_form_without_tombstones_does_not_ask_for_them(
     body = {"sql": "SELECT;", "ksql": "SELECT;"}
     ask(service, "POST", path, json=body, headers={"accept": accept})
     assert service.tombstones == [wanted]
+
+
+@pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON])
+def test_notes_on_an_answer_stand_in_the_header(accept: str) -> None:
+    found: list[str] = []
+
+    def reading() -> list[ResultRow]:
+        found.append("some are hidden")
+        return DATA
+
+    stream = FakeStream(_Once(reading), "pull", notes=lambda: found)
+    answer = query(stream, accept)
+    header, *data = lines(answer) if accept == DELIMITED else answer.json()
+    if accept == V1_JSON:
+        header, data = header["header"], [each["row"]["columns"] for each in data]
+    assert (header["notes"], data) == (["some are hidden"], [[1, "a"], [2, None]])
+    assert "notes" not in query(FakeStream([DATA], "pull"), accept).text
+
+
+@pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON])
+def test_notes_that_later_rows_bring_are_the_final_message_where_there_is_one(accept: str) -> None:
+    found: list[str] = []
+
+    def later() -> list[ResultRow]:
+        found.append("more are hidden")
+        return []
+
+    stream = FakeStream(_Once(later, DATA), "pull", notes=lambda: list(found))
+    text = query(stream, accept).text
+    assert ('{"finalMessage":"more are hidden"}' in text) is (accept == V1_JSON)
+    assert "notes" not in text
+
+
+class _Once(Sequence[list[ResultRow]]):
+    """A batch that is made when it is read, behind others."""
+
+    def __init__(self, made: Callable[[], list[ResultRow]], *before: list[ResultRow]) -> None:
+        self._made = made
+        self._before = before
+
+    def __len__(self) -> int:
+        return len(self._before) + 1
+
+    def __getitem__(self, at: Any) -> Any:
+        if at > len(self._before):
+            raise IndexError
+        return self._made() if at == len(self._before) else self._before[at]
 
 
 def test_empty_batches_come_before_the_status_and_between_rows() -> None:

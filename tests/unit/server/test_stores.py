@@ -23,8 +23,10 @@ from ksql.replicas.peers import Peers
 from ksql.replicas.routing import NoReplica
 from ksql.replicas.standing import MISSING, Allowed, Standing, Terms
 from ksql.replicas.token import Token
-from ksql.stores.base import Stored, StoreDamaged, StoredRow
+from ksql.stores.base import Hidden, Stored, StoreDamaged, StoredRow
 from ksql.stores.memory import MemoryStore
+from ksql.stores.retained import Retained
+from ksql.types.windowed import window_key
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen
 from server.app import create_app
@@ -490,6 +492,29 @@ def test_an_answer_about_a_query_that_is_none(form, monkeypatch):
         peers.processed(one.server, "CTAS_T_1", "")
 
 
+def windowed(host):
+    """A windowed table with one window that its retention hides, and one that it does not."""
+    store = Retained(host.table.store, 1_000)
+    host.table.part.store = store
+    store.put([(window_key(b"a", 5), b"old", 5)])
+    store.put([(window_key(b"a", 9_000), b"new", 9_000)])
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_the_copy_that_answers_says_which_windows_it_hides(at):
+    with running(2) as (hosts, peers):
+        ranked = by_rank(hosts)
+        windowed(ranked[0].host)
+        hidden = Hidden(5, 8_000, 1_000)
+        rows, _ = opened(ranked, peers, at)
+        assert rows.hidden() is None  # it has read nothing
+        assert [row.value for row in rows.prefix(b"a")] == [b"new"]
+        assert rows.hidden() == hidden
+        rows, _ = opened(ranked, peers, at)
+        assert rows.get(window_key(b"a", 5)) is None
+        assert rows.hidden() == hidden
+
+
 # --- the routes
 
 
@@ -526,7 +551,7 @@ def test_a_read_says_what_it_is():
     assert found.headers["content-type"] == MEDIA
     [(kind, _), (_, answers), (last, end)] = list(frames.frames([found.content]))
     assert (kind, last) == (frames.HEAD, frames.END)
-    assert frames.end_of(end) == END
+    assert frames.end_of(end).seen == END
     assert frames.stored_answers(answers) == [None]
 
 

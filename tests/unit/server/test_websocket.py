@@ -194,6 +194,14 @@ def test_a_client_that_leaves_ends_its_query(how: Callable[[ClientConnection], N
         assert app.state.door.running == 0
 
 
+def test_notes_on_an_answer_come_behind_its_rows() -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull", notes=lambda: ["one", "two"]))
+    with serving(service) as (place, _), opened(place) as web:
+        frames, code, reason = heard(web)
+    assert json.loads(frames[-1]) == {"finalMessage": "one\ntwo"}
+    assert (len(frames), code, reason) == (4, 1000, "done")
+
+
 def test_the_end_of_the_server_is_said() -> None:
     stream = FakeStream([DATA])
     with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:

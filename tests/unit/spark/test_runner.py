@@ -46,6 +46,7 @@ class Spark:
         self.started = []
         self.tried = []
         self.forgotten = []
+        self.rested = []
 
     def launch(self, spec):
         self.started.append(spec)
@@ -64,6 +65,9 @@ class Spark:
 
     def forget(self, name):
         self.forgotten.append(name)
+
+    def rest(self, name):
+        self.rested.append(name)
 
     begin = SparkRuntime.begin
 
@@ -276,6 +280,20 @@ def test_a_damaged_life_is_forgotten_all_the_same(desk, query):
     desk.runner.forget(query.id)
     assert not (desk.folder / query.id).exists()
     assert desk.ended == []
+
+
+def test_a_query_that_stops_is_no_longer_about_to_run(desk, query):
+    desk.runner.start(query)
+    [(name, link)] = desk.runtime.started[-1].chain.items()
+    assert link.begun > 0
+    assert not link.exactly_once
+    desk.runner.stop(query.id)
+    assert desk.runtime.rested == [name]
+    assert desk.runner._links.all[name].begun == 0
+    desk.runner.go_on([query])
+    assert desk.runner._links.all[name].begun > link.begun
+    desk.runner.forget(query.id)
+    assert desk.runner._links.all == {}
 
 
 # --- a server of an earlier version that died in a switch

@@ -21,7 +21,9 @@ from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
+from ksql.stores.base import Hidden
 from ksql.stores.kinds import TYPES, open_store
+from ksql.stores.retained import Retained
 from ksql.stores.rocks import StoreBudget
 from ksql.stores.txn import TxnStore
 from ksql.types.windowed import WindowedKeys
@@ -107,6 +109,23 @@ def test_a_table_on_disk_as_each_type(name, kind, tmp_path):
     assert whole == (name != "killed")
     assert list(store.scan()) == (make.STORED_ROWS if whole else [])
     assert (store.position(), store.clock()) == ((5, 1_004) if whole else (None, None))
+    store.close()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_windows_that_a_table_on_disk_does_not_show(kind, tmp_path):
+    shutil.copytree(V2 / "disk" / "hiding", tmp_path / "0")
+    store = Retained(open_store(kind, tmp_path / "0", StoreBudget()), make.HIDING_MS)
+    _, kept = make.hiding_rows()
+    assert list(store.scan()) == kept
+    assert store.hidden() == Hidden(5_000, 9_000_000 - make.HIDING_MS, make.HIDING_MS)
+    store.close()
+
+
+def test_tables_on_disk_of_before_hide_nothing(tmp_path):
+    shutil.copytree(V1 / "disk" / "txn_rocksdb", tmp_path / "0")
+    store = open_store("txn_rocksdb", tmp_path / "0", StoreBudget())
+    assert (store.hidden_from(), store.clock()) == (None, 1_004)
     store.close()
 
 

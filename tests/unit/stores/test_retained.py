@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.stores.base import Hidden
+from ksql.stores.kinds import carry, open_store
 from ksql.stores.memory import MemoryStore
 from ksql.stores.retained import Retained
 from ksql.stores.rocks import StoreBudget
@@ -87,3 +89,101 @@ def test_a_restart_or_a_rebuild_gives_the_same_answer(tmp_path, rebuilt):
     again.clear()
     assert (again.clock(), list(again.scan())) == (None, [])
     again.close()
+
+
+# --- what is not shown
+
+
+def hidden_by(*puts, sessions=False):
+    store = Retained(MemoryStore(), HOUR, sessions=sessions)
+    for position, changes in enumerate(puts, 1):
+        apply(store, changes, position)
+    return store
+
+
+def test_nothing_is_hidden_as_long_as_all_is_shown():
+    store = hidden_by([put(5)], [put(HOUR)])
+    assert [row.value for row in store.scan()] == [b"v", b"v"]
+    assert store.tidy() == 0
+    assert store.hidden() is None
+
+
+def test_a_read_learns_of_the_windows_that_it_passes_over():
+    store = hidden_by([put(5), put(6), put(7, key=b"x")], [put(DAY)])
+    assert store.hidden() is None
+    assert [row.key for row in store.prefix(b"x")] == []
+    assert store.hidden() == Hidden(7, DAY - HOUR, HOUR)
+    assert store.get(window_key(b"k", 6)) is None
+    assert store.hidden() == Hidden(6, DAY - HOUR, HOUR)
+    assert len(list(store.committed().scan())) == 1
+    assert store.hidden() == store.committed().hidden() == Hidden(5, DAY - HOUR, HOUR)
+
+
+def test_removed_windows_stay_known_as_hidden():
+    store = hidden_by([put(5)], [put(DAY)])
+    assert store.tidy() == 1
+    apply(store, [], 3)
+    assert list(store.prefix(b"x")) == []
+    assert store.hidden() == Hidden(5, DAY - HOUR, HOUR)
+    assert store.hidden_from() == 5
+
+
+def test_what_comes_too_late_to_be_put_is_hidden_and_a_deletion_is_not():
+    store = hidden_by([put(DAY)], [put(5, value=None)])
+    assert store.hidden() is None
+    apply(store, [put(9), put(9, value=None)], 3)
+    assert store.hidden() is None
+    apply(store, [put(8)], 4)
+    assert store.hidden() == Hidden(8, DAY - HOUR, HOUR)
+
+
+def test_a_session_that_has_grown_is_not_hidden():
+    grown = [(session_key(b"k", 0, 10), None, 10), (session_key(b"k", 0, DAY), b"v", DAY)]
+    store = hidden_by([(session_key(b"k", 0, 10), b"v", 10)], grown, sessions=True)
+    assert len(list(store.scan())) == 1
+    store.tidy()
+    assert store.hidden() is None
+
+
+def test_the_windows_that_are_hidden_now_are_not_those_of_what_is_committed():
+    inner = MemoryStore()
+    store = Retained(inner, HOUR)
+    apply(store, [put(5)], 1)
+    store.put([put(DAY)])
+    assert [row.key for row in store.scan()] == [window_key(b"k", DAY)]
+    assert store.hidden() == Hidden(5, DAY - HOUR, HOUR)
+    assert store.committed().hidden() is None  # there it is shown
+
+
+@pytest.mark.parametrize("kind", ["rocksdb", "txn_rocksdb"])
+def test_hidden_windows_are_known_after_a_restart_and_in_another_type(tmp_path, kind):
+    path = tmp_path / "0"
+    store = Retained(open_store(kind, path, StoreBudget()), HOUR)
+    apply(store, [put(5)], 1)
+    apply(store, [put(DAY)], 2)
+    store.tidy()
+    apply(store, [], 3)
+    store.close()
+    again = open_store(kind, path, StoreBudget())
+    assert [row.key for row in again.scan()] == [window_key(b"k", DAY)]
+    other = MemoryStore()
+    carry(again, other)
+    for each in (Retained(again, HOUR), Retained(other, HOUR)):
+        assert each.hidden() == Hidden(5, DAY - HOUR, HOUR)
+        each.clear()
+        assert (each.hidden(), each.hidden_from()) == (None, None)
+        apply(each, [put(DAY)], 1)
+        each.close()
+    found = Retained(open_store(kind, path, StoreBudget()), HOUR)
+    assert (found.hidden(), found.clock()) == (None, DAY)
+    found.close()
+
+
+def test_what_was_not_committed_is_not_hidden_any_more(tmp_path):
+    store = Retained(open_store("txn_rocksdb", tmp_path / "0", StoreBudget()), HOUR)
+    apply(store, [put(DAY)], 1)
+    store.put([put(5)])
+    assert store.hidden() is not None
+    assert store.recover(1)
+    assert store.hidden() is None
+    store.close()

@@ -11,7 +11,7 @@ from ksql.base.ids import Offset
 from ksql.stores.base import Stored, StoreDamaged, StoredRow, StoreFailed
 from ksql.stores.formats import UNKNOWN_TIME
 from ksql.stores.ordered import coalesced
-from ksql.stores.places import copy_of
+from ksql.stores.places import copy_of, discard_copy
 from ksql.stores.retained import Retained
 from ksql.stores.rocks import Rocks
 from ksql.stores.txn import TxnStore
@@ -82,6 +82,24 @@ def test_what_is_written_meanwhile_is_in_both(opened, path, budget):
         StoredRow(b"key9", b"new", 74),
     ]
     assert copied(path, budget) == (kept, 10)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_copy_knows_which_windows_are_hidden(opened, path, budget, before):
+    if before:  # this version has upgraded it for a while, and then gave its copy up
+        store = opened()
+        store.commit(Offset(6), 9_000, 5)
+        store.close()
+        discard_copy(path)
+    store = opened()
+    whole(store)
+    if not before:
+        store.commit(Offset(6), 9_000, 5)
+    assert (store.hidden_from(), store.clock()) == (5, 9_000)
+    store.close()
+    copy = TxnStore.open(copy_of(path), budget)
+    assert (copy.hidden_from(), copy.clock()) == (5, 9_000)
+    copy.close()
 
 
 def test_a_time_does_not_give_way_to_an_unknown_one(opened, path, budget):
