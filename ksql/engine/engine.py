@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a user must know of a replacement that counts."""
+        """The sentences that a user must know of a replacement that counts."""
         switch = self.switch
         told = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
         return tuple(filter(None, told))

@@ -16,7 +16,7 @@ from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 
 if TYPE_CHECKING:
-    from ksql.spark.checkpoint import Position
+    from ksql.spark.checkpoint import Offsets, Position
     from ksql.spark.spec import QuerySpec, StartAt
 
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
@@ -89,3 +89,11 @@ class Bounds:
 def records_within(spec: QuerySpec, record_bytes: float) -> int:
     """Return how many records of a size a batch may have; at least one."""
     return max(1, min(spec.max_records, int(spec.max_bytes / record_bytes)))
+
+
+def by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
+    """Return the offsets of partitions by topic."""
+    found: Offsets = {}
+    for (topic, partition), offset in offsets.items():
+        found.setdefault(topic, {})[partition] = offset
+    return found

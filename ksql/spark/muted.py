@@ -1,6 +1,6 @@
 """The trial of a plan on Spark: one task in a worker, over some of the records that wait.
 
-The old plan runs beside it. What the trial computes is thrown away, and nobody is told of it: no
+The old plan runs alongside. What the trial computes is thrown away, and nothing shows it: no
 record, no state, no entry of a log, no schema. It finds what would end the first batch: a plan that
 does not load there, a user function that overruns, a result that the topic does not take.
 """
@@ -80,7 +80,7 @@ def run(
 ) -> None:
     """Run a plan over the records, within that time.
 
-    Raises: whatever Spark tells of a job that fails or is cut short.
+    Raises: whatever Spark reports of a job that fails or is cut short.
     """
     task = TrialTask(silenced(outfitted(spec, topics)), ranges if spec.reader is not None else ())
     context, group = session.sparkContext, f"trial of {spec.name}"

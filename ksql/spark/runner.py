@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,9 @@ from ksql.dataflow.ports import FirstBatch, Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
-from ksql.spark.bounds import Bounds, TopicOffsets
+from ksql.spark.bounds import Bounds, TopicOffsets, by_topic
 from ksql.spark.checkpoint import usable
+from ksql.spark.leaving import LeftBatch
 from ksql.spark.links import Links, is_exactly_once
 from ksql.spark.muted import sample
 from ksql.spark.origins import TopicRemade
@@ -28,12 +30,12 @@ from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
-from ksql.spark.switching import BatchHalfWritten, Coming, Switching, Underway
+from ksql.spark.switching import Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ksql.base.aside import Aside
@@ -51,19 +53,6 @@ AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
-
-REPEATED: Final = (
-    "Batch {}, which the old plan could not finish, is run by the new plan. Results of it that the "
-    "old plan has written (at_least_once) stay, and come once more in the new form."
-)
-UNWRITTEN: Final = (
-    "Batch {}, which the old plan could not finish, is run by the new plan. Nothing of it had been "
-    "written."
-)
-MIXED: Final = (
-    "Batch {}, which the old plan could not finish, is run by the new plan. What some of its tasks "
-    "had written stays in the form of the old plan, and is not written again."
-)
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
@@ -192,7 +181,8 @@ class SparkRunner:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
 
     def _spec_behind_trial(self, query: PersistentQuery) -> QuerySpec:
-        self._end_trial(query)
+        with usable(query.id):
+            trial.end(self.checkpoint(query.id), query, self._host, self._limit_s())
         return self._spec(query)
 
     def application(self, query_id: QueryId) -> str:
@@ -305,9 +295,7 @@ class SparkRunner:
             self._host(new), self._runtime.watch, lambda spec: self._try_out(spec, going)
         )
 
-        def leave(trouble: str) -> str:
-            return self._leave(old, trouble, half_written=half_written)
-
+        leave = partial(self._left(old).to_new_plan, half_written=half_written)
         switching = Switching(going, coming, self._limit_s(), time.monotonic, leave)
         self._switches[old.id] = Underway(switching, going, coming.query)
         try:
@@ -344,9 +332,12 @@ class SparkRunner:
         """
         if not checkpoint.half_done(self.checkpoint(paused.id)):
             return ""
-        return self._leave(
-            paused, "the query was paused before the batch had ended", half_written=half_written
-        )
+        why = "the query was paused before the batch had ended"
+        return self._left(paused).to_new_plan(why, half_written=half_written)
+
+    def _left(self, query: PersistentQuery) -> LeftBatch:
+        place, owner = self.checkpoint(query.id), self._owner(query.id)
+        return LeftBatch(query, place, owner, self._vetting.marks)
 
     def _try_out(self, spec: QuerySpec, going: RunningQuery) -> None:
         """Run a plan without an effect over records that wait.
@@ -362,50 +353,6 @@ class SparkRunner:
         read_here = replace(spec, reader=self._around.reader)
         self._runtime.try_out(read_here, sample(waiting), self._limit_s())
 
-    def _leave(self, query: PersistentQuery, trouble: str, *, half_written: bool) -> str:
-        """Return what it means that a query's half-done batch is left to another plan.
-
-        Raises: BatchHalfWritten, unless that may be; and what Kafka says.
-        """
-        place = self.checkpoint(query.id)
-        with usable(query.id):
-            planned, life = checkpoint.planned(place), lives.life_of(place)
-        batch = planned.batch if planned is not None else 0
-        if not _exactly_once(query, plan_of(query)):
-            return REPEATED.format(batch)
-        written = life is not None and (
-            self._vetting.marks(life.groups(self._owner(query.id))) > batch
-        )
-        if written and not half_written:
-            raise BatchHalfWritten(query.id, trouble)
-        return (MIXED if written else UNWRITTEN).format(batch)
-
-    def _end_trial(self, query: PersistentQuery) -> None:
-        """Let a plan finish the batch that it began in a trial, before another plan continues.
-
-        A server of an earlier version has died in a switch then. If that plan cannot finish it,
-        this one must.
-        """
-        place = self.checkpoint(query.id)
-        with usable(query.id):
-            tried = trial.read(place)
-        if tried is None:
-            return
-        if tried.plan != query.plan and checkpoint.half_done(place):
-            self._finish(tried)
-        trial.clear(place)
-
-    def _finish(self, tried: PersistentQuery) -> None:
-        query = self._host(tried)
-        try:
-            done = query.finish_batch(self._limit_s())
-        except Exception:  # noqa: BLE001 - the plan that continues runs the batch and fails itself
-            _log.exception("batch_not_finished", extra={"query_id": tried.id})
-        else:
-            _log.info("trial_ended", extra={"query_id": tried.id, "finished": done})
-        finally:
-            query.stop()
-
     def _limit_s(self) -> float:
         return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000
 
@@ -418,7 +365,7 @@ class SparkRunner:
         """Return where a query begins that has finished no batch yet."""
         wanted = read_topics(plan_of(query))
         early = [topic for topic, start in wanted.items() if start == "earliest"]
-        return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
+        return by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
     def _begin_life(
         self, query_id: QueryId, reason: str = "another query begins under its name"
@@ -540,7 +487,7 @@ class SparkRunner:
         late = [topic for topic, start in wanted.items() if start == "latest"]
         if not late:
             return {}
-        now = _by_topic(self._ends(late))
+        now = by_topic(self._ends(late))
         file = self.checkpoint(query.id) / "starts.json"
         if not file.exists():
             pins.write(file, now)
@@ -549,14 +496,3 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
-
-
-def _exactly_once(query: PersistentQuery, plan: QueryPlan) -> bool:
-    return is_exactly_once({**dict(query.properties), **dict(plan.settings)})
-
-
-def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
-    found: Offsets = {}
-    for (topic, partition), offset in offsets.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found

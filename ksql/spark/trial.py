@@ -7,6 +7,7 @@ Nobody writes the file any more: a trial has no effect today.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
@@ -14,9 +15,15 @@ from ksql.base.errors import ServerError
 from ksql.base.structs import Structs
 from ksql.catalog.forms import FORMS
 from ksql.catalog.model import PersistentQuery
+from ksql.spark import checkpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from ksql.spark.running import RunningQuery
+
+_log = logging.getLogger(__name__)
 
 _VERSIONS: Final[stored.Fields] = {1: frozenset({"query"})}
 _STRUCTS: Final = Structs(FORMS)
@@ -57,6 +64,38 @@ def read(checkpoint: Path) -> PersistentQuery | None:
 def clear(checkpoint: Path) -> None:
     """Remove the plan: another one continues from here."""
     _file(checkpoint).unlink(missing_ok=True)
+
+
+def end(
+    place: Path,
+    query: PersistentQuery,
+    host: Callable[[PersistentQuery], RunningQuery],
+    limit_s: float,
+) -> None:
+    """Let a plan finish the batch that it began in a trial, before another plan continues.
+
+    A server of an earlier version has died in a switch then. If that plan cannot finish it, the
+    query's own must.
+
+    Raises: OSError, TrialUnreadable.
+    """
+    tried = read(place)
+    if tried is None:
+        return
+    if tried.plan != query.plan and checkpoint.half_done(place):
+        _finish(host(tried), limit_s)
+    clear(place)
+
+
+def _finish(query: RunningQuery, limit_s: float) -> None:
+    try:
+        done = query.finish_batch(limit_s)
+    except Exception:  # noqa: BLE001 - the plan that continues runs the batch and fails itself
+        _log.exception("batch_not_finished", extra={"query_id": query.query_id})
+    else:
+        _log.info("trial_ended", extra={"query_id": query.query_id, "finished": done})
+    finally:
+        query.stop()
 
 
 def _file(checkpoint: Path) -> Path:
