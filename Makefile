@@ -82,6 +82,7 @@ proof-crash: setup ## kills at every write of statements and batches; restarts, 
 	$(PYTEST) -q -m proof tests/spark/test_switch.py
 	$(PYTEST) -q -m proof tests/kafka
 	$(RUN) -m tests.crash
+	$(RUN) -m tests.crash.switches
 	$(RUN) -m tests.crash.restart
 
 proof-scale: setup ## queries of every kind on two Spark workers, killed one at a time: about 10 minutes

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ksql.engine.carrying import Upgrade
     from ksql.ledger.resilient import ResilientLedger
 
+_SAME = "the plan is the same: the query was left alone"
 _RESTS = "the query is paused: the new plan runs when it is resumed"
 
 
@@ -104,13 +105,14 @@ class LedgerBook:
         self._begun[upgrade_id] = replace(self._begun[upgrade_id], command_offset=Offset(offset))
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """End an attempt whose command counts; without a switch the query is paused."""
+        """End an attempt whose command counts; without a switch there was none to be done."""
         upgrade_id = UpgradeId(str(token))
         entry = self._begun.pop(upgrade_id)
         self._known.append(entry)
         now = Millis(self._now_ms())
         if switch is None:
-            outcome = UpgradeOutcome("switched", now, reason=_RESTS)
+            same = entry.plan_new == entry.plan_old
+            outcome = UpgradeOutcome("switched", now, reason=_SAME if same else _RESTS)
         else:
             offsets = {
                 topic: {str(p): offset for p, offset in parts.items()}
@@ -122,6 +124,7 @@ class LedgerBook:
                 switch.batch,
                 offsets,
                 switch.gap_ms,
+                reason=switch.trouble,
                 command_offset=entry.command_offset,
             )
         self._ledger.finish_upgrade(upgrade_id, outcome)

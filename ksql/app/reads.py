@@ -21,9 +21,11 @@ from ksql.query.limits import unlimited
 from ksql.query.lookups import Lookups, lookup_of
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import (
+    PullQuery,
     TableNotReady,
     bind_stream_pull,
     bound_pull,
+    lasting,
     needs_all_rows,
     raw_query,
 )
@@ -279,8 +281,11 @@ class Reads:
         tables = self._tables.opened(lookup.settings, caller)
 
         def start() -> ResultStream:
-            stores = tables.stores(source)
-            pull = lookup.query(value, stores, f"query_{self._now_ms()}")
+            def pulled() -> PullQuery:
+                return lookup.query(value, tables.stores(source), f"query_{self._now_ms()}")
+
+            pull = pulled()
+            pull.rows = lasting(pull.rows, lambda: pulled().rows)
             pull.told = tables.freshness if caller.info else None
             pull.host = tables.last_host
             pull.token = None if caller.token is None else tables.token

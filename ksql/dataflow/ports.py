@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
     from ksql.catalog.topic import Topic
+
+
+HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"
+"""The setting that allows a new plan to run a batch of which the old one has written a part."""
 
 
 class Topics(Protocol):
@@ -30,18 +34,35 @@ class Topics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Where an old plan ended and the new one began; offsets are per topic and partition."""
+    """Where an old plan ended and the new one began; offsets are per topic and partition.
+
+    ``left`` says what it means that the new plan runs a batch which the old one could not finish,
+    ``trouble`` why the new plan's first batch failed; both are empty as a rule.
+    """
 
     batch: int
     offsets: Mapping[str, Mapping[int, int]]
+    gap_ms: int = 0
+    left: str = ""
+    trouble: str = ""
+
+
+class FirstBatch(NamedTuple):
+    """How a new plan began: for how long no plan ran, and why its first batch failed, if so."""
+
     gap_ms: int
+    trouble: str = ""
+
+
+AwaitFirst = Callable[[float], FirstBatch]
+"""Waits for a new plan's first batch, so many seconds at most."""
 
 
 class Runner(Protocol):
     """Runs persistent queries.
 
     Every method blocks until it is done. They are called by one thread at a time, but for
-    ``replace``, ``take_back`` and ``await_tried``, during which others may be called, and ``stop``
+    ``make_way``, ``give_back`` and ``await_tried``, during which others may be called, and ``stop``
     and ``stop_soon`` of the same query end what they do.
     """
 
@@ -73,17 +94,29 @@ class Runner(Protocol):
     def forget(self, query_id: QueryId) -> None:
         """Delete what a terminated query left: checkpoint and state."""
 
-    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Stop the old plan and start the new one on its checkpoint.
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try the new plan without any effect, then end the old one between two batches.
+
+        Nothing runs afterwards, until ``take_over`` or ``give_back``. ``half_written`` allows that
+        the new plan runs a batch of which the old one has written a part that counts.
 
         Raises: KsqlError; the old plan continues then, or is tried again until it does.
         """
 
-    def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Check that a query that rests may get another plan.
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the plan for which way was made: the log names it now.
 
-        Raises: KsqlError if it left a batch half done, which another plan must not finish.
+        It returns at once. A plan that fails is in ERROR and is tried again, as any other.
         """
 
-    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Undo a switch that does not count: the old plan continues, or is tried until it does."""
+    def give_back(self, old: PersistentQuery) -> None:
+        """Let the old plan continue, for which another one was not taken after all."""
+
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
+        """Check that a query that rests may get another plan.
+
+        Returns: what it means that a batch was left half done; empty if none was.
+        Raises: KsqlError if another plan must not run that batch.
+        """

@@ -3,22 +3,26 @@
     PREPARED -> MAKING -> STARTING -> WRITING -> exit
 
 A replacement that waits for its query's batches does so in STARTING, without the engine's lock:
-other commands may come in between, and one that ends the query cancels it (``cancelled_by``).
+other commands may come in between, and one that ends the query cancels it (``cancelled_by``). Its
+new plan was tried without an effect then, and runs only once the log names it.
 
 It leaves by one of three exits:
 
-- *done*: the command is in the log. What it started runs; what it ends is ended by the engine.
+- *done*: the command is in the log. What it started runs, a replaced query under its new plan;
+  what it ends is ended by the engine.
 - *taken back* (from every state): it is not in the log. The world is as it was before: each query
-  runs under its old plan, and only topics and subjects that this command made are gone again.
+  runs under its old plan, and only topics, subjects and versions of schemas that this command made
+  are gone again.
 - *in doubt* (from WRITING): Kafka did not say whether the command counts. All stays as it is,
-  nothing is deleted, until ``settled`` knows from the log; then it is done or taken back.
+  nothing is deleted, a replaced query rests, until ``settled`` knows from the log; then it is done
+  or taken back.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +33,7 @@ from ksql.dataflow.ports import Runner, Topics
 from ksql.engine import schemas
 from ksql.engine.changes import PutQuery
 from ksql.engine.ports import CommandInDoubt
+from ksql.engine.running import runs_otherwise
 from ksql.formats.schema_registry import Registry
 from ksql.upgrade.verdict import Verdict
 
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ksql.base.ids import QueryId
-    from ksql.dataflow.ports import Switch
+    from ksql.dataflow.ports import AwaitFirst, Switch
     from ksql.engine.context import Prepared
 
 _log = logging.getLogger(__name__)
@@ -66,7 +71,7 @@ class UpgradeBook(Protocol):
         """Note that its command has another offset than it had when it was begun."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """End an attempt whose command counts; ``switch`` is None for a query that is paused."""
+        """End an attempt whose command counts; ``switch`` is None if nothing had to be switched."""
 
     def rolled_back(self, token: object, error: str) -> None:
         """Note that it does not count, because of that error."""
@@ -128,18 +133,33 @@ class Around:
 class Carrying:
     """One command on its way; used once."""
 
-    def __init__(self, around: Around, prepared: Prepared, text: str, offset: int) -> None:
-        """Take the ``offset`` that the command will get."""
+    def __init__(
+        self,
+        around: Around,
+        prepared: Prepared,
+        text: str,
+        offset: int,
+        *,
+        half_written: bool = False,
+    ) -> None:
+        """Take the ``offset`` that the command will get.
+
+        ``half_written`` allows a new plan to run a batch of which a part is written.
+        """
         self.state = State.PREPARED
         self.switch: Switch | None = None
+        self.left = ""
+        """What it means that a batch of a paused query is left to its new plan."""
         self.prepared = prepared
         self.offset = offset
         self.cancelled_by = ""
         """The command that has come in between and ends what this one replaces."""
         self._around = around
         self._text = text
+        self._half_written = half_written
         self._undo: list[Callable[[], object]] = []
         self._attempts: list[object] = []
+        self._await_first: AwaitFirst | None = None
 
     def run(self, append: Callable[[], None]) -> None:
         """Carry it out; ``append`` writes it to the log.
@@ -169,8 +189,8 @@ class Carrying:
 
     @property
     def replaced(self) -> QueryId | None:
-        """The running query that gets another plan, if there is one."""
-        return next((old.id for old, _ in self._replacements() if not old.paused), None)
+        """The running query that gets another plan, or runs otherwise, if there is one."""
+        return next((old.id for old, _ in self._switched()), None)
 
     def moved(self, prepared: Prepared, offset: int) -> None:
         """Give it another place in the log, and what was prepared for that place."""
@@ -186,6 +206,8 @@ class Carrying:
         Raises: CommandInDoubt; whatever kept it from the log.
         """
         self.state = State.WRITING
+        if self._replaces():  # the last that may refuse it: no version is left by one that fails
+            self._register()
         try:
             append()
         except CommandInDoubt:
@@ -194,10 +216,20 @@ class Carrying:
         self.done()
 
     def done(self) -> None:
-        """Finish a command that is in the log."""
+        """Finish a command that is in the log: a replaced query runs under its new plan."""
         self.state = State.DONE
+        if self.switch is not None:
+            for _, new in self._switched():
+                self._await_first = self._around.runner.take_over(new)
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait for a new plan's first batch, and have it recorded; for a command that counts."""
+        if self.switch is not None and self._await_first is not None:
+            first = self._await_first(timeout_s)
+            self.switch = replace(self.switch, gap_ms=first.gap_ms, trouble=first.trouble)
         for attempt in self._attempts:
             self._around.book.switched(attempt, self.switch)
+        self._attempts.clear()
 
     def take_back(self, problem: BaseException) -> None:
         """Undo all that was done, the last first; what cannot be undone is logged."""
@@ -213,14 +245,19 @@ class Carrying:
         self.state = State.TAKEN_BACK
 
     def make(self) -> None:
-        """Make its topics and schemas."""
+        """Make its topics, and its schemas if it replaces nothing."""
         self.state = State.MAKING
-        topics, registry = self._around.topics, self._around.registry
+        topics = self._around.topics
         for topic in self.prepared.new_topics:
             if topics.create(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
-        subjects = schemas.register(self.prepared.registrations, registry)
-        self._undo.append(lambda: schemas.forget(subjects, registry))
+        if not self._replaces():
+            self._register()
+
+    def _register(self) -> None:
+        registry = self._around.registry
+        added = schemas.register(self.prepared.registrations, registry)
+        self._undo.append(lambda: schemas.take_back(added, registry))
 
     def start(self) -> None:
         """Start its new queries, and switch the one that it replaces."""
@@ -231,13 +268,22 @@ class Carrying:
         for old, new in self._replacements():
             self._replace(old, new)
 
+    def _replaces(self) -> bool:
+        return any(True for _ in self._replacements())
+
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
-        """Yield the queries that get another plan, before and after."""
+        """Yield the queries that are stated anew, before and after."""
         for change in self.prepared.changes:
             if isinstance(change, PutQuery):
                 old = self._around.catalog.queries.get(change.query.id)
-                if old is not None and old.plan != change.query.plan:
+                if old is not None:
                     yield old, change.query
+
+    def _switched(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
+        """Yield those that run and are to run otherwise."""
+        for old, new in self._replacements():
+            if not old.paused and runs_otherwise(old, new):
+                yield old, new
 
     def _start_new(self, query: PersistentQuery) -> None:
         runner = self._around.runner
@@ -253,18 +299,20 @@ class Carrying:
             old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
         )
         self._attempts.append(self._around.book.begun(upgrade))
-        if old.paused:
-            runner.check_replaceable(old)
+        if not runs_otherwise(old, new):
             return
-        self.switch = runner.replace(old, new)
-        self._undo.append(lambda: self._switch_back(new, old))
+        if old.paused:
+            self.left = runner.check_replaceable(old, half_written=self._half_written)
+            return
+        self.switch = runner.make_way(old, new, half_written=self._half_written)
+        self._undo.append(lambda: self._give_back(old))
 
-    def _switch_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Give a query its old plan back; one that was ended meanwhile just ends."""
+    def _give_back(self, old: PersistentQuery) -> None:
+        """Let a query continue under its old plan; one that was ended meanwhile just ends."""
         if self.cancelled_by:
-            self._around.runner.stop_soon([new.id])
+            self._around.runner.stop_soon([old.id])
         else:
-            self._around.runner.take_back(new, old)
+            self._around.runner.give_back(old)
 
 
 class NotCarriedOut(ServerError):

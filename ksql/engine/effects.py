@@ -10,6 +10,7 @@ from ksql.engine import schemas
 from ksql.engine.changes import PutQuery, PutSource
 from ksql.engine.context import Moment, Prepared, command_id
 from ksql.engine.properties import STORE
+from ksql.engine.running import with_settings
 from ksql.plan import codec
 from ksql.upgrade.settings import inherited_properties
 
@@ -47,6 +48,9 @@ def created_as(
         started_at_offset=moment.offset if old is None else old.started_at_offset,
     )
     plans = {} if compared.old_plan is None else {"old": compared.old_plan}
+    verdict = compared.verdict
+    if verdict is not None and old is not None:
+        verdict = with_settings(verdict, old, query)
     return Prepared(
         command_id=command_id(stmt.kind.lower(), stmt.name, "create"),
         changes=(PutSource(planned.source), PutQuery(query)),
@@ -54,7 +58,7 @@ def created_as(
         query_id=query_id,
         new_topics=_new(planned.settled),
         registrations=schemas.of_sink(planned.source, resolved.registered),
-        verdict=compared.verdict,
+        verdict=verdict,
         plans={**plans, "new": query.plan},
     )
 

@@ -8,44 +8,58 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError, ServerError
+from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
-from ksql.dataflow.ports import Runner, Switch, Topics
+from ksql.dataflow.ports import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.engine.carrying import Around, Carrying, NoBook, Upgrade, UpgradeBook
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
+from ksql.engine.errors import UpgradeRefused
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.engine.progress import CommandStatus, StatusName
 from ksql.engine.promises import Mark, MemoryMark, Promises
-from ksql.engine.replacing import Replacements, check_present, check_same, switch
+from ksql.engine.replacing import Replacements, check_present, check_same, make_way
+from ksql.engine.running import with_settings
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
 from ksql.plan import codec
 from ksql.upgrade.validate import validate
+from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.base.config import Settings
     from ksql.catalog.model import PersistentQuery
-    from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
+_FIRST_BATCH_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a distributed statement; ``offset`` -1 means that nothing was written."""
+    """The outcome of a distributed statement; ``offset`` -1 means that nothing was written.
+
+    ``left`` is what ``Switch`` has, for a query that is paused.
+    """
 
     prepared: Prepared
     offset: int
     switch: Switch | None = None
+    left: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences that a user must know of a replacement that counts."""
+        switch = self.switch
+        told = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
+        return tuple(filter(None, told))
 
 
 @dataclass(kw_only=True)
@@ -129,7 +143,10 @@ class Engine:
                     return Outcome(first, -1)
                 self._replacements.refuse(first.changes)
                 transaction.check(command(first))
-                carrying = Carrying(self._around(), first, text, transaction.offset)
+                allowed = settings.flag(HALF_WRITTEN)
+                carrying = Carrying(
+                    self._around(), first, text, transaction.offset, half_written=allowed
+                )
                 waiting = carrying.replaced
                 if waiting is None:
                     append = partial(transaction.append, command(first))
@@ -140,8 +157,9 @@ class Engine:
                     self._replacements.reserve(waiting, carrying)
         if waiting is not None:
             self._replace(waiting, carrying, prepared, command)
+        carrying.finish(_FIRST_BATCH_S)
         self._await_resumed(first.changes)
-        return Outcome(carrying.prepared, carrying.offset, carrying.switch)
+        return Outcome(carrying.prepared, carrying.offset, carrying.switch, carrying.left)
 
     def _around(self) -> Around:
         return Around(
@@ -159,13 +177,16 @@ class Engine:
         prepared: Callable[[int], Prepared],
         command: Callable[[Prepared], Command],
     ) -> None:
-        """Switch a reserved query without the lock; then its command is written behind the others.
+        """Make way for a reserved query's plan, without the lock; then write its command.
+
+        The new plan runs only behind that. Nothing runs while the last check and the command are
+        waited for.
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
         try:
             with carrying.or_taken_back():
-                switch(query_id, carrying)
+                make_way(query_id, carrying)
                 with self._lock:
                     check_present(query_id, carrying)
                     self.settle()
@@ -216,6 +237,7 @@ class Engine:
                 if written:
                     carrying.done()
                     self._done(carrying)
+                    carrying.finish(0.0)
                 else:
                     lost = NotWritten(carrying.prepared.command_id)
                     carrying.take_back(lost)
@@ -287,11 +309,12 @@ class Engine:
         elif query_id not in self.catalog.queries:
             self.runner.forget(query_id)
 
-    def note_refusal(self, refused: UpgradeRefused, text: str) -> None:
-        """Record an upgrade that the validator did not allow."""
-        writers = self.catalog.writers(refused.name)
-        if refused.verdict is not None and writers:
-            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=refused.verdict))
+    def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
+        """Record an attempt to replace the query of that name which was refused, for any reason."""
+        verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
+        if writers := self.catalog.writers(name):
+            verdict = verdict or Verdict.before_plans(refused.message)
+            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -324,6 +347,7 @@ class Engine:
                     codec.loads(text, self.functions) for text in (old.plan, change.query.plan)
                 )
                 verdict, _ = validate(before, after, self.functions)
+                verdict = with_settings(verdict, old, change.query)
                 self.book.replayed(
                     Upgrade(
                         old=old,

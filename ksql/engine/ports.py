@@ -36,8 +36,9 @@ class CommandInDoubt(ServerError):
             f"it is not known yet whether the statement {command} counts: "
             "Kafka went away while it was written",
             detail=reason,
-            hint="Queries continue and nothing was deleted. It is settled as soon as Kafka "
-            "answers; until then no other statement is carried out. /status shows how it ended.",
+            hint="Queries continue, but for one that is being replaced, and nothing was deleted. "
+            "It is settled as soon as Kafka answers; until then no other statement is carried out. "
+            "/status shows how it ended.",
         )
         self.command = command
 

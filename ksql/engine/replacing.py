@@ -1,9 +1,9 @@
 """A replacement that waits for its query's batches while other statements are carried out.
 
-It is prepared and its query reserved under the engine's lock; the old plan's batch and the new
-one's first are waited for outside of it; then the statement is prepared once more, and counts only
-if nothing that it depends on has changed. Another statement about the same query either is refused
-or, if it ends the query, ends the replacement.
+It is prepared and its query reserved under the engine's lock; outside of it the new plan is tried
+without an effect and the old one's batch waited for; then the statement is prepared once more, and
+counts only if nothing that it depends on has changed. The new plan runs behind that. Another
+statement about the same query either is refused or, if it ends the query, ends the replacement.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ class Replacements:
             carrying.cancelled_by = reason
 
 
-def switch(query_id: QueryId, carrying: Carrying) -> None:
-    """Switch the query; the lock is free meanwhile.
+def make_way(query_id: QueryId, carrying: Carrying) -> None:
+    """Try the query's new plan, and end the old one; the lock is free meanwhile.
 
-    Raises: ReplacementCancelled; whatever kept the new plan from running.
+    Raises: ReplacementCancelled; whatever speaks against the new plan, or kept the old one.
     """
     try:
         carrying.start()

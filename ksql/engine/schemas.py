@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.base.errors import ServerError, StatementError
 from ksql.engine.changes import DeleteSubject
@@ -273,30 +273,51 @@ def subjects_of(source: DataSource) -> tuple[str, ...]:
 # --- carrying out
 
 
-def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[str]:
+class NewVersion(NamedTuple):
+    """A version that was added to a subject; ``version`` is None if the subject is new, too."""
+
+    subject: str
+    version: int | None
+
+
+def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[NewVersion]:
     """Register the schemas, all or none.
 
-    Returns: the subjects that did not exist before.
+    Returns: what was not there before.
     Raises: SchemaRejected, SchemaIdDiffers, RegistryUnreachable.
     """
-    made: list[str] = []
+    added: list[NewVersion] = []
     if registry is None:
-        return made
+        return added
     try:
         for each in wanted:
             before = registry.latest(each.subject)
-            found = registry.register(each.subject, _next(each, before))
+            schema_id = registry.register(each.subject, _next(each, before))
+            after = registry.latest(each.subject)
             if before is None:
-                made.append(each.subject)
-            if each.schema_id not in (None, found):
-                raise SchemaIdDiffers(each, found)
+                added.append(NewVersion(each.subject, None))
+            elif after is not None and after.version > before.version:
+                added.append(NewVersion(each.subject, after.version))
+            if each.schema_id not in (None, schema_id):
+                raise SchemaIdDiffers(each, schema_id)
     except (StatementError, ServerError):
-        forget(made, registry)
+        take_back(added, registry)
         raise
-    return made
+    return added
 
 
-def forget(subjects: list[str] | tuple[str, ...], registry: Registry | None) -> None:
+def take_back(added: Iterable[NewVersion], registry: Registry | None) -> None:
+    """Delete what was registered, unless somebody has registered more behind it."""
+    if registry is None:
+        return
+    for subject, version in added:
+        if version is None:
+            registry.delete(subject)
+        elif (latest := registry.latest(subject)) is not None and latest.version == version:
+            registry.delete_version(subject, version)
+
+
+def forget(subjects: Iterable[str], registry: Registry | None) -> None:
     """Delete subjects."""
     if registry is not None:
         for subject in subjects:

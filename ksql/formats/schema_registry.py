@@ -123,6 +123,9 @@ class Registry(Protocol):
     def delete(self, subject: str) -> None:
         """Delete the subject; an unknown one is fine."""
 
+    def delete_version(self, subject: str, version: int) -> None:
+        """Delete a version of the subject; an unknown one is fine."""
+
 
 def subject_name(topic: str, side: Literal["key", "value"]) -> str:
     """Return the subject of a side of a topic (the topic name strategy)."""
@@ -207,6 +210,18 @@ class SandboxRegistry:
         """Pretend to delete it."""
         self._changed[subject] = None
 
+    def delete_version(self, subject: str, version: int) -> None:
+        """Keep it: statements that are tried delete whole subjects only."""
+
+
+class MutedRegistry(SandboxRegistry):
+    """The real registry, in which nothing is registered; records get an id that no schema has."""
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Pretend to register it."""
+        super().register(subject, schema)
+        return 0
+
 
 class MemoryRegistry:
     """A registry that lives in this process and takes every schema; for tests."""
@@ -249,7 +264,8 @@ class MemoryRegistry:
             free = (number for number in count(1) if number not in self._by_id)
             chosen = schema_id or next(same, None) or next(free)
             self._by_id[chosen] = schema
-            versions.append(Registered(schema, chosen, subject, len(versions) + 1))
+            number = versions[-1].version + 1 if versions else 1
+            versions.append(Registered(schema, chosen, subject, number))
             return chosen
 
     def check(self, subject: str, schema: Schema) -> None:
@@ -269,3 +285,12 @@ class MemoryRegistry:
         """See Registry."""
         with self._lock:
             self._subjects.pop(subject, None)
+
+    def delete_version(self, subject: str, version: int) -> None:
+        """See Registry."""
+        with self._lock:
+            kept = [one for one in self._subjects.get(subject, ()) if one.version != version]
+            if kept:
+                self._subjects[subject] = kept
+            else:
+                self._subjects.pop(subject, None)

@@ -64,7 +64,8 @@ class Place(NamedTuple):
 
 
 _TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
-_BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
+BATCH_BYTES: Final = 1_000_000
+"""The client's default for the largest batch, and for a record."""
 _FRAME_BYTES = 512  # what a batch needs besides its records
 _HEADER_BYTES = 61  # how a batch begins
 _LEAST_BYTES = 1000  # librdkafka takes no less for a record
@@ -80,7 +81,7 @@ def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
     """
     if limit in (None, _TOPIC_BYTES):
         return {}
-    batch = max(1, min(_BATCH_BYTES, limit - _FRAME_BYTES))
+    batch = max(1, min(BATCH_BYTES, limit - _FRAME_BYTES))
     most = limit - _HEADER_BYTES if surely else limit
     return {"batch.size": str(batch), "message.max.bytes": str(max(_LEAST_BYTES, most))}
 

@@ -152,6 +152,10 @@ class ConfluentRegistry:
         """See Registry."""
         self._call(lambda: self._client.delete_subject(subject))
 
+    def delete_version(self, subject: str, version: int) -> None:
+        """See Registry."""
+        self._call(lambda: self._client.delete_version(subject, version))
+
     def _call(self, ask: Callable[[], T]) -> T | None:
         try:
             return ask()

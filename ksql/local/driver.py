@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.base.records import OutRecord
 from ksql.catalog.topic import Topic
+from ksql.dataflow import muted
 from ksql.dataflow.load import program_of
-from ksql.dataflow.ports import Switch
+from ksql.dataflow.ports import FirstBatch, Switch
 from ksql.dataflow.program import Program, RawBatch, through
 from ksql.dataflow.starts import read_topics
 from ksql.functions.registry import BUILTINS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ksql.base.ids import QueryId
     from ksql.base.records import Headers
     from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.ports import AwaitFirst
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
 
@@ -144,8 +146,10 @@ class MemoryRunner:
     def await_tried(self, query_ids: Iterable[QueryId]) -> None:
         """Return at once: nothing takes time here."""
 
-    def _program(self, query: PersistentQuery) -> Program[OutRecord]:
+    def _program(self, query: PersistentQuery, *, silent: bool = False) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)
+        if silent:
+            return muted.program(plan, self._functions, self._registry)
         plan = replace(plan, lanes=min(plan.lanes, 1))
         return program_of(plan, self._functions, self._registry)
 
@@ -164,19 +168,31 @@ class MemoryRunner:
         """Drop the state of a stopped query."""
         self._resting.pop(query_id, None)
 
-    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Continue with another plan on the same state and positions."""
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try the new plan over the records that wait, and let the old one rest."""
+        del half_written  # nothing is ever half done here
         running = self.running[old.id]
-        running.program = self._program(new)
-        offsets = {topic: {0: position} for topic, position in running.positions.items()}
-        return Switch(0, offsets, 0)
+        batches = [_batch(*waiting) for waiting in self._waiting(running)]
+        for _ in muted.results(self._program(new, silent=True), [batches], _ignore):
+            pass  # an error ends it
+        self.stop(old.id)
+        return Switch(0, {topic: {0: position} for topic, position in running.positions.items()})
 
-    def check_replaceable(self, paused: PersistentQuery) -> None:
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Continue with the new plan on the same state and positions."""
+        self.start(new)
+        return lambda _timeout_s: FirstBatch(0)
+
+    def give_back(self, old: PersistentQuery) -> None:
+        """Continue with the old plan."""
+        self.go_on([old])
+
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
         """Accept every query: nothing is ever half done here."""
-
-    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Give the old plan its state back."""
-        self.replace(new, old)
+        del paused, half_written
+        return ""
 
     def drain(self, order: Iterable[QueryId]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""
@@ -191,6 +207,14 @@ class MemoryRunner:
         return [error for each in self.running.values() for error in each.errors]
 
     def _advance(self, query: _Running) -> bool:
+        pending = self._waiting(query)
+        for record, topic, offset in pending:
+            self._process(query, record, topic, offset)
+            query.positions[topic] = offset + 1
+        return bool(pending)
+
+    def _waiting(self, query: _Running) -> list[tuple[Stored, str, int]]:
+        """Return the records that a query has not read, in their order, with topic and offset."""
         pending = [
             (record, topic, offset)
             for topic, position in query.positions.items()
@@ -199,23 +223,27 @@ class MemoryRunner:
             )
         ]
         pending.sort(key=lambda each: each[0].sequence)
-        for record, topic, offset in pending:
-            self._process(query, record, topic, offset)
-            query.positions[topic] = offset + 1
-        return bool(pending)
+        return pending
 
     def _process(self, query: _Running, record: Stored, topic: str, offset: int) -> None:
-        batch = RawBatch(
-            [topic],
-            [0],
-            [offset],
-            [record.timestamp],
-            [record.key],
-            [record.value],
-            [record.headers] if record.headers else None,
-        )
-        results = through(query.program, batch, query.stores, query.log)
+        results = through(query.program, _batch(record, topic, offset), query.stores, query.log)
         sink = query.program.sink_topic
         if sink is not None:
             for key, value, timestamp, headers in results:
                 self._topics.append(sink, key, value, timestamp, headers)
+
+
+def _batch(record: Stored, topic: str, offset: int) -> RawBatch:
+    return RawBatch(
+        [topic],
+        [0],
+        [offset],
+        [record.timestamp],
+        [record.key],
+        [record.value],
+        [record.headers] if record.headers else None,
+    )
+
+
+def _ignore(_operator: str, _message: str, _row: Any) -> None:
+    """Ignore a record that fails by itself: the plan skips and logs it."""

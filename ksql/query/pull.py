@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ksql.stores.base import Rows
 
 
-_Rows = Callable[[Sequence[StoredTable], "Functions"], Callable[[Callable[[], bool]], "Chunks"]]
+_Reading = Callable[[Callable[[], bool]], "Chunks"]
+_Rows = Callable[[Sequence[StoredTable], "Functions"], _Reading]
 
 
 class Tables(Protocol):
@@ -157,17 +158,43 @@ class BoundPull:
             dict(settings.functions()),
             settings.number(SETTING),
         )
-        opened = [
-            StoredTable.of(source, tables.stores(source), registry, self.scattered)
-            for source in self.stored
-        ]
+
+        opened: list[StoredTable] = []
+
+        def rows() -> _Reading:
+            opened[:] = [
+                StoredTable.of(source, tables.stores(source), registry, self.scattered)
+                for source in self.stored
+            ]
+            return self.rows(tuple(opened), functions)
+
         return PullQuery(
             query_id=query_id,
             columns=self.columns,
             answer=answer,
-            rows=self.rows(opened, functions),
+            rows=lasting(rows(), rows),
             notes=lambda: noted(table.note(self.access, self.windows) for table in opened),
         )
+
+
+def lasting(first: _Reading, again: Callable[[], _Reading]) -> _Reading:
+    """Return a reading that begins once more if a store is closed before it has given anything.
+
+    Another one takes its place then, as after a change of the STORE_TYPE.
+    """
+
+    def read(closed: Callable[[], bool]) -> Chunks:
+        given = False
+        try:
+            for chunk in first(closed):
+                given = True
+                yield chunk
+        except StoreClosed:
+            if given:
+                raise
+            yield from again()(closed)
+
+    return read
 
 
 def bound_pull(

@@ -85,6 +85,14 @@ class LocalRegistry:
         except (SchemaNotFound, err.SubjectSoftDeleted):
             return
 
+    def delete_version(self, subject: str, version: int) -> None:
+        """See Registry."""
+        try:
+            with self._asking():
+                self._subjects.delete_version(subject, version)
+        except (SchemaNotFound, err.VersionSoftDeleted):
+            return
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         try:

@@ -16,6 +16,7 @@ from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 
 if TYPE_CHECKING:
+    from ksql.spark.checkpoint import Offsets, Position
     from ksql.spark.spec import QuerySpec, StartAt
 
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
@@ -57,7 +58,7 @@ class Bounds:
 
     def _record_bytes(self, spec: QuerySpec) -> float:
         """Return the mean of the largest part of what waits; 0 if that cannot be much."""
-        waiting = self._waiting(spec)
+        waiting = self.waiting(spec, checkpoint.planned(spec.checkpoint))
         if sum(end - start for start, end in waiting.values()) * _LARGE_BYTES <= spec.max_bytes:
             return 0.0
         means = [0.0]
@@ -67,10 +68,11 @@ class Bounds:
                 means.append(sum(sizes) / len(sizes))
         return max(means)
 
-    def _waiting(self, spec: QuerySpec) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return from where to where records of each partition wait."""
-        planned = checkpoint.planned(spec.checkpoint)
-        starts: Mapping[str, StartAt] = spec.topics if planned is None else planned.offsets
+    def waiting(
+        self, spec: QuerySpec, behind: Position | None
+    ) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return from where to where records of each partition wait behind that batch."""
+        starts: Mapping[str, StartAt] = spec.topics if behind is None else behind.offsets
         begins, ends = self.begins(spec.topics), self.ends(spec.topics)
         found = {}
         for (topic, partition), end in ends.items():
@@ -87,3 +89,11 @@ class Bounds:
 def records_within(spec: QuerySpec, record_bytes: float) -> int:
     """Return how many records of a size a batch may have; at least one."""
     return max(1, min(spec.max_records, int(spec.max_bytes / record_bytes)))
+
+
+def by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
+    """Return the offsets of partitions by topic."""
+    found: Offsets = {}
+    for (topic, partition), offset in offsets.items():
+        found.setdefault(topic, {})[partition] = offset
+    return found

@@ -35,13 +35,7 @@ if TYPE_CHECKING:
 
 def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
     """Return the whole road of the query; running it produces, its rows are only counts."""
-    ship = shipment(spec)
-    if spec.sink_topic is not None:
-        limits = topics.limits(spec.sink_topic)
-        fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
-        ship = replace(ship, fitting=tuple(fit.items()), limits=limits)
-        if spec.moved:
-            ship = replace(ship, partitions=topics.partitions(spec.sink_topic))
+    ship = outfitted(spec, topics)
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0 and spec.moved:
         return _sunk(_ingested(flow, StatelessMovedTask(ship)), ship)
@@ -103,6 +97,19 @@ def _late() -> tuple[Column, Column]:
 def _total(column: str, name: str = "") -> Column:
     """Return a sum; as text it costs the JVM one call, made of parts a dozen."""
     return expr(f"sum({column}) AS {name or column}")
+
+
+def outfitted(spec: QuerySpec, topics: Topics) -> Shipment:
+    """Return ``shipment``'s data with what the sink's topic takes."""
+    ship = shipment(spec)
+    if spec.sink_topic is None:
+        return ship
+    limits = topics.limits(spec.sink_topic)
+    fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
+    ship = replace(ship, fitting=tuple(fit.items()), limits=limits)
+    if not spec.moved:
+        return ship
+    return replace(ship, partitions=topics.partitions(spec.sink_topic))
 
 
 def shipment(spec: QuerySpec) -> Shipment:

@@ -6,8 +6,9 @@ On another Spark a query is stopped the public way; all else raises Py4JError.
 from __future__ import annotations
 
 import contextlib
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from pyspark.errors import StreamingQueryException
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_SLEEPS: Final = "Waiting for next trigger"
+_LOOK_S: Final = 0.25  # longer than what lies between Spark's look for errors and its batch
 _MONITOR = "org.apache.spark.api.python.PythonWorkerFactory$MonitorThread"
 _OUTER = _MONITOR.replace(".", "$") + "$"
 
@@ -31,7 +34,7 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     committed, and come a second time after a restart. So does setting the query's state while a
     batch is being planned: Spark then interrupts itself and leaves the batch's job running. Before
     each batch, and only there, Spark's loop looks for an error of its helper threads; this sets
-    one, and waits.
+    one, and waits. A loop that sleeps until its next trigger is interrupted: no batch can begin.
 
     Returns: False if the batch outlasts the time or this Spark has no such place.
     """
@@ -41,11 +44,28 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         inner = execution.streamingQuery()
         end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
         inner.errorNotifier().markError(end)
-        return bool(inner.awaitTermination(int(timeout_s * 1000)))
+        deadline = time.monotonic() + timeout_s
+        while not inner.awaitTermination(_ms(min(deadline - time.monotonic(), _LOOK_S))):
+            if _sleeps(query):
+                query.stop()
+                return True
+            if time.monotonic() >= deadline:
+                return False
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
     except LOST:
         return False
+    return True
+
+
+def _sleeps(query: StreamingQuery) -> bool:
+    """Return whether a query waits for its next trigger; no batch is planned or run then."""
+    status = query.status
+    return not status["isTriggerActive"] and str(status["message"]).startswith(_SLEEPS)
+
+
+def _ms(seconds: float) -> int:
+    return max(int(seconds * 1000), 1)
 
 
 def bound_batches(session: SparkSession, query: StreamingQuery, records: int) -> bool:

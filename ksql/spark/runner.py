@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -15,28 +16,31 @@ from ksql.base.ids import QueryId, application_id
 from ksql.base.lease import NotInCharge
 from ksql.dataflow import rights
 from ksql.dataflow.load import load
-from ksql.dataflow.ports import Switch
+from ksql.dataflow.ports import FirstBatch, Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
-from ksql.spark.bounds import Bounds, TopicOffsets
+from ksql.spark.bounds import Bounds, TopicOffsets, by_topic
 from ksql.spark.checkpoint import usable
+from ksql.spark.leaving import LeftBatch
 from ksql.spark.links import Links, is_exactly_once
+from ksql.spark.muted import sample
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.stopping import stop_soon
-from ksql.spark.switching import BatchUnfinished, Coming, Switching, Underway
+from ksql.spark.switching import Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ksql.base.aside import Aside
     from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.ports import AwaitFirst
     from ksql.plan.nodes import QueryPlan
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.lives import Life
@@ -177,7 +181,8 @@ class SparkRunner:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
 
     def _spec_behind_trial(self, query: PersistentQuery) -> QuerySpec:
-        self._end_trial(query)
+        with usable(query.id):
+            trial.end(self.checkpoint(query.id), query, self._host, self._limit_s())
         return self._spec(query)
 
     def application(self, query_id: QueryId) -> str:
@@ -199,7 +204,7 @@ class SparkRunner:
 
     def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
-        switch = self._switches.get(query_id)  # the first look: at its end it is in ``running``
+        switch = self._switches.pop(query_id, None)  # first: at its end it is in ``running``
         if switch is not None:
             switch.cancel()
             return switch.old, switch.new
@@ -277,73 +282,76 @@ class SparkRunner:
         else:
             left.rmdir()
 
-    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Switch a running query to another plan, as ``switching`` has it.
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try a new plan, and end the running one between two batches, as ``switching`` has it.
 
         Raises: KsqlError; the old plan runs then, or is tried again until it does.
         """
         load(self._around.packed(new.plan))
         going = self.running.get(old.id) or self._watched(old)
-        coming = Coming(self._host(new), self._runtime.watch, lambda on: self._try_out(new, on))
-        switching: Switching[tuple[int, Offsets]]
-        switching = Switching(going, coming, self._limit_s(), time.monotonic)
+        coming = Coming(
+            self._host(new), self._runtime.watch, lambda spec: self._try_out(spec, going)
+        )
+
+        leave = partial(self._left(old).to_new_plan, half_written=half_written)
+        switching = Switching(going, coming, self._limit_s(), time.monotonic, leave)
         self._switches[old.id] = Underway(switching, going, coming.query)
         try:
-            (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
-            self.running[new.id] = coming.query
-        finally:
-            del self._switches[old.id]
-        return Switch(batch, offsets, gap_ms)
+            batch, offsets = switching.make_way(lambda: self._position(old))
+        except BaseException:
+            if self._switches.pop(old.id, None) is not None:  # it was not ended meanwhile
+                self._links.begin(self._place(old).name, old)
+            raise
+        return Switch(batch, offsets, left=switching.left)
 
-    def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Refuse another plan for a query that rests and may not get one.
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the plan for which way was made, in the background."""
+        switch = self._switches.pop(new.id, None)
+        if switch is None:  # the query was ended meanwhile: what the log says is brought about
+            self.go_on_soon([new])
+            return lambda _timeout_s: FirstBatch(0)
+        self.running[new.id] = switch.new
+        switch.switching.take_over()
+        return switch.switching.first_batch
 
-        Raises: BatchUnfinished: a batch that its plan began is not finished.
-        """
-        if checkpoint.half_done(self.checkpoint(paused.id)):
-            raise BatchUnfinished(paused.id, 0.0, "the query was paused before the batch had ended")
-
-    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Undo a switch that does not count: the old plan continues.
-
-        A batch of the new plan that does not end in time is cut through: the log has the old plan.
-        """
-        self.stop(new.id)
-        self._try_out(new, False)
-        self.go_on([old])
-
-    def _try_out(self, query: PersistentQuery, tried: bool) -> None:
-        """Note that batches may be this plan's from now on, or are no longer."""
-        place = self.checkpoint(query.id)
-        if tried:
-            trial.write(place, query)
+    def give_back(self, old: PersistentQuery) -> None:
+        """Let the old plan continue."""
+        switch = self._switches.pop(old.id, None)
+        if switch is None:
+            self.go_on([old])
         else:
-            trial.clear(place)
+            self._links.begin(self._place(old).name, old)
+            switch.switching.give_back()
 
-    def _end_trial(self, query: PersistentQuery) -> None:
-        """Let a plan finish the batch that it began in a trial, before another plan continues.
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
+        """Look whether another plan may run the batch that a paused query has left, if it has.
 
-        A server has died in a switch then. If that plan cannot finish it, this one must.
+        Raises: BatchUnfinished.
         """
-        place = self.checkpoint(query.id)
-        with usable(query.id):
-            tried = trial.read(place)
-        if tried is None:
-            return
-        if tried.plan != query.plan and checkpoint.half_done(place):
-            self._finish(tried)
-        trial.clear(place)
+        if not checkpoint.half_done(self.checkpoint(paused.id)):
+            return ""
+        why = "the query was paused before the batch had ended"
+        return self._left(paused).to_new_plan(why, half_written=half_written)
 
-    def _finish(self, tried: PersistentQuery) -> None:
-        query = self._host(tried)
-        try:
-            done = query.finish_batch(self._limit_s())
-        except Exception:  # noqa: BLE001 - the plan that continues runs the batch and fails itself
-            _log.exception("batch_not_finished", extra={"query_id": tried.id})
-        else:
-            _log.info("trial_ended", extra={"query_id": tried.id, "finished": done})
-        finally:
-            query.stop()
+    def _left(self, query: PersistentQuery) -> LeftBatch:
+        place, owner = self.checkpoint(query.id), self._owner(query.id)
+        return LeftBatch(query, place, owner, self._vetting.marks)
+
+    def _try_out(self, spec: QuerySpec, going: RunningQuery) -> None:
+        """Run a plan without an effect over records that wait.
+
+        Where the running plan fails these begin with its batch: the new plan may have to run it.
+
+        Raises: KsqlError, if the plan would fail.
+        """
+        with usable(spec.query_id):
+            fails = bool(going.trouble())
+            behind = (checkpoint.committed if fails else checkpoint.planned)(spec.checkpoint)
+        waiting = self._bounds.waiting(spec, behind)
+        read_here = replace(spec, reader=self._around.reader)
+        self._runtime.try_out(read_here, sample(waiting), self._limit_s())
 
     def _limit_s(self) -> float:
         return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000
@@ -357,7 +365,7 @@ class SparkRunner:
         """Return where a query begins that has finished no batch yet."""
         wanted = read_topics(plan_of(query))
         early = [topic for topic, start in wanted.items() if start == "earliest"]
-        return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
+        return by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
     def _begin_life(
         self, query_id: QueryId, reason: str = "another query begins under its name"
@@ -480,7 +488,7 @@ class SparkRunner:
         late = [topic for topic, start in wanted.items() if start == "latest"]
         if not late:
             return {}
-        now = _by_topic(self._ends(late))
+        now = by_topic(self._ends(late))
         file = self.checkpoint(query.id) / "starts.json"
         if not file.exists():
             pins.write(file, now)
@@ -489,10 +497,3 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
-
-
-def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
-    found: Offsets = {}
-    for (topic, partition), offset in offsets.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found

@@ -104,13 +104,14 @@ class RunningQuery:
 
     # --- its start
 
-    def prepare(self) -> None:
-        """Do ahead what its start takes long for.
+    def prepare(self) -> QuerySpec:
+        """Do ahead what its start takes long for; return what is to be started.
 
         Raises: whatever would keep it from starting.
         """
         self._spec = self._hands.prepare()
         self._hands.build(self._spec)
+        return self._spec
 
     def start(self) -> None:
         """Start it now.

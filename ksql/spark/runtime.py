@@ -9,7 +9,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ksql.base.errors import KsqlError
-from ksql.spark import lives
+from ksql.spark import lives, muted
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
 from ksql.spark.internals import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from ksql.kafka.ranges import Range
     from ksql.spark.jvm import SparkSettings
     from ksql.spark.running import OnFailure
     from ksql.spark.source import Topics
@@ -132,6 +133,20 @@ class SparkRuntime:
 
         return RunningQuery(place, hands, self._retry, self._tally(place.name), heard)
 
+    def try_out(self, spec: QuerySpec, ranges: tuple[Range, ...], limit_s: float) -> None:
+        """Run a plan over some records without any effect, as ``muted`` has it.
+
+        Raises: TrialFailed, SparkRestarting, and what Kafka says of the topic.
+        """
+        try:
+            muted.run(self.session, spec, self._topics(), ranges, limit_s)
+        except KsqlError:
+            raise
+        except Exception as problem:
+            if isinstance(problem, LOST):
+                self._check_alive(problem)
+            raise muted.TrialFailed(spec.query_id, reason(str(problem))) from problem
+
     def watch(self, query: RunningQuery) -> None:
         """Make this the query under its name from now on: what fails is tried again."""
         with self._lock:
@@ -200,10 +215,14 @@ class SparkRuntime:
             query = self._launched(spec)
         except LOST as lost:
             raise_if_java(lost)
-            if not self._host.gone():
-                raise
-            raise SparkRestarting(self._host.why() or str(lost)) from lost
+            self._check_alive(lost)
+            raise
         return cast("StreamingQuery", WatchedQuery(query, self._host.why))
+
+    def _check_alive(self, lost: Exception) -> None:
+        """Raise SparkRestarting if Spark's process has gone."""
+        if self._host.gone():
+            raise SparkRestarting(self._host.why() or str(lost)) from lost
 
     def _launched(self, spec: QuerySpec) -> StreamingQuery:
         writer = self._taken(spec) or self._writer(spec)

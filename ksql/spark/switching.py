@@ -1,32 +1,36 @@
 """The switch of a running query from one plan to another, written down as a state machine.
 
-    OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> TRYING -> NEW_RUNS
+    OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
 
-It leaves by one of three exits, and each leaves exactly one plan with the query:
+The new plan is tried in OLD_RUNS: it computes what waits, and writes nothing. It runs for the first
+time in NEW_RUNS, when the log names it. So a batch that has begun to write is of the plan in the
+log, always. The switch leaves by one of two exits, and each leaves exactly one plan with the query:
 
-- *switched*: the new plan runs, from the offset on at which the old one ended.
-- *kept* (from OLD_RUNS, ENDING and FINISHING): ``BatchUnfinished`` or whatever else went wrong;
-  the old plan continues and was never interrupted.
-- *back* (from BETWEEN and TRYING): ``SwitchFailed``; the new plan has been ended, the old one runs
-  again, or is tried again until it does.
+- *switched*: the new plan runs, from the offset on at which the old one ended. If its first batch
+  fails the query is in ERROR and is tried again, as any other.
+- *kept* (from every state before): ``BatchUnfinished``, or whatever else went wrong, there or while
+  the command was written; the old plan continues, and nothing has changed.
 
-A batch belongs to the plan that planned it: between the two plans no batch is half done.
+Between the two plans no batch is half done, but for one that the old plan cannot finish: ``leave``
+decides whether the new plan may run it.
 """
 
 from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.dataflow.ports import HALF_WRITTEN, FirstBatch
 from ksql.spark.failures import reason
-from ksql.spark.spec import QueryStartFailed, State
+from ksql.spark.spec import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.spark.running import RunningQuery
+    from ksql.spark.spec import QuerySpec
 
 _log = logging.getLogger(__name__)
 _UNAVAILABLE = 503
@@ -43,12 +47,11 @@ class SwitchCancelled(ServerError):
 class SwitchState(Enum):
     """Where a switch stands."""
 
-    OLD_RUNS = "nothing was asked of the old plan yet"
+    OLD_RUNS = "nothing was asked of the old plan yet; the new one is tried without an effect"
     ENDING = "the old plan was asked to end between two batches"
     FINISHING = "the old plan runs again, to finish the batch that it left half done"
-    BETWEEN = "no plan runs and no batch is half done"
-    TRYING = "the new plan's first batch is awaited"
-    NEW_RUNS = "the new plan runs"
+    BETWEEN = "no plan runs; the command is written, or the old plan is given the query back"
+    NEW_RUNS = "the log names the new plan, which runs or is tried until it does"
 
 
 class OldPlan(Protocol):
@@ -84,19 +87,16 @@ class NewPlan(Protocol):
     """A query under the plan that is to come."""
 
     def prepare(self) -> None:
-        """Do ahead what its start takes long for, while the old one still runs.
+        """Try it without an effect, and do ahead what its start takes long for.
 
         Raises: anything, if it cannot come up.
         """
 
     def start(self) -> None:
-        """Start it on the old one's checkpoint and wait for its first batch.
+        """Start it on the old one's checkpoint, in the background; what fails is tried again."""
 
-        Raises: anything, if it does not come up.
-        """
-
-    def undo(self) -> None:
-        """End it again, whether it runs or not; the checkpoint is free afterwards."""
+    def await_first(self, timeout_s: float) -> str:
+        """Wait for its first batch; return why that failed, empty if it did not."""
 
 
 class Coming:
@@ -106,89 +106,102 @@ class Coming:
         self,
         query: RunningQuery,
         watch: Callable[[RunningQuery], None],
-        note: Callable[[bool], None] = lambda _tried: None,
+        try_out: Callable[[QuerySpec], None] = lambda _spec: None,
     ) -> None:
-        """Take ``watch``, which hands it to supervision, once it runs.
+        """Take ``watch``, which hands it to supervision, once it is to run.
 
-        ``note`` is called when its plan is about to be tried, and when it has given way.
+        ``try_out`` runs its plan without an effect.
         """
         self.query = query
         self._watch = watch
-        self._note = note
+        self._try_out = try_out
 
     def prepare(self) -> None:
-        """Have its dataflow ready."""
-        self.query.prepare()
+        """Try its plan, and have its dataflow ready."""
+        self._try_out(self.query.prepare())
 
     def start(self) -> None:
-        """Start it and wait for its first batch."""
-        self._note(True)
-        self.query.start()
-        status = self.query.await_started()
-        if status.state is not State.RUNNING:
-            raise QueryStartFailed(self.query.query_id, status.last_error or "")
+        """Start it."""
         self._watch(self.query)
+        self.query.start_soon()
 
-    def undo(self) -> None:
-        """End it."""
-        self.query.stop()
-        self._note(False)
+    def await_first(self, timeout_s: float) -> str:
+        """Wait for its first batch."""
+        self.query.await_tried(timeout_s)
+        status = self.query.await_started(timeout_s)
+        return (status.last_error or "") if status.state is State.ERROR else ""
 
 
-class Switching(Generic[T]):
+class Switching:
     """One switch; used once."""
 
     def __init__(
-        self, old: OldPlan, new: NewPlan, limit_s: float, clock: Callable[[], float]
+        self,
+        old: OldPlan,
+        new: NewPlan,
+        limit_s: float,
+        clock: Callable[[], float],
+        leave: Callable[[str], str] | None = None,
     ) -> None:
-        """Take ``limit_s``: how long the old plan's batches may take to end."""
+        """Take ``limit_s``: how long the old plan's batches may take to end.
+
+        ``leave`` is asked whether a batch that the old plan cannot finish, for that reason, may be
+        left to the new one; it says what that means, or raises BatchUnfinished.
+        """
         self.state = SwitchState.OLD_RUNS
+        self.left = ""
         self._old = old
         self._new = new
         self._limit_s = limit_s
         self._clock = clock
+        self._leave = leave or self._keep
         self._cancelled = False
+        self._since = 0.0
 
     def cancel(self) -> None:
         """Have it go no further; for another thread. The queries themselves are the caller's."""
         self._cancelled = True
 
-    def run(self, position: Callable[[], T]) -> tuple[T, int]:
-        """Carry it out; ``position`` is asked for between the two plans.
+    def make_way(self, position: Callable[[], T]) -> T:
+        """Try the new plan, end the old one; return the ``position``, asked for when none runs.
 
-        Returns: the position, and for how many milliseconds neither plan ran.
-        Raises: BatchUnfinished and SwitchFailed; exactly one plan is with the query then.
+        Raises: BatchUnfinished and SwitchRefused; the old plan is with the query then.
         """
         try:
             self._new.prepare()
+            self._enter(SwitchState.OLD_RUNS)
             self._old.hold()
             self._end_old()
+            self._since = self._clock()
+            return position()
         except BaseException as problem:
             self._old.go_on()
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
             raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
-        began = self._clock()
-        try:
-            found = position()
-            self._enter(SwitchState.TRYING)
-            self._new.start()
-        except BaseException as problem:
-            self._go_back()
-            _log.info("switch_back", extra=self._where(problem))
-            if not isinstance(problem, Exception):
-                raise
-            raise SwitchFailed(self._old.query_id, problem, self._old.trouble()) from problem
+
+    def give_back(self) -> None:
+        """Let the old plan continue: another one was not taken."""
+        self._old.go_on()
+
+    def take_over(self) -> None:
+        """Start the new plan, which the log names now."""
         self._old.retire()
-        self._enter(SwitchState.NEW_RUNS)
-        return found, int((self._clock() - began) * 1000)
+        self.state = SwitchState.NEW_RUNS
+        self._new.start()
+
+    def first_batch(self, timeout_s: float) -> FirstBatch:
+        """Wait for the new plan's first batch; return how it went, and when no plan ran."""
+        trouble = self._new.await_first(timeout_s)
+        gap_ms = int((self._clock() - self._since) * 1000)
+        return FirstBatch(gap_ms, _fails_at_once(self._old.query_id, trouble) if trouble else "")
 
     def _end_old(self) -> None:
         """Go from OLD_RUNS to BETWEEN.
 
-        A batch that failed while it was awaited is run again, once: what fails twice is no matter
-        of waiting.
+        A batch that failed while it was awaited is run again, once. One that fails again is no
+        matter of waiting: the new plan runs it, if that may be.
         """
         deadline = self._clock() + self._limit_s
         self._enter(SwitchState.ENDING)
@@ -196,25 +209,22 @@ class Switching(Generic[T]):
             raise BatchUnfinished(self._old.query_id, self._limit_s, "")
         if self._old.half_done():
             self._enter(SwitchState.FINISHING)
-            if not self._old.finish_batch(deadline - self._clock()):
-                raise BatchUnfinished(self._old.query_id, self._limit_s, self._old.trouble())
+            finished = self._old.finish_batch(deadline - self._clock())
+            trouble = "" if finished else self._old.trouble()
+            if not finished and not trouble:
+                raise BatchUnfinished(self._old.query_id, self._limit_s, "")
             self._enter(SwitchState.ENDING)
-            left = deadline - self._clock()
-            if not self._old.end_between_batches(left) or self._old.half_done():
-                raise BatchUnfinished(self._old.query_id, self._limit_s, self._old.trouble())
+            if not self._old.end_between_batches(deadline - self._clock()):
+                raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
+            if self._old.half_done():
+                self.left = self._leave(trouble or self._old.trouble())
         self._enter(SwitchState.BETWEEN)
 
-    def _go_back(self) -> None:
-        try:
-            if self.state is SwitchState.TRYING:
-                self._new.undo()
-        except Exception:  # noqa: BLE001 - the first failure is reported
-            _log.exception("new_plan_not_ended", extra={"query_id": self._old.query_id})
-        finally:
-            self._old.go_on()
+    def _keep(self, trouble: str) -> str:
+        raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
 
     def _enter(self, state: SwitchState) -> None:
-        if self._cancelled and state is not SwitchState.NEW_RUNS:
+        if self._cancelled:
             raise SwitchCancelled(self._old.query_id)
         self.state = state
         _log.debug("switch", extra={"query_id": self._old.query_id, "state": state.name})
@@ -227,10 +237,17 @@ class Switching(Generic[T]):
         }
 
 
+def _fails_at_once(query_id: str, trouble: str) -> str:
+    return (
+        f"{query_id} has its new plan, and this plan's first batch fails: {trouble}\n"
+        "It is tried again until it succeeds. Remove the cause, or replace the query once more."
+    )
+
+
 class Underway(NamedTuple):
     """A switch, and its query under the old and under the new plan."""
 
-    switching: Switching[Any]
+    switching: Switching
     old: RunningQuery
     new: RunningQuery
 
@@ -246,7 +263,7 @@ def _cause(problem: BaseException) -> str:
 
 
 class BatchUnfinished(ServerError):
-    """A batch of the old plan does not end, so the new plan must not take over."""
+    """A batch of the old plan does not end, or fails, and the new plan must not run it."""
 
     def __init__(self, query_id: str, limit_s: float, trouble: str) -> None:
         waited = f"did not end within {limit_s:g} s"
@@ -264,8 +281,22 @@ class BatchUnfinished(ServerError):
         )
 
 
+class BatchHalfWritten(BatchUnfinished):
+    """A batch of the old plan of which a part counts already."""
+
+    def __init__(self, query_id: str, trouble: str) -> None:
+        super().__init__(query_id, 0.0, trouble)
+        self.detail = (
+            f"The batch fails: {trouble}\n"
+            "Some of its tasks have written their results, which count. The new plan would not "
+            "write those again: they would keep the form of the old plan, and records that only "
+            "the new plan lets pass would be missing among them."
+        )
+        self.hint = f"Remove the cause and try again. Or accept that: SET '{HALF_WRITTEN}'='true';"
+
+
 class SwitchRefused(ServerError):
-    """The old plan could not be ended in good order, or the new one not prepared; the old stays.
+    """The new plan fails in its trial, or the old one could not be ended; the old one stays.
 
     ``trouble`` is why the old plan does not run at present; empty if it does.
     """
@@ -277,21 +308,6 @@ class SwitchRefused(ServerError):
             else "the running plan goes on unchanged"
         )
         super().__init__(f"{query_id} was not replaced; {then}", detail=_cause(cause))
-        self.code = _code(cause)
-
-
-class SwitchFailed(ServerError):
-    """The new plan failed at once; the old one is back."""
-
-    def __init__(self, query_id: str, cause: BaseException, trouble: str = "") -> None:
-        then = (
-            "the old one is back; the query does not run at present and is tried again"
-            if trouble
-            else "the old one runs again"
-        )
-        super().__init__(
-            f"the new plan of {query_id} could not be started; {then}", detail=_cause(cause)
-        )
         self.code = _code(cause)
 
 

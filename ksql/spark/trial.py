@@ -1,26 +1,31 @@
-"""The plan that a switch tries, written next to the checkpoint until another plan continues it.
+"""The plan that a switch of an earlier version has tried, as it lies next to the checkpoint.
 
-A server may die while the new plan's first batch is half done and its command is not in the log.
-The old plan continues then, but that batch is not its own: the new plan finishes it first.
+That version ran the new plan's first batch before its command was in the log, and may have died in
+it. The old plan continues then, but that batch is not its own: the new plan finishes it first.
+Nobody writes the file any more: a trial has no effect today.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
 from ksql.base.errors import ServerError
-from ksql.base.files import write_whole
 from ksql.base.structs import Structs
 from ksql.catalog.forms import FORMS
 from ksql.catalog.model import PersistentQuery
+from ksql.spark import checkpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-VERSION: Final = 1
-_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"query"})}
+    from ksql.spark.running import RunningQuery
+
+_log = logging.getLogger(__name__)
+
+_VERSIONS: Final[stored.Fields] = {1: frozenset({"query"})}
 _STRUCTS: Final = Structs(FORMS)
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -38,14 +43,8 @@ class TrialUnreadable(ServerError):
         )
 
 
-def write(checkpoint: Path, query: PersistentQuery) -> None:
-    """Note that batches of that checkpoint may be this plan's from now on."""
-    body = {"version": VERSION, "query": _STRUCTS.plain(query)}
-    write_whole(_file(checkpoint), json.dumps(body))
-
-
 def read(checkpoint: Path) -> PersistentQuery | None:
-    """Return the plan that was tried last.
+    """Return the plan that was tried last, by a version that ran it for that.
 
     Raises: OSError, TrialUnreadable.
     """
@@ -65,6 +64,38 @@ def read(checkpoint: Path) -> PersistentQuery | None:
 def clear(checkpoint: Path) -> None:
     """Remove the plan: another one continues from here."""
     _file(checkpoint).unlink(missing_ok=True)
+
+
+def end(
+    place: Path,
+    query: PersistentQuery,
+    host: Callable[[PersistentQuery], RunningQuery],
+    limit_s: float,
+) -> None:
+    """Let a plan finish the batch that it began in a trial, before another plan continues.
+
+    A server of an earlier version has died in a switch then. If that plan cannot finish it, the
+    query's own must.
+
+    Raises: OSError, TrialUnreadable.
+    """
+    tried = read(place)
+    if tried is None:
+        return
+    if tried.plan != query.plan and checkpoint.half_done(place):
+        _finish(host(tried), limit_s)
+    clear(place)
+
+
+def _finish(query: RunningQuery, limit_s: float) -> None:
+    try:
+        done = query.finish_batch(limit_s)
+    except Exception:  # noqa: BLE001 - the plan that continues runs the batch and fails itself
+        _log.exception("batch_not_finished", extra={"query_id": query.query_id})
+    else:
+        _log.info("trial_ended", extra={"query_id": query.query_id, "finished": done})
+    finally:
+        query.stop()
 
 
 def _file(checkpoint: Path) -> Path:

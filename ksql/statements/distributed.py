@@ -25,13 +25,16 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
     if prepared.warning is not None:
         return e.WarningEntity(statement_text=request.text, message=prepared.warning)
     status = CommandStatus("SUCCESS", prepared.message, prepared.query_id)
-    return e.CurrentStatus(
+    answer: e.Entity = e.CurrentStatus(
         statement_text=request.text,
         command_id=prepared.command_id,
         command_status=status,
         command_sequence_number=outcome.offset,
         upgrade=_report(outcome),
     )
+    for warning in outcome.warnings:
+        answer = e.warned(answer, warning)
+    return answer
 
 
 def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:

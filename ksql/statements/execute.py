@@ -11,7 +11,6 @@ from ksql.base.errors import KsqlError, StatementError
 from ksql.catalog.topic import Topic
 from ksql.dataflow.ports import Topics
 from ksql.engine.changes import applied
-from ksql.engine.errors import UpgradeRefused
 from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.engine.schemas import forget
 from ksql.formats.schema_registry import SandboxRegistry
@@ -260,8 +259,9 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
             request.services.check_kafka()
             try:
                 prepared = prepare(statement, text, context)
-            except UpgradeRefused as refused:
-                request.engine.note_refusal(refused, text)
+            except StatementError as refused:
+                if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
+                    request.engine.note_refusal(statement.name, refused, text)
                 raise
             catalog = context.catalog
             for change in prepared.changes:

@@ -50,6 +50,12 @@ class Verdict:
     changes: tuple[Difference, ...]
     inherited: tuple[str, ...] = ()
 
+    @classmethod
+    def before_plans(cls, reason: str) -> Verdict:
+        """Return the verdict on a statement that was refused before there was a plan."""
+        change = Difference("unsupported", "statement", reason, allowed=False)
+        return cls(classes=("unsupported",), traits=(), guarantees=(), changes=(change,))
+
     @property
     def accepted(self) -> bool:
         """Whether the running query may be replaced."""

@@ -7,7 +7,10 @@ A control file says what is to happen; it is read at each statement and each bat
 
     {"statement": "CREATE STREAM D", "kill_at": 3}     die before the statement's third effect
     {"statement": "CREATE STREAM D", "trace": FILE}    live, and write the effects' names down
+    {"statement": "..", "hold_at": 3, "held": FILE, "go": FILE}    stop there until the test goes on
     {"batch": "commit", "victim": PID, "hit": FILE}    a worker kills PID there, once
+    {"batch": "commit", "hit": FILE}                   it fails there, once
+    {"batch": "commit", "hit": FILE, "go": FILE}       it stops there, once, until the test goes on
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +35,7 @@ ANSWER = "answer"
 """The last point of every statement: all is done and the client does not know."""
 
 _here = threading.local()
+_PATIENCE_S = 90.0
 
 
 def install() -> None:
@@ -58,6 +63,9 @@ class _Statement:
         self.effects.append(effect)
         if len(self.effects) == self._orders.get("kill_at"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if len(self.effects) == self._orders.get("hold_at"):
+            Path(self._orders["held"]).touch()
+            _await(self._orders["go"])
 
     def end(self) -> None:
         """Tell what was seen."""
@@ -174,6 +182,14 @@ def _watch_stop(module: ModuleType) -> None:
     _watch(module.StreamingQuery, "stop", "Spark stop")
 
 
+def _watch_trial(module: ModuleType) -> None:
+    _watch(module, "run", "trial")
+
+
+def _watch_end(module: ModuleType) -> None:
+    _watch(module, "finish_batch_and_stop", "end of the old plan")
+
+
 # --- effects of a batch ---------------------------------------------------------------------------
 
 
@@ -186,7 +202,19 @@ def _strike(point: str) -> None:
         os.close(os.open(found["hit"], os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    os.kill(found["victim"], signal.SIGKILL)
+    if "victim" in found:
+        os.kill(found["victim"], signal.SIGKILL)
+    elif "go" in found:
+        _await(found["go"])
+    else:
+        raise RuntimeError(f"struck at {point}")
+
+
+def _await(file: str) -> None:
+    """Wait until the test has made the file; it does so within a minute, or has given up."""
+    end = time.monotonic() + _PATIENCE_S
+    while not Path(file).exists() and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def _around(owner: Any, name: str, before: str, after: str) -> None:
@@ -219,6 +247,8 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "httpx": _watch_http,
     "pyspark.sql.streaming.readwriter": _watch_start,
     "pyspark.sql.streaming.query": _watch_stop,
+    "ksql.spark.muted": _watch_trial,
+    "ksql.spark.internals": _watch_end,
     "ksql.spark.sink": _watch_sink,
     "ksql.kafka.transactions": _watch_transactions,
 }

@@ -89,6 +89,11 @@ class Site:
         temporary.replace(self.control)
 
     @property
+    def runs(self) -> bool:
+        """Whether a server was started and not ended since."""
+        return self._server is not None
+
+    @property
     def server_pid(self) -> int:
         """The server's own process."""
         assert self._server is not None

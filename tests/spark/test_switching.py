@@ -18,13 +18,17 @@ from tests.spark.test_failures import await_failure, await_state
 
 @pytest.fixture
 def switch(runtime):
-    """Switch a query to another spec."""
+    """Switch a query to another spec; ``allow`` leaves it a batch that fails each time."""
     came = []
 
-    def run(old, spec, limit_s=60.0):
+    def run(old, spec, limit_s=60.0, *, allow=False):
         coming = Coming(runtime.host(spec.place, lambda: spec), runtime.watch)
         came.append(coming.query)
-        Switching(old, coming, limit_s, time.monotonic).run(str)
+        leave = (lambda _trouble: "left") if allow else None
+        switching = Switching(old, coming, limit_s, time.monotonic, leave)
+        switching.make_way(str)
+        switching.take_over()
+        assert switching.first_batch(PATIENCE_S).trouble == ""
         return coming.query
 
     yield run
@@ -117,11 +121,44 @@ def test_a_new_plan_that_does_not_start_gives_way(desk, start, runtime, problem)
 
     coming = Coming(runtime.host(query.place, prepare), runtime.watch)
     with pytest.raises(SwitchRefused):
-        Switching(query, coming, 60.0, time.monotonic).run(str)
+        Switching(query, coming, 60.0, time.monotonic).make_way(str)
     await_state(query, State.RUNNING)
     desk.send(source, ("a", "1"))
     assert query.await_idle(desk.ends(source))
     assert tags(desk, sink) == [("1", "old")]
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_batch_that_fails_each_time_is_run_by_the_new_plan(
+    desk, start, switch, tmp_path, exactly_once
+):
+    """Only the new plan has its results: the old one's tasks have written nothing that counts."""
+    source, sink = desk.topic(1), desk.topic()
+    mark = str(tmp_path / "nowhere" / "mark")  # it cannot be set: each run fails
+    spec = desk.spec("count", source, sink, tag="old", raise_mark=mark, exactly_once=exactly_once)
+    query = start(spec)
+    desk.send(source, ("a", "1"), ("a", "CRASH"), ("a", "2"))
+    await_failure(query)
+    with pytest.raises(BatchUnfinished, match="cannot be finished"):
+        switch(query, desk.spec("count", source, sink, tag="new", exactly_once=exactly_once))
+    new = desk.spec("count", source, sink, tag="new", exactly_once=exactly_once)
+    query = switch(query, new, allow=True)
+    desk.send(source, ("a", "3"))
+    assert query.await_idle(desk.ends(source))
+    assert [(v["n"], v["tag"]) for v in desk.values(sink)] == [(n, "new") for n in (1, 2, 3, 4)]
+
+
+def test_a_query_that_sleeps_until_its_next_trigger_is_replaced_at_once(desk, start, switch):
+    """An hour is more than any patience: nothing waits for the trigger."""
+    source, sink = desk.topic(1), desk.topic()
+    desk.send(source, ("a", "1"))
+    query = start(desk.spec("copy", source, sink, tag="old", trigger_ms=3_600_000))
+    assert query.await_idle(desk.ends(source))
+    desk.send(source, ("a", "2"))  # it waits for the trigger
+    new = switch(query, desk.spec("copy", source, sink, tag="new"))
+    assert new.await_idle(desk.ends(source))
+    assert tags(desk, sink) == [("1", "old"), ("2", "new")]
+    assert query.status().failures == ()
 
 
 def test_a_topic_that_comes_back_starts_its_query(desk, runtime):

@@ -28,7 +28,7 @@ from ksql.processors.base import Record
 from ksql.processors.keys import pack as pack_key
 from ksql.query import topicnote
 from ksql.registry import records
-from ksql.spark import checkpoint, chunk, codes, lives, origins, pins, shape, trial
+from ksql.spark import checkpoint, chunk, codes, lives, origins, pins, shape
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.stores.base import StoredRow
@@ -390,8 +390,6 @@ def _small_files(place: Path) -> None:
     (place / "service-1.json").write_text('{"format": 1, "service.id": "kept_"}', "utf-8")
     lives.begin(place, "5f6e7d")
     FileMark(place / "carried_out.json").write(17)
-    [query] = samples_of_queries()
-    trial.write(place, query)
     (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
     (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
     pins.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
@@ -407,15 +405,6 @@ def _small_files(place: Path) -> None:
     moved.entry.rmdir()
     known = (place / "about.json").read_text("utf-8")
     (place / "about.json").write_text(known.replace(about["from"], "/var/lib/CTAS_T_4"), "utf-8")
-
-
-def samples_of_queries() -> list[Any]:
-    """The query of a plan that was tried."""
-    world = World(
-        "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
-        "CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
-    )
-    return [world.query("T")]
 
 
 def unhexed(entries: dict[str, str]) -> Pages:

@@ -58,12 +58,13 @@ class FailingRunner(MemoryRunner):
         self._called("forget", query_id)
         super().forget(query_id)
 
-    def replace(self, old, new):
-        self._called("replace", old.id)
-        return super().replace(old, new)
+    def make_way(self, old, new, *, half_written=False):
+        self._called("make_way", old.id)
+        return super().make_way(old, new)
 
-    def check_replaceable(self, paused):
+    def check_replaceable(self, paused, *, half_written=False):
         self._called("check_replaceable", paused.id)
+        return ""
 
 
 class FailingLog(MemoryLog):
@@ -130,8 +131,8 @@ def test_the_same_again_switches_nothing():
     outcome = it.execute(COUNT.replace("CREATE", "CREATE OR REPLACE"))
     assert outcome.switch is None
     assert outcome.prepared.verdict.classes == ("transparent",)
-    assert ("replace", "CTAS_N_1") not in it.runner.calls
-    assert it.engine.book.entries == []
+    assert ("make_way", "CTAS_N_1") not in it.runner.calls
+    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, False]]
 
 
 def test_a_refused_replacement_leaves_the_running_query_alone():
@@ -141,10 +142,36 @@ def test_a_refused_replacement_leaves_the_running_query_alone():
     error = it.refuse("CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;")
     assert it.runner.calls == calls
     assert error.verdict.classes == ("topology", "unsupported")
-    it.engine.note_refusal(error, "..")
+    it.engine.note_refusal("N", error, "..")
     assert it.engine.book.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.last("N") == {"k": {"C": 2}}
+
+
+REFUSALS = {
+    "CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;": ("topology",),
+    "CREATE OR REPLACE TABLE N AS SELECT K, COUNT(*) AS C FROM N GROUP BY K;": ("unsupported",),
+    "CREATE OR REPLACE TABLE N AS SELECT NOWHERE FROM S GROUP BY K;": ("unsupported",),
+}
+
+
+@pytest.mark.parametrize(("text", "classes"), REFUSALS.items())
+def test_each_refused_attempt_is_in_the_book_whoever_refuses_it(text, classes):
+    it = world(S, COUNT)
+    with pytest.raises(RequestFailed):
+        it.run(text)
+    [(what, query_id, noted)] = it.engine.book.entries
+    assert (what, query_id) == ("refused", "CTAS_N_1")
+    assert set(classes) <= set(noted)
+
+
+def test_a_refused_creation_is_no_attempt_to_replace():
+    it = world(S, COUNT)
+    with pytest.raises(RequestFailed):
+        it.run("CREATE OR REPLACE TABLE M AS SELECT NOWHERE FROM S GROUP BY K;")
+    with pytest.raises(RequestFailed):
+        it.run(COUNT)
+    assert it.engine.book.entries == []
 
 
 def test_a_query_that_does_not_start_leaves_nothing():
@@ -157,11 +184,11 @@ def test_a_query_that_does_not_start_leaves_nothing():
 
 def test_a_switch_that_fails_is_told_and_changes_nothing():
     it = world(S, COUNT)
-    it.runner.fails = {"replace"}
-    assert it.refuse(MORE).message == "replace failed"
+    it.runner.fails = {"make_way"}
+    assert it.refuse(MORE).message == "make_way failed"
     assert it.engine.book.entries == [
         ["begun", "CTAS_N_1", 2],
-        ["rolled back", 1, "replace failed"],
+        ["rolled back", 1, "make_way failed"],
     ]
 
 
@@ -271,7 +298,7 @@ def test_an_upgrade_without_a_verdict_is_never_carried_out():
     )
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
         Carrying(around, unchecked, MORE, 2).run(pytest.fail)
-    assert ("replace", "CTAS_N_1") not in it.runner.calls
+    assert ("make_way", "CTAS_N_1") not in it.runner.calls
 
 
 def test_only_distributed_statements_go_through_the_log():

@@ -21,7 +21,7 @@ ALL_AGAIN = "CREATE OR REPLACE STREAM F AS SELECT * FROM S WHERE A > 0;"
 
 
 class Slow(Runner):
-    """A runner whose switches wait, before or behind the point where the new plan runs."""
+    """A runner whose switches wait, before or behind the point where the old plan has ended."""
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -30,17 +30,17 @@ class Slow(Runner):
         self.late = False
         self.returned: list[str] = []
 
-    def replace(self, old, new):
-        found = super().replace(old, new) if self.late else None
+    def make_way(self, old, new, *, half_written=False):
+        switch = super().make_way(old, new) if self.late else None
         self.waits.set()
         assert self.may_switch.wait(PATIENCE_S)
-        if old.id not in self.running:
+        if switch is None and old.id not in self.running:
             raise ServerError("its query was stopped")
-        return found or super().replace(old, new)
+        return switch or super().make_way(old, new)
 
-    def take_back(self, new, old):
+    def give_back(self, old):
         self.returned.append(old.id)
-        super().take_back(new, old)
+        super().give_back(old)
 
 
 @pytest.fixture(params=["before", "behind"])
@@ -180,7 +180,7 @@ def plan_in_the_log(it, query_id):
 
 
 def test_a_switch_that_fails_releases_its_query(it):
-    it.strikes.at = {"replace": ServerError("its batch did not end")}
+    it.strikes.at = {"make_way": ServerError("its batch did not end")}
     it.world.runner.may_switch.set()
     with pytest.raises(ServerError, match="did not end"):
         it.world.execute(MORE)

@@ -1,15 +1,12 @@
-"""A replacement that ran and was taken back: nobody ever reads what it left in the state."""
+"""A plan that an earlier version ran and took back: nobody ever reads what it left in the state."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 import pytest
 
-from ksql.base.errors import ServerError
-from ksql.engine.memory import MemoryLog
+from ksql.engine.changes import PutQuery
 from tests.unit.world import World
 
 SCRIPT = """
@@ -18,38 +15,26 @@ CREATE TABLE T (ID STRING PRIMARY KEY, A BIGINT, B BIGINT) WITH (KAFKA_TOPIC='t'
 """
 
 
-class TornLog(MemoryLog):
-    """A log whose next append fails, after ``strike`` has happened."""
-
-    strike: Any = None
-
-    @contextmanager
-    def begin(self):
-        with super().begin() as pen:
-            write = pen.append
-
-            def append(command):
-                strike, self.strike = self.strike, None
-                if strike is not None:
-                    strike()
-                    raise ServerError("Kafka went away")
-                write(command)
-
-            pen.append = append  # type: ignore[method-assign]  # a stand-in
-            yield pen
-
-
 class Torn(World):
-    """A world in which a replacement may run for a while and then fail."""
+    """A world in which an earlier version has tried plans on the state itself."""
 
     def __init__(self, *scripts, **settings):
-        self.torn = TornLog()
-        super().__init__(SCRIPT, *scripts, log=self.torn, **settings)
+        super().__init__(SCRIPT, *scripts, **settings)
 
     def fail(self, text, meanwhile):
-        self.torn.strike = meanwhile
-        with pytest.raises(ServerError, match="Kafka went away"):
-            self.execute(text)
+        """Run the new plan, as earlier versions did before its command was in the log.
+
+        It was taken back then, as the command was not written.
+        """
+        [query] = [
+            change.query
+            for change in self.engine.dry_run(self.parse(text), text, self.settings).changes
+            if isinstance(change, PutQuery)
+        ]
+        running = self.runner.running[query.id]
+        old, running.program = running.program, self.runner._program(query)
+        meanwhile()
+        running.program = old
 
     def one(self, time, key="k", topic="s", a=100, b=1):
         self.feed(topic, (key, {"A": a, "B": b}, time))

@@ -9,6 +9,7 @@ from ksql.query.access import key_lookups
 from ksql.query.clauses import check_stream
 from ksql.query.pull import TableNotReady
 from ksql.query.where import MORE
+from ksql.stores.base import StoreClosed
 from ksql.types.model import BIGINT, STRING
 from ksql.types.schema import Column, Role
 from tests.unit.query.pulls import WORLD, Stores, answer, bind_pull, bound
@@ -344,3 +345,32 @@ def test_a_source_table_is_read_where_its_query_keeps_it():
         "pull_1",
     )
     assert [row.values for batch in query.batches() for row in batch] == [("a", 2)]
+
+
+class Moving(Stores):
+    """Stores that are closed under their readers, so many times."""
+
+    def __init__(self, world, times):
+        super().__init__(world)
+        self.times = times
+
+    def stores(self, source):
+        found = super().stores(source)
+        if self.times:
+            self.times -= 1
+            self.store.close()
+        return found
+
+
+@pytest.mark.parametrize("text", ["SELECT K FROM N;", "SELECT K FROM N WHERE K IN ('a', 'b');"])
+def test_a_store_that_is_exchanged_under_its_reader_is_opened_again(text):
+    def read(times):
+        tables = Moving(WORLD, times)
+        query = bind_pull(WORLD.parse(text), WORLD.catalog, BUILTINS, WORLD.settings, tables, "q")
+        return sorted(row.values for batch in query.batches() for row in batch)
+
+    assert read(1) == [("a",), ("b",)]
+    with pytest.raises(StoreClosed) as caught:
+        read(2)
+    assert caught.value.code // 100 == 503
+    assert "memory" not in caught.value.text()

@@ -18,15 +18,21 @@ import pytest
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.lease import Lease, NotInCharge
+from ksql.base.structs import Structs
+from ksql.catalog.forms import FORMS
 from ksql.engine.memory import MemoryLog
+from ksql.kafka.ranges import Range
 from ksql.spark import lives
+from ksql.spark.bounds import Bounds
 from ksql.spark.checkpoint import CheckpointUnusable
 from ksql.spark.compile import shipment
+from ksql.spark.muted import TrialFailed
 from ksql.spark.runner import SparkRunner
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import RetryPolicy, State
 from ksql.spark.surroundings import Surroundings
+from ksql.spark.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.vetting import Vetting
 from tests.unit.world import World
 
@@ -38,6 +44,7 @@ class Spark:
 
     def __init__(self):
         self.started = []
+        self.tried = []
         self.forgotten = []
         self.rested = []
 
@@ -52,6 +59,9 @@ class Spark:
 
     def watch(self, _query):
         pass
+
+    def try_out(self, spec, ranges, limit_s):
+        self.tried.append((spec, ranges, limit_s))
 
     def forget(self, name):
         self.forgotten.append(name)
@@ -286,14 +296,15 @@ def test_a_query_that_stops_is_no_longer_about_to_run(desk, query):
     assert desk.runner._links.all == {}
 
 
-# --- a server that died in a switch
+# --- a server of an earlier version that died in a switch
 
 
 def killed_in_a_trial(desk, query, *, half_done):
-    """The new plan was tried and its command is not in the log."""
+    """The new plan was tried, on the checkpoint itself, and its command is not in the log."""
     desk.runner.start(query)
     place = desk.runner.checkpoint(query.id)
-    desk.runner._try_out(replace(query, plan=query.plan + " ", statement="new"), True)
+    tried = Structs(FORMS).plain(replace(query, plan=query.plan + " ", statement="new"))
+    (place / "trial.json").write_text(json.dumps({"version": 1, "query": tried}))
     (place / "offsets").mkdir()
     (place / "offsets" / "0").write_text("v1\n{}\n{}")
     if not half_done:
@@ -563,3 +574,140 @@ def test_a_server_that_ends_ends_the_switch_as_well(desk):
         desk.runner.abandon("Another server has taken over.")
         assert replaced.exception(30) is not None
     assert len(desk.runtime.started) == 2
+
+
+# --- a plan that is tried, and a batch that is left to it
+
+
+def begun(place, batch, *, finished, offset=3):
+    """What Spark writes of a batch that reads up to that offset."""
+    (place / "offsets").mkdir(exist_ok=True)
+    (place / "commits").mkdir(exist_ok=True)
+    (place / "offsets" / str(batch)).write_text(f'v1\n{{}}\n{{"s": {{"0": {offset}}}}}')
+    if finished:
+        (place / "commits" / str(batch)).write_text("v1\n{}")
+
+
+class Waiting(Desk):
+    """A desk where records of topic s wait up to offset 9."""
+
+    def __init__(self, folder, vetting=None):
+        ends = {("s", 0): 9}
+        bounds = Bounds(lambda _topics: {("s", 0): 0}, lambda _topics: ends)
+        super().__init__(folder, vetting, reader={"bootstrap.servers": "b:1"})
+        self.runner._bounds = bounds
+
+
+def test_a_plan_is_tried_over_what_its_query_has_not_begun_to_read(tmp_path, query):
+    desk = Waiting(tmp_path)
+    desk.runner.start(query)
+    begun(desk.runner.checkpoint(query.id), 0, finished=True, offset=3)
+    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    [(spec, ranges, limit_s)] = desk.runtime.tried
+    assert (plan_of(spec), spec.reader) == (query.plan + " ", {"bootstrap.servers": "b:1"})
+    assert ranges == (Range("s", 0, 3, 9),)
+    assert limit_s == 60
+
+
+def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, query):
+    desk.runner.start(query)
+
+    def try_out(_spec, _ranges, _limit_s):
+        raise TrialFailed(query.id, "it overruns")
+
+    desk.runtime.try_out = try_out
+    with pytest.raises(SwitchRefused, match="was not replaced") as caught:
+        desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    assert "it overruns" in caught.value.text()
+    assert "goes on unchanged" in caught.value.text()
+    assert len(desk.runtime.started) == 1
+    assert desk.runner.running[query.id].status().state is State.RUNNING
+
+
+def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
+    desk.runner.start(query)
+    new = replace(query, plan=query.plan + " ")
+    desk.runner.make_way(query, new)
+    assert len(desk.runtime.started) == 1
+    desk.runner.take_over(new)
+    desk.runner.running[query.id].await_tried(30)
+    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, new.plan]
+    assert not (desk.runner.checkpoint(query.id) / "trial.json").exists()
+
+
+def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
+    desk.runner.start(query)
+    going = desk.runner.running[query.id]
+    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    going._query.isActive = False
+    desk.runner.give_back(query)
+    assert desk.runner.running[query.id] is going
+    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
+
+
+def stuck(tmp_path, query, guarantee, mark):
+    """A query whose batch 1 fails each time; Kafka holds batches of its groups up to ``mark``."""
+    marks = [0]
+    desk = Waiting(tmp_path, Vetting(marks=lambda _names: marks[0]))
+    query = replace(query, plan=query.plan.replace("at_least_once", guarantee))
+    desk.runner.start(query)
+    place = desk.runner.checkpoint(query.id)
+    begun(place, 0, finished=True, offset=3)
+    begun(place, 1, finished=False, offset=5)
+    marks[0] = mark
+    usual = desk.runtime.launch
+
+    def launch(spec):
+        found = usual(spec)
+        if plan_of(spec) == query.plan:
+            found.isActive = False
+            found.exception = lambda: "a wire came loose"
+        return found
+
+    desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
+    desk.runner.running[query.id]._query.isActive = False
+    desk.runner.running[query.id]._hands = replace(
+        desk.runner.running[query.id]._hands, launch=launch
+    )
+    return desk, query, replace(query, plan=query.plan + " ")
+
+
+LEFT = [
+    ("at_least_once", 0, False, "come once more in the new form"),
+    ("exactly_once_v2", 1, False, "Nothing of it had been written"),
+    ("exactly_once_v2", 2, True, "stays in the form of the old plan"),
+]
+
+
+@pytest.mark.parametrize(("guarantee", "mark", "allowed", "said"), LEFT)
+def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
+    tmp_path, query, guarantee, mark, allowed, said
+):
+    desk, old, new = stuck(tmp_path, query, guarantee, mark)
+    switch = desk.runner.make_way(old, new, half_written=allowed)
+    assert said in switch.left
+    assert "Batch 1" in switch.left
+    assert (switch.batch, switch.offsets) == (0, {"s": {0: 3}})
+    [(_, ranges, _)] = desk.runtime.tried
+    assert ranges == (Range("s", 0, 3, 9),)  # the batch that it is to run is among them
+    desk.runner.take_over(new)
+    desk.runner.running[query.id].await_tried(30)
+    assert plan_of(desk.runtime.started[-1]) == new.plan
+
+
+def test_a_batch_of_which_a_part_counts_is_not_left_without_a_word(tmp_path, query):
+    desk, old, new = stuck(tmp_path, query, "exactly_once_v2", 2)
+    with pytest.raises(BatchHalfWritten) as caught:
+        desk.runner.make_way(old, new)
+    assert "The batch fails: a wire came loose" in caught.value.text()
+    assert "SET 'ksql.query.replace.half.written.batch.enabled'='true'" in caught.value.text()
+    assert all(plan_of(spec) == old.plan for spec in desk.runtime.started)
+
+
+@pytest.mark.parametrize(("guarantee", "mark", "allowed", "said"), LEFT)
+def test_a_batch_of_a_paused_query_is_left_alike(tmp_path, query, guarantee, mark, allowed, said):
+    desk, old, _ = stuck(tmp_path, query, guarantee, mark)
+    desk.runner.stop(query.id)
+    assert said in desk.runner.check_replaceable(old, half_written=allowed)
+    begun(desk.runner.checkpoint(query.id), 1, finished=True, offset=5)
+    assert desk.runner.check_replaceable(old) == ""
