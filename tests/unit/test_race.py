@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from tests.bench.peers import checks
 from tests.bench.peers.checks import Outputs, WrongOutput
@@ -30,6 +31,12 @@ class Written:
 
     def value(self):
         return None if self._row is None else json.dumps(self._row).encode()
+
+    def partition(self):
+        return 0
+
+    def timestamp(self):
+        return TIMESTAMP_CREATE_TIME, 1
 
 
 def outputs(monkeypatch, written, *, every_change=True):

@@ -14,6 +14,7 @@ TABLE = ROOT / "ksql/base/properties"
 _NAME = re.compile(r"(ksql|auto|commit|cache|processing|access)(\.[a-z_0-9]+)+|bootstrap\.servers")
 _NOT_IN_THE_TABLE = {
     "ksql.runtime.feature.shared.enabled",  # ksqlDB's, in the refusal of ALTER SYSTEM
+    "ksql.server",  # a mark in the scope of a request
     "auto.create.topics.enable",  # the embedded broker's
 }
 

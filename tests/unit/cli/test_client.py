@@ -43,7 +43,7 @@ def test_statements(client: Client, service: FakeService) -> None:
     service.answer = [created()]
     entities = client.execute("X;", {"p": "1"}, {"v": "2"}, 5)
     assert entities[0]["@type"] == "currentStatus"
-    assert service.calls == [("X;", {"p": "1"}, {"v": "2"}, 5)]
+    assert service.calls == [("await", 5), ("X;", {"p": "1"}, {"v": "2"})]
     assert client.info()["ksqlServiceId"] == "default_"
     assert client.close_query("transient_S_1")
     assert not client.close_query("other")

@@ -25,7 +25,7 @@ def test_execute(url: str, service: FakeService, capsys: pytest.CaptureFixture[s
     arguments = ["-d", "a=1", "--define", "b='it''s'", "-e", "X;"]
     assert entry.main([url, *arguments]) == 0
     assert capsys.readouterr().out == "Stream created\n"
-    assert service.calls == [("X;", {}, {"a": "1", "b": "it's"}, None)]
+    assert service.calls == [("X;", {}, {"a": "1", "b": "it's"})]
 
 
 def test_a_failure_is_in_the_exit_status(

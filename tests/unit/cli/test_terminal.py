@@ -56,10 +56,10 @@ def test_statements_are_sent_one_by_one_and_wait_for_each_other(
 ) -> None:
     service.answer = [created()]
     assert desk.run("A; -- no\nB") == "Stream created\nStream created\n"
-    assert service.calls == [("A;", {}, {}, None), ("B;", {}, {}, 3)]
+    assert service.calls == [("A;", {}, {}), ("await", 3), ("B;", {}, {})]
     desk.run("request-pipelining on")
     desk.run("C;")
-    assert service.calls[-1] == ("C;", {}, {}, None)
+    assert service.calls[-1] == ("C;", {}, {})
 
 
 def test_queries_show_what_the_session_has_written_and_seen(
@@ -339,7 +339,7 @@ def test_properties(desk: Desk, service: FakeService) -> None:
     assert "it was 'earliest'" in desk.run("set 'auto.offset.reset'='latest'")
     service.calls.clear()
     desk.run("X;")
-    assert service.calls == [("X;", {"auto.offset.reset": "latest"}, {}, None)]
+    assert service.calls == [("X;", {"auto.offset.reset": "latest"}, {})]
     assert "no longer set" in desk.run("UNSET 'auto.offset.reset';")
     assert "not set in this session" in desk.fails("UNSET 'auto.offset.reset';")
     service.answer = RequestFailed(UnknownProperty("foo", "Did you mean fox?"), "SET 'foo' = '1';")
@@ -349,7 +349,7 @@ def test_properties(desk: Desk, service: FakeService) -> None:
 
 def test_the_server_looks_at_a_property_s_value(desk: Desk, service: FakeService) -> None:
     desk.run("SET 'auto.offset.reset' = 'it''s';")
-    assert service.calls == [("SET 'auto.offset.reset' = 'it''s';", {}, {}, None)]
+    assert service.calls == [("SET 'auto.offset.reset' = 'it''s';", {}, {})]
     service.answer = RequestFailed(ServerError("Invalid value x"), "SET ..;")
     assert "Invalid value x" in desk.fails("SET 'auto.offset.reset' = 'x';")
     assert desk.terminal.session.properties == {"auto.offset.reset": "it's"}
@@ -478,4 +478,4 @@ def test_a_session_starts_with_what_it_is_given(url: str, service: FakeService) 
     session = Session(output="JSON", variables={"v": "1"})
     with closing(Desk(url, session)) as desk:
         desk.run("X;")
-    assert service.calls == [("X;", {}, {"v": "1"}, None)]
+    assert service.calls == [("X;", {}, {"v": "1"})]

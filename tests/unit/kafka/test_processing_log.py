@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import orjson
 import pytest
@@ -99,7 +100,7 @@ def test_rows_are_left_out_unless_asked_for():
 )
 def test_json_is_told_with_what_is_wrong(error, causes):
     message = log.deserialization_error(BadRecord("key", "t", b"{", "JSON"), error)
-    found = message["deserializationError"]
+    found: Any = message["deserializationError"]
     assert found["errorMessage"] == f"Failed to deserialize key from topic: t. {error.message}"
     assert found["cause"] == [*(f"bad, path: {path}" for path in causes), "bad"]
 

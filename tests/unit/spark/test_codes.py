@@ -10,7 +10,7 @@ from ksql.dataflow.load import load
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
 from ksql.plan import codec
-from ksql.plan.nodes import Filter
+from ksql.plan.nodes import Filter, QueryPlan
 from ksql.plan.walk import nodes
 from ksql.spark import codes
 from tests.unit.spark.test_runner import Desk
@@ -67,7 +67,7 @@ def test_a_built_in_function_that_ran_meanwhile_was_other_code(tmp_path):
         FILTERED.replace("F(X)", "ABS(X)"),
         functions=BUILTINS.with_(load_sources(file)[0]),
     ).query("U")
-    ran = []
+    ran: list[QueryPlan] = []
     for files in (file, {}, file):
         desk = Desk(tmp_path, functions=files)
         desk.runner.go_on([query]) if ran else desk.runner.start(query)
