@@ -28,6 +28,7 @@ def with_settings(verdict: Verdict, old: PersistentQuery, new: PersistentQuery) 
     changes = tuple(
         Difference("configuration", name, f"{before} became {after}", allowed=True)
         for name, (before, after) in _changed(old, new).items()
+        if name != STORE  # listed as STORE_TYPE
     )
     if not changes:
         return verdict

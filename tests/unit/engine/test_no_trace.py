@@ -222,4 +222,4 @@ def test_a_setting_of_a_store_is_told_and_needs_no_new_start():
         "AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
     )
     assert outcome.switch is None
-    assert [change.clause for change in outcome.prepared.verdict.changes] == ["default.dsl.store"]
+    assert [change.clause for change in outcome.prepared.verdict.changes] == ["STORE_TYPE"]
