@@ -147,7 +147,9 @@ def _compare(
             yield _change("data selection", clause, text)
     yield from _compare_explosions(old_steps, new_steps)
     yield from _compare_projections(old_steps, new_steps)
-    if type(old_core) is not type(new_core) or _joins(old_core) != _joins(new_core):
+    if type(old_core) is not type(new_core) or (
+        not isinstance(old_core, Sink) and _joins(old_core) != _joins(new_core)
+    ):
         yield from _other_shape(old_core, new_core)
         return
     below = tuple(_compare_fields(old_core, new_core, final=is_final))

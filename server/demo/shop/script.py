@@ -15,7 +15,8 @@ CREATE TABLE customers (customer_id STRING PRIMARY KEY, country STRING)
   WITH (KAFKA_TOPIC = 'customers', VALUE_FORMAT = 'JSON');"""
 
 PRODUCTS = """\
-CREATE TABLE products (product_id STRING PRIMARY KEY, category STRING, price DECIMAL(10, 2))
+CREATE TABLE products (
+    product_id STRING PRIMARY KEY, category STRING, price DECIMAL(10, 2))
   WITH (KAFKA_TOPIC = 'products', VALUE_FORMAT = 'JSON');"""
 
 PAYMENTS = """\
