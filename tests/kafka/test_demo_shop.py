@@ -17,7 +17,7 @@ def test_a_small_run(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "server.entry", "demo-shop", "--orders", "1000"],
         cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "100"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
