@@ -45,7 +45,6 @@ final class TimeCut implements AutoCloseable {
     private final Set<String> marked;
     private final Map<TopicPartition, Times> times = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
-    private KafkaConsumer<byte[], byte[]> reader;
     private KafkaConsumer<byte[], byte[]> uncommitted;
     private long last;
     private long span;
@@ -191,17 +190,6 @@ final class TimeCut implements AutoCloseable {
             uncommitted.close();
             uncommitted = null;
         }
-        if (reader != null) {
-            reader.close();
-            reader = null;
-        }
-    }
-
-    private KafkaConsumer<byte[], byte[]> reader() {
-        if (reader == null) {
-            reader = consumer(client);
-        }
-        return reader;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
@@ -247,32 +235,28 @@ final class TimeCut implements AutoCloseable {
         /** The first record at this time or later before the end, among as many as a batch may have. */
         OffsetAndTimestamp first(long time, long end, long most) {
             long looked = 0;
-            for (long[] each : records) {
-                if (each[1] >= time || ++looked > most) {
-                    return new OffsetAndTimestamp(each[0], each[1]);
-                }
-            }
-            while (next < end) {
-                for (long[] each : more()) {
-                    records.add(each);
-                }
-                for (long[] each : (Iterable<long[]>) records.stream().skip(looked)::iterator) {
+            Iterable<long[]> some = records;
+            while (true) {
+                for (long[] each : some) {
                     if (each[1] >= time || ++looked > most) {
                         return new OffsetAndTimestamp(each[0], each[1]);
                     }
                 }
+                if (next >= end) {
+                    return null;
+                }
+                some = more();
             }
-            return null;
         }
 
         private List<long[]> more() {
-            KafkaConsumer<byte[], byte[]> reader = reader();
-            reader.assign(List.of(place));
-            reader.seek(place, next);
-            List<long[]> found = new ArrayList<>();
-            reader.poll(POLL).forEach(each -> found.add(new long[] {each.offset(), each.timestamp()}));
-            next = reader.position(place);
-            return found;
+            consumer().assign(List.of(place));
+            consumer().seek(place, next);
+            List<long[]> read = new ArrayList<>();
+            consumer().poll(POLL).forEach(each -> read.add(new long[] {each.offset(), each.timestamp()}));
+            next = consumer().position(place);
+            records.addAll(read);
+            return read;
         }
     }
 
@@ -280,7 +264,6 @@ final class TimeCut implements AutoCloseable {
     private final class Behind {
         private final Map<TopicPartition, Long> from;
         private final Map<TopicPartition, Long> to;
-
         private final long most;
 
         Behind(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long most) {
