@@ -49,9 +49,7 @@ def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> li
     """
     if not packed:
         return []
-    data = b"".join(packed) + bytes(8)
-    lengths = np.fromiter(map(len, packed), np.int64, len(packed))
-    starts = np.cumsum(lengths) - lengths
+    data, starts, lengths = _in_one(packed, spare=8)
     heads = np.frombuffer(data, np.uint8)[starts + 1]
     follows = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))[starts + _HEAD_BYTES]
     bits, shifts = follows.astype(np.uint64), _INTEGER_SHIFTS[heads]
@@ -69,14 +67,20 @@ def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> li
 def _partitions(keys: Sequence[bytes], count: int, heads: NDArray[np.int64] | None) -> list[int]:
     if not keys:
         return []
-    data = b"".join(keys) + bytes(_WORD)
-    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-    starts = np.cumsum(lengths) - lengths
+    data, starts, lengths = _in_one(keys, spare=_WORD)
     if heads is not None:
         skipped = heads[np.frombuffer(data, np.uint8)[starts + 1]]
         starts += skipped
         lengths -= skipped
     return _numbered(_hashed(data, starts, lengths), count)
+
+
+def _in_one(
+    keys: Sequence[bytes], *, spare: int
+) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys in one buffer, with their starts and lengths; so many bytes are after it."""
+    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
+    return b"".join(keys) + bytes(spare), np.cumsum(lengths) - lengths, lengths
 
 
 def _numbered(hashed: NDArray[np.uint32], count: int) -> list[int]:

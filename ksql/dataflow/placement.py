@@ -133,12 +133,15 @@ class KeyedBuckets:
         return [crc32(key) % buckets for key in keys]
 
     def _of_last(self, keys: Sequence[bytes]) -> list[int]:
-        buckets, partitions, serde = self._buckets, self._partitions, self._encoder.keys
+        buckets = self._buckets
+        return [number % buckets for number in self._partitions_of(keys)]
+
+    def _partitions_of(self, keys: Sequence[bytes]) -> list[int]:
+        count, serde = self._partitions, self._encoder.keys
         if serde.texts:
-            return [number % buckets for number in partitions_of_texts(keys, partitions)]
+            return partitions_of_texts(keys, count)
         if serde.integer_bytes:
-            numbers = partitions_of_integers(keys, partitions, serde.integer_bytes)
-            return [number % buckets for number in numbers]
+            return partitions_of_integers(keys, count, serde.integer_bytes)
         known = self._known
         try:
             return [known[key] for key in keys]
@@ -147,14 +150,12 @@ class KeyedBuckets:
         return [known[key] for key in keys]
 
     def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the buckets of at least these keys; what does not fit is not remembered."""
+        """Return the partitions of at least these keys; what does not fit is not remembered."""
         known, different = self._known, dict.fromkeys(keys)
         new = [key for key in different if key not in known]
         if len(known) + len(new) > _MOST_KEYS:
             known, new = {}, list(different)
-        partitions = partitions_of(self._encoded(new), self._partitions)
-        buckets = self._buckets
-        known.update(zip(new, (number % buckets for number in partitions), strict=True))
+        known.update(zip(new, partitions_of(self._encoded(new), self._partitions), strict=True))
         return known
 
     def _encoded(self, packed: Sequence[bytes]) -> list[bytes]:

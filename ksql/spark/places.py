@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.dataflow.murmur2 import partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ksql.base.records import OutRecord
 
@@ -30,12 +30,23 @@ def by_partition(
 
     The last ``window_bytes`` of a key do not count; ``home`` is the partition of no key.
     """
-    end, records = -window_bytes or None, list(records)
+    records = list(records)
     if count == 1:  # with a key or without
         return {0: records}
     home = home if home < count else ANYWHERE
-    keys = [b"" if record[0] is None else record[0][:end] for record in records]
+    keys = [record[0] for record in records]
     out: defaultdict[int, list[OutRecord]] = defaultdict(list)
-    for partition, record in zip(partitions_of(keys, count), records, strict=True):
-        out[home if record[0] is None else partition].append(record)
+    for partition, record in zip(key_partitions(keys, count, window_bytes), records, strict=True):
+        out[home if partition == ANYWHERE else partition].append(record)
     return out
+
+
+def key_partitions(keys: Sequence[bytes | None], count: int, window_bytes: int) -> list[int]:
+    """Return the partition of each key among so many, ANYWHERE for none; windows do not count."""
+    end = -window_bytes or None
+    partitions = partitions_of([b"" if key is None else key[:end] for key in keys], count)
+    if None not in keys:
+        return partitions
+    return [
+        ANYWHERE if key is None else number for key, number in zip(keys, partitions, strict=True)
+    ]

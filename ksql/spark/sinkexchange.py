@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ksql.dataflow.murmur2 import partitions_of
 from ksql.spark.chunk import RECORDS_PER_CHUNK, UnknownChunk
 from ksql.spark.packing import pack, unpack
+from ksql.spark.places import ANYWHERE, key_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ class SinkChunkWriter:
         self._sender = sender
         self._number = 0
         self._partitions = partitions
-        self._end = -window_bytes or None
+        self._window_bytes = window_bytes
 
     def add(self, records: Sequence[MovedRecord]) -> Iterator[tuple[int, bytes]]:
         """Take results in; full chunks come out with their bucket."""
@@ -62,11 +62,12 @@ class SinkChunkWriter:
     def _partitions_of(self, records: Sequence[MovedRecord]) -> list[int]:
         if self._partitions == 1:
             return [0] * len(records)
-        end, count = self._end, self._partitions
-        keys = [b"" if record[0] is None else record[0][:end] for record in records]
+        count, keys = self._partitions, [record[0] for record in records]
         return [
-            record[6] % count if record[0] is None else partition
-            for partition, record in zip(partitions_of(keys, count), records, strict=True)
+            record[6] % count if partition == ANYWHERE else partition
+            for partition, record in zip(
+                key_partitions(keys, count, self._window_bytes), records, strict=True
+            )
         ]
 
     def _packed(self, held: Sequence[tuple[int, MovedRecord]]) -> bytes:
