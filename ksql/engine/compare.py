@@ -17,7 +17,7 @@ from ksql.plan.nodes import QueryPlan
 from ksql.types.format import Format, as_written, capabilities
 from ksql.types.schema import Column, Role
 from ksql.upgrade.settings import inherited, notes
-from ksql.upgrade.validate import in_order, validate
+from ksql.upgrade.validate import validate
 from ksql.upgrade.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def _with_store(
     if writer.kind != "CTAS" or wanted is None or wanted.lower() == has.lower():
         return verdict
     text = f"{has.lower()} became {wanted.lower()}; its rows are moved"
-    change = Difference("configuration", "STORE_TYPE", text, allowed=True)
-    classes = in_order({*verdict.classes, change.kind})
-    return replace(verdict, classes=classes, changes=(*verdict.changes, change))
+    return verdict.also([Difference("configuration", "STORE_TYPE", text, allowed=True)])
 
 
 def sources(existing: DataSource | None, new: DataSource, catalog: Catalog) -> DataSource:

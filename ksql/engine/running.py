@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import PROPERTIES
@@ -11,7 +10,7 @@ from ksql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
     from ksql.catalog.model import PersistentQuery
-    from ksql.upgrade.verdict import UpgradeClass, Verdict
+    from ksql.upgrade.verdict import Verdict
 
 _UNSTATED: Final = "the server's value"
 _OF_STORES: Final = frozenset({STORE, "commit.interval.ms"})
@@ -25,17 +24,13 @@ def runs_otherwise(old: PersistentQuery, new: PersistentQuery) -> bool:
 
 def with_settings(verdict: Verdict, old: PersistentQuery, new: PersistentQuery) -> Verdict:
     """Add the settings of how a query is run, as far as a replacement changes them."""
-    changes = tuple(
-        Difference("configuration", name, f"{before} became {after}", allowed=True)
-        for name, (before, after) in _changed(old, new).items()
-        if name != STORE  # listed as STORE_TYPE
+    return verdict.also(
+        [
+            Difference("configuration", name, f"{before} became {after}", allowed=True)
+            for name, (before, after) in _changed(old, new).items()
+            if name != STORE  # listed as STORE_TYPE
+        ]
     )
-    if not changes:
-        return verdict
-    classes: list[UpgradeClass] = [each for each in verdict.classes if each != "transparent"]
-    if "configuration" not in classes:
-        classes.append("configuration")
-    return replace(verdict, classes=tuple(classes), changes=(*verdict.changes, *changes))
 
 
 def _changed(old: PersistentQuery, new: PersistentQuery) -> dict[str, tuple[str, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Self
 
 from ksql.plan.nodes import UpgradeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
@@ -13,6 +16,22 @@ Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministi
 ACCEPTED: frozenset[UpgradeClass] = frozenset(
     {"transparent", "data selection", "schema evolution", "configuration"}
 )
+
+
+_ORDER: tuple[UpgradeClass, ...] = (
+    "data selection",
+    "schema evolution",
+    "configuration",
+    "source modifying",
+    "topology",
+    "scaling",
+    "unsupported",
+)
+
+
+def in_order(kinds: Collection[UpgradeClass]) -> tuple[UpgradeClass, ...]:
+    """Return the classes of some changes in the order of answers; transparent if there is none."""
+    return tuple(kind for kind in _ORDER if kind in kinds) or ("transparent",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,11 @@ class Verdict:
         """Return the verdict on a statement that was refused before there was a plan."""
         change = Difference("unsupported", "statement", reason, allowed=False)
         return cls(classes=("unsupported",), traits=(), guarantees=(), changes=(change,))
+
+    def also(self, changes: Collection[Difference]) -> Self:
+        """Return the verdict with more changes."""
+        classes = in_order({*self.classes, *(change.kind for change in changes)})
+        return replace(self, classes=classes, changes=(*self.changes, *changes))
 
     @property
     def accepted(self) -> bool:
