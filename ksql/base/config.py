@@ -32,6 +32,7 @@ __all__ = [
     "check",
     "check_server",
     "comma_list",
+    "is_exactly_once",
 ]
 
 STREAMS_PREFIX = "ksql.streams."
@@ -215,6 +216,11 @@ def _row(name: str, kind: Kind | None = None) -> Property:
     if row is None or kind not in (None, row.kind):
         raise UnknownSetting(name, kind or "such")
     return row
+
+
+def is_exactly_once(settings: Mapping[str, str]) -> bool:
+    """Return whether a query with these settings writes in transactions."""
+    return settings.get("processing.guarantee") == "exactly_once_v2"
 
 
 @cache

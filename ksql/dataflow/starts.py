@@ -17,6 +17,11 @@ def plan_of(query: PersistentQuery) -> QueryPlan:
     return codec.loads(query.plan)
 
 
+def stated_settings(query: PersistentQuery, plan: QueryPlan) -> dict[str, str]:
+    """Return the settings that a query was made with; those that its plan keeps win."""
+    return {**dict(query.properties), **dict(plan.settings)}
+
+
 def read_topics(plan: QueryPlan) -> dict[str, str]:
     """Return the topics of a plan and where a new query starts to read each.
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ksql.base.config import is_exactly_once
 from ksql.catalog.model import PersistentQuery
-from ksql.dataflow.starts import plan_of
+from ksql.dataflow.starts import plan_of, stated_settings
 from ksql.spark import checkpoint, lives
 from ksql.spark.checkpoint import usable
-from ksql.spark.links import is_exactly_once
 from ksql.spark.switching import BatchHalfWritten
 
 REPEATED: Final = (
@@ -50,8 +50,7 @@ class LeftBatch:
         with usable(self.query.id):
             planned, life = checkpoint.planned(self.place), lives.life_of(self.place)
         batch = planned.batch if planned is not None else 0
-        stated = {**dict(self.query.properties), **dict(plan_of(self.query).settings)}
-        if not is_exactly_once(stated):
+        if not is_exactly_once(stated_settings(self.query, plan_of(self.query))):
             return REPEATED.format(batch)
         written = life is not None and self.marks(life.groups(self.owner)) > batch
         if written and not half_written:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from ksql.base.config import is_exactly_once
 from ksql.base.errors import KsqlError
-from ksql.dataflow.starts import plan_of, read_topics
+from ksql.dataflow.starts import plan_of, read_topics, stated_settings
 from ksql.spark.spec import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ksql.catalog.model import PersistentQuery
     from ksql.spark.runtime import SparkRuntime
-
-_GUARANTEE: Final = "processing.guarantee"
-_EXACTLY_ONCE: Final = "exactly_once_v2"
 
 
 class Links:
@@ -33,11 +29,9 @@ class Links:
             plan = plan_of(query)
         except KsqlError:  # the query's own start reports it
             return
-        stated = {**dict(query.properties), **dict(plan.settings)}
+        exactly_once = is_exactly_once(stated_settings(query, plan))
         sources = tuple(read_topics(plan))
-        self.all[name] = Link(
-            plan.sink.topic or "", sources, next(self._begun), is_exactly_once(stated)
-        )
+        self.all[name] = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
 
     def rest(self, name: str) -> None:
         """Have a query that stops or has failed waited for only for a time."""
@@ -49,8 +43,3 @@ class Links:
         """Have nobody wait for a query that is there no more."""
         self.all.pop(name, None)
         self._runtime.forget(name)
-
-
-def is_exactly_once(settings: Mapping[str, str]) -> bool:
-    """Return whether a query with these settings writes in transactions."""
-    return settings.get(_GUARANTEE) == _EXACTLY_ONCE

@@ -10,20 +10,20 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.config import Settings
+from ksql.base.config import Settings, is_exactly_once
 from ksql.base.errors import KsqlError
 from ksql.base.ids import QueryId, application_id
 from ksql.base.lease import NotInCharge
 from ksql.dataflow import rights
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import FirstBatch, Switch
-from ksql.dataflow.starts import plan_of, read_topics
+from ksql.dataflow.starts import plan_of, read_topics, stated_settings
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.bounds import Bounds, TopicOffsets, by_topic
 from ksql.spark.checkpoint import usable
 from ksql.spark.leaving import LeftBatch
-from ksql.spark.links import Links, is_exactly_once
+from ksql.spark.links import Links
 from ksql.spark.muted import sample
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
@@ -433,7 +433,7 @@ class SparkRunner:
         plan = plan_of(query)
         around = self._around
         rights.check_plan(plan, around.settings)
-        stated = {**dict(query.properties), **dict(plan.settings)}
+        stated = stated_settings(query, plan)
         settings = Settings(around.settings.server, stated)
         load(around.packed(query.plan))
         with usable(query.id):

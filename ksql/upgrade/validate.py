@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ksql.analysis import trees
 from ksql.analysis.bound import Column, Named
 from ksql.analysis.show import show, show_call
+from ksql.base.config import is_exactly_once
 from ksql.base.ident import quote
 from ksql.plan.nodes import (
     Aggregate,
@@ -43,10 +44,10 @@ from ksql.upgrade.naming import with_distinct_names
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, keeps_state, traits
-from ksql.upgrade.verdict import ACCEPTED, Difference, UpgradeClass, Verdict
+from ksql.upgrade.verdict import ACCEPTED, Difference, Verdict, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
@@ -55,15 +56,6 @@ if TYPE_CHECKING:
 
 Step = Literal["GROUP BY", "PARTITION BY", "EMIT", "JOIN"]
 _STEPS: tuple[Step, ...] = get_args(Step)
-_ORDER: tuple[UpgradeClass, ...] = (
-    "data selection",
-    "schema evolution",
-    "configuration",
-    "source modifying",
-    "topology",
-    "scaling",
-    "unsupported",
-)
 
 
 def validate(
@@ -87,7 +79,7 @@ def validate(
     )
     changes = tuple(dict.fromkeys(found_changes))
     classes = in_order({change.kind for change in changes})
-    exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
+    exactly_once = is_exactly_once(dict(aligned.settings))
     found = traits(aligned, functions)
     notes = tuple(_notes(old, aligned, functions))
     promised = guarantees(classes, notes, exactly_once=exactly_once)
@@ -112,11 +104,6 @@ def _with_distinct_names(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     sink = with_distinct_names(old.sink, new.sink)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink stays a sink
     return dataclasses.replace(old, sink=sink)
-
-
-def in_order(kinds: Collection[UpgradeClass]) -> tuple[UpgradeClass, ...]:
-    """Return the classes of some changes in the order of answers; transparent if there is none."""
-    return tuple(kind for kind in _ORDER if kind in kinds) or ("transparent",)
 
 
 def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
