@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
 from ksql.base.errors import KsqlError
 from ksql.base.servertoken import FILE, HEADER
-from server.errors import body_of
-from server.wire import JSON
+from server.errors import response_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +59,9 @@ class ServersDoors:
         elif path in PASSED_ON:
             await self._app(scope, receive, send)
         else:
-            await _refuse(ServersOnly(path), send)
+            refusal = response_of(ServersOnly(path))
+            refusal.headers["connection"] = "close"
+            await refusal(scope, receive, send)
 
     def _is_servers(self, scope: Scope) -> bool:
         name = HEADER.encode()
@@ -71,15 +70,3 @@ class ServersDoors:
             return False
         token = shown[0].decode("latin-1")
         return self._secret.accepts(token, scope["method"], scope["path"], self._own())
-
-
-async def _refuse(refused: KsqlError, send: Send) -> None:
-    body = orjson.dumps(body_of(refused))
-    headers = [
-        (b"content-type", JSON.encode()),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    start = {"type": "http.response.start", "status": refused.code // 100, "headers": headers}
-    await send(start)
-    await send({"type": "http.response.body", "body": body})

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ksql.base.ids import QueryId
 from ksql.dataflow.starts import plan_of
 from ksql.plan.nodes import Aggregate
 from ksql.plan.walk import nodes
-from ksql.types.times import format_timestamp
+from ksql.types.times import UNIT_MS, format_timestamp
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import DataSource
     from ksql.stores.base import Hidden
-
-_UNITS: Final = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000))
 
 
 def retention_ms(catalog: Catalog, source: DataSource) -> int | None:
@@ -46,7 +44,7 @@ def hidden_note(source: DataSource, hidden: Hidden) -> str:
 
 def _duration(length_ms: int) -> str:
     """Return a duration as a statement has it, in the largest unit that divides it."""
-    whole = ((name, ms) for name, ms in _UNITS if length_ms and length_ms % ms == 0)
-    name, unit_ms = next(whole, ("MILLISECOND", 1))
+    whole = ((name, ms) for name, ms in UNIT_MS.items() if length_ms and length_ms % ms == 0)
+    name, unit_ms = next(whole, ("MILLISECONDS", 1))
     count = length_ms // unit_ms
-    return f"{count} {name}" if count == 1 else f"{count} {name}S"
+    return f"{count} {name.removesuffix('S') if count == 1 else name}"
