@@ -152,13 +152,16 @@ def install_packages() -> None:
     LOG.write_text("", encoding="utf-8")
     for lock in _LOCKS:
         total = sum("==" in line for line in (ROOT / lock).read_text().splitlines())
-        arguments = ["--require-hashes", "--no-build-isolation", "-r", lock]
-        _pip(f"packages of {lock}", total, arguments)
+        _pip(f"packages of {lock}", total, [*_LOCKED, "-r", lock])
     _pip("the project itself", 1, ["--no-deps", "--no-build-isolation", *_EDITABLE])
+    _run("checking the packages", [str(venv_python()), "-m", "pip", "check"])
     STAMP.write_text(fingerprint(), encoding="utf-8")
     say("packages installed")
 
 
+# The locks name every package. pip must not resolve: for an extra (`coverage[toml]`) it takes
+# the newest release, which no lock can know; `pip check` says whether a package is missing.
+_LOCKED = ("--require-hashes", "--no-deps", "--no-build-isolation")
 # A plain path entry: new packages and tools that follow such entries see the sources at once.
 _EDITABLE = ("--config-settings", "editable_mode=compat", "-e", ".")
 

@@ -112,9 +112,11 @@ def test_packages_are_installed_from_the_locks_with_their_hashes(project, monkey
     monkeypatch.setattr(bootstrap, "_venv_fits", lambda: True)
     bootstrap.install_packages()
     calls = (project / "calls").read_text().splitlines()
-    assert [call.split()[-1] for call in calls] == [*bootstrap._LOCKS, "."]
-    assert all("--require-hashes" in call for call in calls[:-1])
-    assert "--no-deps" in calls[-1]
+    *installs, check = calls
+    assert [call.split()[-1] for call in installs] == [*bootstrap._LOCKS, "."]
+    assert all("--require-hashes" in call for call in installs[:-1])
+    assert all("--no-deps" in call for call in installs), "pip resolves nothing by itself"
+    assert check == "-m pip check", "a package that the locks lack is an error"
     assert bootstrap.packages_are_current()
 
 
