@@ -24,16 +24,19 @@ from ksql.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ksql.app.state import StateDir
     from ksql.base.config import Settings
     from ksql.base.lease import Lease
+    from ksql.catalog.catalog import Catalog
     from ksql.cluster.members import Members
     from ksql.functions.spec import Function
     from ksql.kafka.registry_client import RegistrySettings
     from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.shared_sender import SharedSender
+    from ksql.query.materialize import Materializer
 
 _log = logging.getLogger(__name__)
 _WAIT: Final = "delivery.timeout.ms"  # librdkafka takes it for its own message.timeout.ms
@@ -145,6 +148,20 @@ def _isolation(kafka: KafkaSettings) -> dict[str, str]:
         if level := kafka.properties.get(f"{scope}{ISOLATION}"):
             return {ISOLATION: level}
     return {}
+
+
+def on_change(materializer: Materializer, writer: SharedSender) -> Callable[[Catalog], None]:
+    """Return what is done with each changed catalog.
+
+    Its tables are followed, and topics that statements may have deleted and created are looked at
+    before the next row.
+    """
+
+    def changed(catalog: Catalog) -> None:
+        materializer.follow(catalog)
+        writer.renew()
+
+    return changed
 
 
 def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:

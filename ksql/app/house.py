@@ -388,7 +388,6 @@ class House:
             book=self.book,
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
-            on_change=self.materializer.follow,
             mark=FileMark(state.carried_out),
         )
         self._closers.append(self._stop_queries)
@@ -397,8 +396,9 @@ class House:
         self._closers.append(settler.close)
 
     def _open_services(self) -> None:
-        writer = SharedSender(self.kafka)
+        self._writer = writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
+        self.engine.on_change = compose.on_change(self.materializer, writer)
         self._monitor = SparkMonitor(
             self.runner,
             self.admin,
@@ -493,3 +493,4 @@ class House:
             self.materializer.look(self._hasty)
             self._lookout.look(list(self.runner.running.values()))
             self._feeds.look()
+            self._writer.look(self._hasty.identities)

@@ -175,12 +175,18 @@ def close() -> None:
     _producers.close()
 
 
+def renew() -> None:
+    """Have later records go by new connections, as what the open ones know of a topic is old."""
+    _producers.renew()
+
+
 @dataclass(slots=True)
 class _Open:
     """A producer; ``ends`` makes it a retired one when it is old."""
 
     client: Any
     ends: threading.Timer
+    generation: int
     retired: bool = False
 
 
@@ -195,6 +201,7 @@ class _Producers:
         self._life_s = life_s
         self._lock = threading.Lock()
         self._free: dict[_Config, list[_Open]] = defaultdict(list)
+        self._generation = 0
 
     @contextlib.contextmanager
     def lent(self, config: _Config) -> Iterator[_Open]:
@@ -210,11 +217,17 @@ class _Producers:
             raise
         finally:
             with self._lock:
-                ended = held.retired
+                ended = held.retired or held.generation != self._generation
                 if not ended:
                     self._free[config].append(held)
             if ended:
                 self._close(held)
+
+    def renew(self) -> None:
+        """Close those that nobody has now, the others when they are given back."""
+        with self._lock:
+            self._generation += 1
+        self.close()
 
     def close(self) -> None:
         """Close those that nobody has."""
@@ -225,8 +238,11 @@ class _Producers:
             self._close(held)
 
     def _opened(self, config: _Config) -> _Open:
+        with self._lock:
+            generation = self._generation
         client = _producer(config)
-        held = _Open(client, threading.Timer(self._life_s, lambda: self._retire(config, held)))
+        ends = threading.Timer(self._life_s, lambda: self._retire(config, held))
+        held = _Open(client, ends, generation)
         held.ends.daemon = True
         held.ends.start()
         return held

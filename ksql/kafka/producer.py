@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import QueryFailed
+from ksql.kafka import epoch
 from ksql.kafka.epoch import EpochTooLarge, send_from_epoch
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.processing_log import SINK
@@ -124,6 +125,7 @@ class WorkerProducer:
     def __init__(self, config: Mapping[str, str]) -> None:
         self._failed: list[tuple[str, str]] = []
         self._counts: dict[str, tuple[int, float]] = {}
+        self._ids: dict[str, str] = {}
         self._rejected: list[str] = []
         self._config = dict(config)
         self._epoch_run = _EPOCH_RUN if hashes_as_java(config) else 1
@@ -162,6 +164,22 @@ class WorkerProducer:
             count += 1
         self._producer.poll(0)
         return count
+
+    def expect(self, topic: str, topic_id: str) -> None:
+        """Write to the topic with that id: if it is another than before, look at it again first.
+
+        The producer outlives topics. Without a look it would keep the partitions of a deleted one
+        for minutes, or that there was none.
+        """
+        if not topic_id or self._ids.get(topic) == topic_id:
+            return
+        try:
+            self._counts[topic] = self._counted(topic), time.monotonic() + _COUNT_S
+        except DeliveryFailed:  # writing to it says so
+            return
+        if topic in self._ids:
+            epoch.renew()
+        self._ids[topic] = topic_id
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has; it is asked for as often as a client asks.

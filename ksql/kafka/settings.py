@@ -107,6 +107,9 @@ _PRODUCER: Final[Config] = {
     "enable.idempotence": True,
     "partitioner": "murmur2_random",  # a Java client's partition for the same key
     "linger.ms": 5,
+    # a topic that others delete and create again has other partitions; by default it is looked at
+    # every five minutes
+    "topic.metadata.refresh.interval.ms": 10_000,
 }
 _CONSUMER: Final[Config] = {
     "group.id": "ksql-reader",  # partitions are assigned; the group is never joined

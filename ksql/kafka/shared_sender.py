@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ksql.base.errors import KsqlError
 from ksql.base.records import Written
-from ksql.kafka.admin import Admin
+from ksql.kafka import epoch
+from ksql.kafka.admin import Admin, Identity
 from ksql.kafka.client import not_written
 from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
 from ksql.kafka.errors import (
@@ -25,7 +27,7 @@ from ksql.kafka.notes import LastError
 from ksql.kafka.producer import fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from confluent_kafka import Message
 
@@ -48,6 +50,12 @@ _FOR_OTHERS: Final = (
     KafkaError._INVALID_DIFFERENT_RECORD,  # noqa: SLF001 - the library's name
 )
 """Errors of a whole batch, though only one of its records need be the reason."""
+_STALE: Final = (
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the library's name
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+"""Errors of a record that has gone to a partition of a topic that was deleted."""
+_UNUSED_LOOKS: Final = 60
 _ALONE: Final = ("batch.num.messages", "1")
 _DEFAULTS: Final[Config] = {
     # who waits for a single record gains nothing from company: what comes while a request is under
@@ -56,6 +64,9 @@ _DEFAULTS: Final[Config] = {
     # how long a topic may stay unknown before that counts as an answer
     "topic.metadata.propagation.max.ms": 5_000,
 }
+
+
+_NOWHERE: Final = Identity("", 0)
 
 
 class _Record(NamedTuple):
@@ -68,6 +79,17 @@ class _Record(NamedTuple):
     headers: Headers | None
 
 
+class _Topic:
+    """A topic as the producers know it; ``used`` is the look before the last record."""
+
+    __slots__ = ("identity", "limits", "used")
+
+    def __init__(self, limits: TopicLimits, identity: Identity, used: int) -> None:
+        self.limits = limits
+        self.identity = identity
+        self.used = used
+
+
 class SharedSender:
     """One idempotent producer for all who write single records; safe for any number of threads.
 
@@ -75,6 +97,9 @@ class SharedSender:
     producer that can never write again is replaced by a new one. Topics that take less than others
     have a producer whose batches are small enough: a broker refuses whole batches, with all that
     is in them.
+
+    A topic that was deleted and created again has other partitions, of which a producer learns
+    minutes later: ``renew``, and ``look`` from time to time, have them looked at.
     """
 
     def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.time) -> None:
@@ -89,7 +114,9 @@ class SharedSender:
         }
         self._patience_s = int(self._config[_TIMEOUT]) / 1000 + _SLACK_S
         self._lock = threading.Lock()
-        self._limits: dict[str, TopicLimits] = {}
+        self._topics: dict[str, _Topic] = {}
+        self._looks = 0
+        self._renewals = 0
         self._lines: dict[Fit, _Line] = {}
 
     def begin(
@@ -112,6 +139,36 @@ class SharedSender:
         send = self._at_epoch if timestamp == 0 else self._begin
         return send(record, self._fit(topic))
 
+    def renew(self) -> None:
+        """Look at every topic again before its next record: topics may have been recreated."""
+        with self._lock:
+            self._renewals += 1
+            self._topics.clear()
+
+    def look(self, identities: Callable[[Iterable[str]], Mapping[str, Identity]]) -> None:
+        """Look again, before their next record, at topics that others have recreated.
+
+        ``identities`` gives those of existing topics. About once a second; a topic without records
+        for a minute is forgotten.
+        """
+        with self._lock:
+            self._looks += 1
+            oldest = self._looks - _UNUSED_LOOKS
+            used = {name: known for name, known in self._topics.items() if known.used > oldest}
+            self._topics = used
+            then = {name: known.identity for name, known in used.items()}
+        if not then:
+            return
+        try:
+            now = identities(sorted(then))
+        except KsqlError:  # whether Kafka answers at all is watched and shown elsewhere
+            return
+        with self._lock:
+            for name, identity in then.items():
+                known = self._topics.get(name)
+                if known is not None and known.identity == identity != now.get(name):
+                    del self._topics[name]
+
     def _check(self, topic: str, key: bytes | None, timestamp: int | None) -> None:
         """Look whether the topic takes it, by limits that may be old; if not, by those of now.
 
@@ -119,15 +176,15 @@ class SharedSender:
         """
         now_ms = int(self._clock() * 1000)
         time_ms = now_ms if timestamp is None else timestamp
-        if self._known_limits(topic).refusal(key, time_ms, now_ms) is None:
+        if self._known(topic).limits.refusal(key, time_ms, now_ms) is None:
             return
         self._forget(topic)
-        refusal = self._known_limits(topic).refusal(key, time_ms, now_ms)
+        refusal = self._known(topic).limits.refusal(key, time_ms, now_ms)
         if refusal is not None:
             raise WriteFailed(topic, refusal.reason, f"{refusal.remedy}.")
 
-    def _begin(self, record: _Record, fit: Fit) -> OneDelivery:
-        failed = partial(self._failed, record, fit)
+    def _begin(self, record: _Record, fit: Fit, *, again: bool = False) -> OneDelivery:
+        failed = partial(self._failed, record, fit, again=again)
         delivery = OneDelivery(self._patience_s, failed, partial(self._end, record.topic))
         end = time.monotonic() + self._settings.timeout_s
         while True:
@@ -183,21 +240,40 @@ class SharedSender:
 
     def _fit(self, topic: str) -> Fit:
         """Return the topic's demands on a producer."""
-        return tuple(sorted(fitting(self._known_limits(topic).batch_bytes).items()))
+        return tuple(sorted(fitting(self._known(topic).limits.batch_bytes).items()))
 
-    def _known_limits(self, topic: str) -> TopicLimits:
-        """Return the topic's limits; remembered until a record is refused."""
+    def _known(self, topic: str) -> _Topic:
+        """Return the topic; remembered until a record is refused or it may be another."""
         with self._lock:
-            known = self._limits.get(topic)
-        if known is None:
-            known = self._admin.limits(topic)
+            known = self._topics.get(topic)
+            if known is not None:
+                known.used = self._looks
+                return known
+            looks, renewals, lines = self._looks, self._renewals, list(self._lines.values())
+        identity = self._admin.identities([topic]).get(topic)
+        known = _Topic(self._admin.limits(topic), identity or _NOWHERE, looks)
+        if identity is not None:
+            self._learn(topic, lines)
             with self._lock:
-                self._limits[topic] = known
+                if renewals == self._renewals:
+                    self._topics[topic] = known
         return known
+
+    def _learn(self, topic: str, lines: Iterable[_Line]) -> None:
+        """Have the producers ask for the topic's partitions.
+
+        Raises: KafkaUnreachable and the like.
+        """
+        for line in lines:
+            try:
+                line.producer.list_topics(topic, self._settings.timeout_s)
+            except KafkaException as problem:
+                raise not_written(self._settings.bootstrap, topic, error_of(problem)) from problem
+        epoch.renew()
 
     def _forget(self, topic: str) -> None:
         with self._lock:
-            self._limits.pop(topic, None)
+            self._topics.pop(topic, None)
 
     def _newer(self, topic: str, fit: Fit) -> Fit | None:
         """Return the demands of the topic if they have changed."""
@@ -222,8 +298,11 @@ class SharedSender:
             self._check(topic, record.key, 0)
             raise
 
-    def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:
-        """Send again the records that failed only with their batch; report why others failed."""
+    def _failed(self, record: _Record, fit: Fit, error: KafkaError, *, again: bool) -> Written:
+        """Send a record again that failed with its batch, or for a partition that is gone.
+
+        Raises: for any other the reason that it failed.
+        """
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             newer = self._newer(record.topic, fit)
             if newer is not None:
@@ -232,6 +311,9 @@ class SharedSender:
             self._forget(record.topic)
             self._check(record.topic, record.key, record.timestamp or None)
             return self._begin(record, (*fit, _ALONE)).wait()
+        elif error.code() in _STALE and not again:
+            self._forget(record.topic)
+            return self._begin(record, self._fit(record.topic), again=True).wait()
         raise self._missing(record.topic) or not_written(
             self._settings.bootstrap, record.topic, error
         )

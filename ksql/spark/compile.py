@@ -106,7 +106,8 @@ def outfitted(spec: QuerySpec, topics: Topics) -> Shipment:
         return ship
     limits = topics.limits(spec.sink_topic)
     fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
-    ship = replace(ship, fitting=tuple(fit.items()), limits=limits)
+    sink_id = topics.topic_id(spec.sink_topic) or ""
+    ship = replace(ship, fitting=tuple(fit.items()), limits=limits, sink_id=sink_id)
     if not spec.moved:
         return ship
     return replace(ship, partitions=topics.partitions(spec.sink_topic))

@@ -35,6 +35,7 @@ class Shipment:
         partitions: How many the sink's topic has, for results that are moved; 0: not looked at.
         fitting: More of it for writing to the sink: what its topic's limits ask for.
         limits: What the sink's topic takes.
+        sink_id: Kafka's own id of the sink's topic at the launch; empty: not known.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
         log_topic: Where processing errors go; None drops them.
         log_rows: Whether the log shows the rows that failed.
@@ -56,6 +57,7 @@ class Shipment:
     partitions: int = 0
     fitting: tuple[tuple[str, str], ...] = ()
     limits: TopicLimits = NO_LIMITS
+    sink_id: str = ""
     exactly_once: bool = False
     log_topic: str | None = None
     log_rows: bool = False

@@ -143,6 +143,7 @@ class TaskSink:
     def _producer(self) -> WorkerProducer:
         if self._open is None:
             self._open = worker_producer(self._ship.sink_producer)
+            self._open.expect(self._topic or "", self._ship.sink_id)
         return self._open
 
     def _rejected(self, reason: str, remedy: str = LARGER) -> None:
@@ -186,6 +187,7 @@ class TransactionSink(TaskSink):
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
+            self._transaction.expect(self._sink_topic, self._ship.sink_id)
             wanted = self._wanted(records)
             for place, some in self._placed(self._transaction, self._sink_topic, wanted):
                 self.written += self._transaction.send(

@@ -60,6 +60,9 @@ class Topics(Protocol):
     def limits(self, topic: str) -> TopicLimits:
         """Return what the topic takes."""
 
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id that it keeps for life; None if it is not there, empty if unknown."""
+
 
 class MissingOffsets(ServerError):
     """A start that leaves out some partitions of a topic."""

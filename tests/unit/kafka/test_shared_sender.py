@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ksql.base.records import Written
 from ksql.kafka import shared_sender
+from ksql.kafka.admin import Identity
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
 from ksql.kafka.limits import TopicLimits
 from ksql.kafka.settings import KafkaSettings
@@ -43,6 +44,8 @@ class Client:
         self.waiting = []
         self.known = {"t"}
         self.refuses = None
+        self.asked = []
+        self.lost = None
         self._more = threading.Condition()
 
     def produce(self, topic, value, key, *, on_delivery, **_):
@@ -57,7 +60,8 @@ class Client:
             self._more.wait_for(lambda: self.waiting, timeout_s)
             told, self.waiting = self.waiting, []
         for value, on_delivery in told:
-            error = {b"large": TOO_LARGE, b"late": TIMED_OUT}.get(value)
+            error = {b"large": TOO_LARGE, b"late": TIMED_OUT, b"lost": self.lost}.get(value)
+            self.lost = None
             on_delivery(error, None if error else Report(-1001 if value == b"again" else 41))
 
     def flush(self, _timeout_s):
@@ -66,7 +70,8 @@ class Client:
     def purge(self):
         pass
 
-    def list_topics(self, timeout):
+    def list_topics(self, topic=None, timeout=0.0):
+        self.asked += [topic] if topic else []
         return SimpleNamespace(topics=self.known)
 
     def __len__(self):
@@ -80,7 +85,13 @@ def limit():
 
 
 @pytest.fixture
-def clients(monkeypatch, limit):
+def ids():
+    """The topic's identity."""
+    return {"t": Identity("first", 1)}
+
+
+@pytest.fixture
+def clients(monkeypatch, limit, ids):
     made = []
 
     def make(config, logger):
@@ -89,6 +100,7 @@ def clients(monkeypatch, limit):
 
     monkeypatch.setattr(shared_sender, "Producer", make)
     monkeypatch.setattr("ksql.kafka.admin.Admin.limits", lambda *_: TopicLimits(limit[0]))
+    monkeypatch.setattr("ksql.kafka.admin.Admin.identities", lambda *_: dict(ids))
     return made
 
 
@@ -173,3 +185,53 @@ def test_everyone_learns_where_the_record_is(sender, monkeypatch):
 def test_where_a_record_of_the_epoch_is(sender, monkeypatch):
     monkeypatch.setattr(shared_sender, "send_at_epoch", lambda *_: Written("t", 1, 8))
     assert sender.begin("t", None, b"fine", 0).wait() == ("t", 1, 8)
+
+
+def test_a_topic_is_asked_for_once_until_it_may_be_another(sender, clients, ids):
+    for _ in range(3):
+        sender.begin("t", None, b"fine", 1).wait()
+    assert clients[0].asked == []  # the producer was opened after it
+    sender.look(lambda names: {name: ids[name] for name in names})
+    sender.begin("t", None, b"fine", 1).wait()
+    assert clients[0].asked == []
+    sender.renew()
+    for _ in range(3):
+        sender.begin("t", None, b"fine", 1).wait()
+    assert clients[0].asked == ["t"]
+    ids["t"] = Identity("second", 4)
+    sender.look(lambda names: {name: ids[name] for name in names})
+    for _ in range(3):
+        sender.begin("t", None, b"fine", 1).wait()
+    assert clients[0].asked == ["t", "t"]
+
+
+def test_looks_are_only_at_topics_that_are_written_to(sender, ids):
+    looked = []
+
+    def identities(names):
+        looked.append(list(names))
+        return ids
+
+    sender.look(identities)
+    sender.begin("t", None, b"fine", 1).wait()
+    for _ in range(100):
+        sender.look(identities)
+    assert looked == [["t"]] * 59
+
+
+def test_a_look_without_an_answer_changes_nothing(sender, clients):
+    def unreachable(_names):
+        raise KafkaUnreachable("broker:9092", "gone")
+
+    sender.begin("t", None, b"fine", 1).wait()
+    sender.look(unreachable)
+    sender.begin("t", None, b"fine", 1).wait()
+    assert clients[0].asked == []
+
+
+@pytest.mark.parametrize("code", [KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_a_record_for_a_partition_that_is_gone_is_sent_again(sender, clients, code):
+    sender.begin("t", None, b"fine", 1).wait()
+    clients[0].lost = KafkaError(code)
+    assert sender.begin("t", None, b"lost", 1).wait() == ("t", 2, 42)
+    assert clients[0].asked == ["t"]

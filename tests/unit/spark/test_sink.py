@@ -32,6 +32,9 @@ class SmallTopics:
         self.records = []
         self._large = 0
 
+    def expect(self, topic, topic_id):
+        pass
+
     def send(self, topic, records, rejected, partition=ANYWHERE):
         del rejected
         records = list(records)
@@ -131,6 +134,9 @@ class Transaction:
     def __init__(self):
         self.done = []
 
+    def expect(self, topic, topic_id):
+        pass
+
     def send(self, topic, records, rejected, partition=ANYWHERE):
         del topic, rejected
         self.done.append("sent")
@@ -199,6 +205,10 @@ class Kept:
         self.sent = []
         self.places = []
         self.asked = []
+        self.expected = []
+
+    def expect(self, topic, topic_id):
+        self.expected.append((topic, topic_id))
 
     def partitions(self, topic):
         self.asked.append(topic)
@@ -300,3 +310,10 @@ def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
     task.kept = partition
     task.write([(b"k", b"v", 1, None)])
     assert kept.places == [placed]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_producer_is_told_which_topic_of_that_name_is_meant(kept, exact):
+    ship = replace(shipment(exactly_once=exact), sink_id="id")
+    sink.open_sink(ship, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
+    assert kept.expected == [("t", "id")]
