@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from server.cli.cells import clean
+from server.cli.cells import cell_text
 from server.cli.client import Event, Final, Header, Line, Row, Seen
 from server.cli.forms import Form, form_of
 from server.cli.screen import Screen
@@ -12,6 +12,10 @@ from server.cli.session import Session
 
 _ENDS = ("Limit Reached", "Query Completed")
 """What the server says of a query that has ended as it should."""
+
+
+_CEASED = "Topic printing ceased"
+"""What follows the lines of PRINT, as in ksqlDB's terminal."""
 
 
 class Answer:
@@ -25,7 +29,7 @@ class Answer:
         self._screen = screen
         self._whole = whole
         self._form: Form = form_of(session, screen, whole=whole)
-        self._is_table = False
+        self._is_table = self._is_print = False
         self.query_id: str | None = None
         self.rows = 0
         self.is_noted = False
@@ -50,7 +54,8 @@ class Answer:
                     self._is_table = self._session.output == "TABLE"
                     self._form.begin(event, is_waiting=not rows)
                 case Line(text):
-                    lines.append(clean(text))
+                    lines.append(cell_text(text))
+                    self._is_print = True
                     self.rows += 1
                 case Seen(token):
                     self._session.token = token
@@ -74,6 +79,9 @@ class Answer:
         What the server notes on the answer has lines of its own.
         """
         self._form.end()
+        if self._is_print:
+            self._is_print = False
+            self._screen.lines([_CEASED])
         if self._is_table:
             count = "(1 row)" if self.rows == 1 else f"({self.rows} rows)"
             message = f"{count} {message}".rstrip()

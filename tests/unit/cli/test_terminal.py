@@ -327,7 +327,7 @@ def test_ctrl_c_ends_the_query(
 
 def test_print_shows_lines(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeText([["Key format: JSON", "\x1b[2Jrow"]])
-    assert desk.run("PRINT t;") == "Key format: JSON\n [2Jrow\n"
+    assert desk.run("PRINT t;") == "Key format: JSON\n [2Jrow\nTopic printing ceased\n"
     assert desk.run("print t;") != ""
 
 
