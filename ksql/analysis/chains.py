@@ -17,6 +17,7 @@ from ksql.analysis.joins import (
     IncompatibleWindows,
     InvalidJoin,
     NotRepartitioned,
+    NoWithin,
     check_apart,
     check_sources,
     check_stream_table,
@@ -244,9 +245,7 @@ class _Step:
     def _check_within(self, kind: SourceKind, left: FromSource) -> None:
         if kind == "STREAM" and self.new.source.kind == "STREAM":
             if self.join.within is None:
-                raise InvalidJoin(
-                    "Stream-Stream joins must have a WITHIN clause specified. None was provided."
-                )
+                raise NoWithin(self.new)
         elif kind == "STREAM":
             check_stream_table(self.join, left, self.new)
         elif self.join.within is not None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.analysis import remedies
 from ksql.analysis.describe import describe, place, type_name
 from ksql.base import ident
 from ksql.base.errors import PREPARING, RESOLVING, ParseError, StatementError, UnknownName
+from ksql.syntax import expr as ex
 from ksql.types import model
 
 if TYPE_CHECKING:
     from ksql.base.errors import Span
-    from ksql.syntax import expr as ex
     from ksql.types.model import SqlType
 
 OPERATORS = {
@@ -73,13 +74,19 @@ class ExpressionError(StatementError):
     """An expression whose types do not fit; in a condition the text begins with the clause."""
 
     def __init__(
-        self, clause: str, message: str, whole: ex.Expr | None = None, *, detail: str = ""
+        self,
+        clause: str,
+        message: str,
+        whole: ex.Expr | None = None,
+        *,
+        detail: str = "",
+        hint: str = "",
     ) -> None:
         if clause in _CONDITIONS:
             message = f"Error in {clause} expression: {message}"
             if whole is not None:
                 detail = "\n".join(filter(None, (detail, f"Statement: {describe(whole)}")))
-        super().__init__(message, detail=detail)
+        super().__init__(message, detail=detail, hint=hint)
 
 
 class NotAvailableHere(ExpressionError):
@@ -106,6 +113,7 @@ class CannotCompare(ExpressionError):
             f"Cannot compare {describe(node.left)} ({type_name(left)}) to "
             f"{describe(node.right)} ({type_name(right)}) with {OPERATORS[node.op]}.",
             node,
+            hint=remedies.of_comparison((node.left, left), (node.right, right)),
         )
 
 
@@ -149,7 +157,13 @@ class BadArithmetic(ExpressionError):
             super().__init__(clause, refused)
             return
         kinds = " ".join(str(type_).partition("(")[0].partition("<")[0] for type_ in types)
-        super().__init__(clause, f"Unsupported arithmetic types. {kinds}", detail=refused)
+        hint = ""
+        if isinstance(node, ex.Binary):
+            operands = zip((node.left, node.right), types, strict=True)
+            hint = remedies.of_arithmetic(node.op, *operands)
+        super().__init__(
+            clause, f"Unsupported arithmetic types. {kinds}", detail=refused, hint=hint
+        )
 
 
 class BadType(ExpressionError):

@@ -29,6 +29,20 @@ class InvalidJoin(StatementError):
     """A join that the language does not have."""
 
 
+class NoWithin(InvalidJoin):
+    """A join of two streams without the time that may lie between their records."""
+
+    def __init__(self, joined: FromSource) -> None:
+        shown = quote(joined.source.name)
+        if joined.alias != joined.source.name:
+            shown += f" {quote(joined.alias)}"
+        super().__init__(
+            "Stream-Stream joins must have a WITHIN clause specified. None was provided.",
+            hint="It says how far apart the records may be, as in "
+            f"JOIN {shown} WITHIN 1 HOUR GRACE PERIOD 10 MINUTES ON ..",
+        )
+
+
 class AliasTwice(InvalidJoin):
     """Two sources of a query under one alias."""
 

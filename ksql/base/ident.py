@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,9 +47,13 @@ def listed(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
+SURE: Final = 0.9
+"""The share of letters in common of two names that are almost surely one, mistyped."""
+
+
+def near(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
     """Return the known names that look most like ``name``, best first, quoted if need be."""
-    return tuple(map(quote, similar(name, known, count)))
+    return tuple(map(quote, similar(name, known, count, least)))
 
 
 def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
@@ -62,7 +66,11 @@ def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6)
     return tuple(by_upper[upper] for upper in found)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the hint for a name that is not known; empty if no known one looks like it."""
-    close = near(name, known)
+def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return the hint for a name that is not known; empty if no known one looks like it.
+
+    ``SURE`` is the ``least`` for statements that end something: who follows the hint unseen must
+    not end another thing.
+    """
+    close = near(name, known, least=least)
     return f"Did you mean {close[0]}?" if close else ""

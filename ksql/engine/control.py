@@ -61,7 +61,10 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     found = context.catalog.query(stmt.query_id)
     if found is None:
         raise DoesNotExist(
-            f"Unknown queryId: {stmt.query_id}", stmt.query_id, context.catalog.queries
+            f"Unknown queryId: {stmt.query_id}",
+            stmt.query_id,
+            context.catalog.queries,
+            ends=stmt.action != "RESUME",
         )
     if found.kind == "CST":
         raise StatementError(

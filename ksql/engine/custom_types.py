@@ -41,7 +41,8 @@ def dropped(stmt: ast.DropType, moment: Moment) -> Prepared:
     if stmt.name not in moment.catalog.types:
         if stmt.if_exists:
             return Prepared(warning=f"Type '{stmt.name}' does not exist")
-        raise DoesNotExist(f"Type {stmt.name} does not exist.")
+        known = moment.catalog.types
+        raise DoesNotExist(f"Type {stmt.name} does not exist.", stmt.name, known, ends=True)
     return Prepared(
         command_id=command_id("type", stmt.name, "drop"),
         changes=(RemoveType(stmt.name),),

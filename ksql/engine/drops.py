@@ -12,7 +12,7 @@ from ksql.dataflow import rights
 from ksql.engine import schemas
 from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
 from ksql.engine.context import Context, Moment, Prepared, command_id
-from ksql.engine.errors import DoesNotExist, StillUsed
+from ksql.engine.errors import DoesNotExist, OtherKind, StillUsed
 
 if TYPE_CHECKING:
     from ksql.syntax import ast
@@ -45,11 +45,10 @@ def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
             f"{stmt.kind.capitalize()} {stmt.name} does not exist.",
             stmt.name,
             context.catalog.sources,
+            ends=True,
         )
     if source.kind != stmt.kind:
-        raise StatementError(
-            f"Incompatible data source type is {source.kind}, but statement was DROP {stmt.kind}"
-        )
+        raise OtherKind(source, "DROP", stmt.kind)
     _refuse_used(source, context)
     doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
     kept = source.materialization

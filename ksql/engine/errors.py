@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.excerpt import excerpt
-from ksql.base.ident import did_you_mean
+from ksql.base.ident import SURE, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +24,17 @@ class AlreadyExists(StatementError):
     def __init__(self, kind: SourceKind, name: str, existing: DataSource) -> None:
         noun = existing.kind.lower()
         super().__init__(
-            f"Cannot add {kind.lower()} '{name}': A {noun} with the same name already exists"
+            f"Cannot add {kind.lower()} '{name}': A {noun} with the same name already exists",
+            hint=_instead(kind, existing),
         )
+
+
+def _instead(kind: SourceKind, existing: DataSource) -> str:
+    """Return what may be written of a name that is taken."""
+    if kind != existing.kind:
+        return "Choose another name: streams and tables share theirs."
+    kept = f"CREATE {kind} IF NOT EXISTS leaves it as it is."
+    return kept if existing.read_only else f"CREATE OR REPLACE {kind} changes it, {kept}"
 
 
 class NotReplaceable(StatementError):
@@ -41,8 +50,21 @@ class NotReplaceable(StatementError):
 class DoesNotExist(StatementError):
     """A stream, table, query or type that a statement names is not there."""
 
-    def __init__(self, fact: str, name: str = "", known: Iterable[str] = ()) -> None:
-        super().__init__(fact, hint=did_you_mean(name, known))
+    def __init__(
+        self, fact: str, name: str = "", known: Iterable[str] = (), *, ends: bool = False
+    ) -> None:
+        """Take ``ends`` for a statement that ends or stops the thing of that name."""
+        super().__init__(fact, hint=did_you_mean(name, known, SURE if ends else 0.6))
+
+
+class OtherKind(StatementError):
+    """A statement for streams that names a table, or the other way round."""
+
+    def __init__(self, source: DataSource, action: str, kind: SourceKind) -> None:
+        super().__init__(
+            f"Incompatible data source type is {source.kind}, but statement was {action} {kind}",
+            hint=f"{source.name} is a {source.kind.lower()}: write {action} {source.kind}.",
+        )
 
 
 class QueryIdTooLong(StatementError):

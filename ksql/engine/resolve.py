@@ -20,7 +20,13 @@ from ksql.catalog.topic import Topic
 from ksql.dataflow import rights
 from ksql.engine import schemas, topics
 from ksql.engine.columns import columns_of
-from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, NotReplaceable
+from ksql.engine.errors import (
+    AlreadyExists,
+    BadProperty,
+    DoesNotExist,
+    NotReplaceable,
+    OtherKind,
+)
 from ksql.engine.ids import check_length, new_query_id
 from ksql.engine.properties import FormatWish, With, configured_formats, with_configured_wrap
 from ksql.syntax import ast, printer
@@ -243,9 +249,7 @@ def altered(stmt: ast.AlterSource, moment: Moment) -> DataSource:
         raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, moment.catalog.sources)
     kind = source.kind.lower()
     if source.kind != stmt.kind:
-        raise StatementError(
-            f"Incompatible data source type is {source.kind}, but statement was ALTER {stmt.kind}"
-        )
+        raise OtherKind(source, "ALTER", stmt.kind)
     if source.read_only:
         raise StatementError(
             f"Cannot alter {kind} '{stmt.name}': "

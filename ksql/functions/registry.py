@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.base import ident
+from ksql.functions.dialects import ELSEWHERE
 from ksql.functions.errors import UnknownFunction
 from ksql.functions.library import FAMILIES
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from ksql.base.errors import Span
     from ksql.functions.spec import Function
+
+
+_MISTYPED: Final = 0.85
+"""The share of letters in common with a name that is probably meant."""
 
 
 class Functions:
@@ -45,7 +50,11 @@ class Functions:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def near(self, name: str) -> tuple[str, ...]:
-        """Return the names that look most like ``name``."""
+        """Return the names that look most like ``name``; of one of other databases, those here."""
+        foreign = ident.similar(name, ELSEWHERE, least=_MISTYPED)
+        own = ident.similar(name, self._by_name, least=_MISTYPED)
+        if foreign and not own:
+            return tuple(map(ident.quote, ELSEWHERE[foreign[0]]))
         return ident.near(name, self._by_name, 2)
 
     def with_(self, functions: Iterable[Function]) -> Functions:

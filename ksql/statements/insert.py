@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
-from ksql.base.ident import did_you_mean, quote_always
+from ksql.base.ident import did_you_mean, quote, quote_always
 from ksql.base.records import LATEST_MS
 from ksql.compile import meter
 from ksql.compile.constants import constant_value
@@ -201,6 +201,7 @@ def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request)
         values = ", ".join(map(describe, stmt.values))
         raise CannotInsert(
             f"Expected a value for each column. Expected Columns: [{names}]. Got [{values}]",
+            hint=_with_columns(stmt, columns),
             span=_odd_one(len(columns), stmt.values),
         )
     settings = dict(request.settings.overrides)
@@ -213,6 +214,15 @@ def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request)
             if column.name == ROWTIME:
                 _check_time(found[ROWTIME])
     return found
+
+
+def _with_columns(stmt: ast.InsertValues, columns: Sequence[Column]) -> str:
+    """Return the statement with a list of columns, if there are more than values."""
+    count = len(stmt.values)
+    if count >= len(columns):
+        return ""
+    named = ", ".join(quote(column.name) for column in columns[:count])
+    return f"Name the columns that get a value: {quote(stmt.name)} ({named}) VALUES .."
 
 
 def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:

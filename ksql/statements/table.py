@@ -17,7 +17,7 @@ def _wrong_endpoint(_stmt: ast.Statement, _request: Request) -> None:
     raise QueryOnWrongEndpoint(
         "The following statement types should be issued to the websocket endpoint '/query': "
         "SELECT and PRINT.",
-        hint="Send it to /query-stream or /query.",
+        hint="Send it to /query-stream or /query; over a websocket, to /ws/query.",
     )
 
 

@@ -76,13 +76,23 @@ def unexpected(machine: Machine, at: int) -> ParseError:
     span, shown = _place(words, at)
     near = _near(span, shown)
     accepted = machine.accepted()
-    advice = mistakes.hint(machine, at) or _similar(machine, accepted, at)
+    advice = _variable_hint(words, at) or mistakes.hint(machine, at)
+    advice = advice or _similar(machine, accepted, at)
     missing = _missing(machine, accepted, at)
     if missing:
         return _error(span, f"missing '{missing}' at '{shown}'", advice)
     if "NAME" in accepted and at < len(words) and words[at].key in RESERVED:
         return _error(span, near, advice or _quote_hint(words[at]))
     return _error(span, _expectation(machine.lexer, accepted) or near, advice)
+
+
+def _variable_hint(words: Sequence[Word], at: int) -> str:
+    if at == len(words) or words[at].kind != "VARIABLE":
+        return ""
+    return (
+        f"A variable stands for one name or one literal, and neither can stand here: write out "
+        f"what {words[at].text} holds."
+    )
 
 
 def _similar(machine: Machine, accepted: set[str], at: int) -> str:

@@ -25,6 +25,17 @@ def plan(text: str) -> str:
     return explain(world.plan(query.sink).sink)
 
 
+def refused(text: str) -> str:
+    """The error of a statement, where a query runs already."""
+    world = World(SETUP)
+    world.run("CREATE STREAM OPEN_ORDERS AS SELECT * FROM ORDERS;")
+    try:
+        world.execute(text)
+    except KsqlError as error:
+        return error.text()
+    return "accepted"
+
+
 def verdict(text: str) -> str:
     """Two statements or more: all run, the last is judged."""
     world = World(SETUP)
@@ -52,6 +63,10 @@ def verdict(text: str) -> str:
 
 def test_plans(golden):
     golden(HERE / "plans.sql", plan)
+
+
+def test_hints(golden):
+    golden(HERE / "hints.sql", refused)
 
 
 def test_upgrades(golden):

@@ -73,7 +73,8 @@ def test_queries_see_the_record():
         ("INSERT INTO H (HD) VALUES ('x');", "Cannot insert into HEADER columns: HD", ""),
         ("INSERT INTO S VALUES ('k', 1);",
          "Failed to insert values into 'S'. Expected a value for each column. "
-         "Expected Columns: [`K`, `A`, `D`, `ST`]. Got ['k', 1]", ""),
+         "Expected Columns: [`K`, `A`, `D`, `ST`]. Got ['k', 1]",
+         "Name the columns that get a value: S (K, A) VALUES .."),
         ("INSERT INTO S (K, A) VALUES ('k', 1, 2);",
          "Failed to prepare statement: Expected number columns and values to match: "
          "[K, A], ['k', 1, 2]", ""),

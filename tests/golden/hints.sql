@@ -1,0 +1,167 @@
+-- Statements that are refused: the words of ksqlDB first, then what to write instead.
+
+-- Types that do not go together.
+
+CREATE STREAM X AS SELECT ID, AMOUNT + CUSTOMER AS N FROM ORDERS;
+--> Unsupported arithmetic types. DECIMAL STRING
+--> Error processing expression: (AMOUNT + CUSTOMER). Arithmetic on types DECIMAL(9, 2) and STRING are not supported.
+--> CAST(CUSTOMER AS DECIMAL(9, 2)) makes it a number. || joins texts: CAST(AMOUNT AS STRING).
+
+CREATE STREAM X AS SELECT ID, AMOUNT * '5' AS N FROM ORDERS;
+--> Unsupported arithmetic types. DECIMAL STRING
+--> Error processing expression: (AMOUNT * '5'). Arithmetic on types DECIMAL(9, 2) and STRING are not supported.
+--> Write 5 without quotes.
+
+CREATE STREAM X AS SELECT ID, CUSTOMER - ID AS N FROM ORDERS;
+--> Unsupported arithmetic types. STRING STRING
+--> Error processing expression: (CUSTOMER - ID). Arithmetic on types STRING and STRING are not supported.
+--> CAST(.. AS DOUBLE) makes numbers of texts; || joins them.
+
+CREATE STREAM X AS SELECT ID, TAGS + 1 AS N FROM ORDERS;
+--> Unsupported arithmetic types. ARRAY INTEGER
+--> Error processing expression: (TAGS + 1). Arithmetic on types ARRAY<STRING> and INTEGER are not supported.
+--> An element of the array: TAGS[1].
+
+CREATE STREAM X AS SELECT ID, PARSE_DATE(ID, 'yyyy') + 1 AS N FROM ORDERS;
+--> Unsupported arithmetic types. DATE INTEGER
+--> Error processing expression: (PARSE_DATE(ID, 'yyyy') + 1). Arithmetic on types DATE and INTEGER are not supported.
+--> DATEADD and DATESUB compute with a DATE.
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE AMOUNT > '5';
+--> Error in WHERE expression: Cannot compare AMOUNT (DECIMAL(9, 2)) to '5' (STRING) with GREATER_THAN.
+--> Statement: (AMOUNT > '5')
+--> Write 5 without quotes.
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE AMOUNT > 'five';
+--> Error in WHERE expression: Cannot compare AMOUNT (DECIMAL(9, 2)) to 'five' (STRING) with GREATER_THAN.
+--> Statement: (AMOUNT > 'five')
+--> CAST('five' AS DECIMAL(9, 2)) makes it a number.
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE TS = CUSTOMER;
+--> Error in WHERE expression: Cannot compare TS (BIGINT) to CUSTOMER (STRING) with EQUAL.
+--> Statement: (TS = CUSTOMER)
+--> CAST(CUSTOMER AS BIGINT) makes it a number.
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE (TS > 5) = 'true';
+--> Error in WHERE expression: Cannot compare (TS > 5) (BOOLEAN) to 'true' (STRING) with EQUAL.
+--> Statement: ((TS > 5) = 'true')
+--> Write TRUE or FALSE without quotes, or CAST((TS > 5) AS STRING).
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE TAGS = 'x';
+--> Error in WHERE expression: Cannot compare TAGS (ARRAY<STRING>) to 'x' (STRING) with EQUAL.
+--> Statement: (TAGS = 'x')
+--> An element of the array: TAGS[1].
+
+CREATE STREAM X AS SELECT ID FROM ORDERS WHERE FROM_UNIXTIME(TS) > TS;
+--> Error in WHERE expression: Cannot compare FROM_UNIXTIME(TS) (TIMESTAMP) to TS (BIGINT) with GREATER_THAN.
+--> Statement: (FROM_UNIXTIME(TS) > TS)
+--> FROM_UNIXTIME(TS) makes a TIMESTAMP of milliseconds since 1970.
+
+CREATE TABLE X AS SELECT * FROM CUSTOMERS WHERE CITY > 5;
+--> Error in WHERE expression: Cannot compare CITY (STRUCT<`ZIP` INTEGER, `NAME` STRING>) to 5 (INTEGER) with GREATER_THAN.
+--> Statement: (CITY > 5)
+--> A field of the struct: CITY->ZIP.
+
+-- Other kinds and names.
+
+DROP TABLE ORDERS;
+--> Incompatible data source type is STREAM, but statement was DROP TABLE
+--> ORDERS is a stream: write DROP STREAM.
+
+DROP STREAM IF EXISTS CUSTOMERS;
+--> Incompatible data source type is TABLE, but statement was DROP STREAM
+--> CUSTOMERS is a table: write DROP TABLE.
+
+ALTER TABLE ORDERS ADD COLUMN X INT;
+--> Incompatible data source type is STREAM, but statement was ALTER TABLE
+--> ORDERS is a stream: write ALTER STREAM.
+
+CREATE STREAM ORDERS (A INT) WITH (KAFKA_TOPIC='orders');
+--> Cannot add stream 'ORDERS': A stream with the same name already exists
+--> CREATE OR REPLACE STREAM changes it, CREATE STREAM IF NOT EXISTS leaves it as it is.
+
+CREATE TABLE ORDERS (A INT PRIMARY KEY) WITH (KAFKA_TOPIC='orders');
+--> Cannot add table 'ORDERS': A stream with the same name already exists
+--> Choose another name: streams and tables share theirs.
+
+CREATE STREAM RETURNS AS SELECT * FROM ORDERS;
+--> Cannot add stream 'RETURNS': A stream with the same name already exists
+--> CREATE OR REPLACE STREAM changes it, CREATE STREAM IF NOT EXISTS leaves it as it is.
+
+-- Nothing else is proposed to be ended or dropped.
+
+DROP STREAM ORDER;
+--> Stream ORDER does not exist.
+--> Did you mean ORDERS?
+
+DROP STREAM ORDERZ;
+--> Stream ORDERZ does not exist.
+
+DROP STREAM ORDERS_OF_YESTERDAY;
+--> Stream ORDERS_OF_YESTERDAY does not exist.
+
+DROP TYPE NOPE;
+--> Type NOPE does not exist.
+
+TERMINATE CSAS_NOPE_1;
+--> Unknown queryId: CSAS_NOPE_1
+
+TERMINATE CSAS_OPEN_ORDERS_8;
+--> Unknown queryId: CSAS_OPEN_ORDERS_8
+--> Did you mean CSAS_OPEN_ORDERS_3?
+
+PAUSE CSAS_NOPE_1;
+--> Unknown queryId: CSAS_NOPE_1
+
+-- Joins of streams.
+
+CREATE STREAM X AS SELECT * FROM ORDERS O JOIN RETURNS R ON O.ID = R.ID;
+--> Stream-Stream joins must have a WITHIN clause specified. None was provided.
+--> It says how far apart the records may be, as in JOIN RETURNS R WITHIN 1 HOUR GRACE PERIOD 10 MINUTES ON ..
+
+CREATE STREAM X AS SELECT * FROM ORDERS JOIN RETURNS ON ORDERS.ID = RETURNS.ID;
+--> Stream-Stream joins must have a WITHIN clause specified. None was provided.
+--> It says how far apart the records may be, as in JOIN RETURNS WITHIN 1 HOUR GRACE PERIOD 10 MINUTES ON ..
+
+-- Functions of other databases.
+
+CREATE STREAM X AS SELECT ID, UPER(CUSTOMER) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'UPER'
+--> Did you mean UCASE?
+
+CREATE STREAM X AS SELECT ID, UPPER(CUSTOMER) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'UPPER'
+--> Did you mean UCASE?
+
+CREATE STREAM X AS SELECT ID, LENGHT(CUSTOMER) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'LENGHT'
+--> Did you mean LEN?
+
+CREATE STREAM X AS SELECT ID, SUBSTRNG(CUSTOMER, 1) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'SUBSTRNG'
+--> Did you mean SUBSTRING?
+
+CREATE STREAM X AS SELECT ID, DATE_FORMAT(CUSTOMER) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'DATE_FORMAT'
+--> Did you mean FORMAT_DATE or FORMAT_TIMESTAMP?
+
+CREATE STREAM X AS SELECT ID, QWERTZ(CUSTOMER) AS N FROM ORDERS;
+--> line 1:31: Can't find any functions with the name 'QWERTZ'
+--> Did you mean SQRT?
+
+-- Variables.
+
+CREATE STREAM X AS SELECT * FROM ORDERS O JOIN RETURNS R WITHIN 1 HOUR GRACE PERIOD ${grace} ON O.ID = R.ID;
+--> line 1:85: Syntax Error
+--> Expecting INTEGER_VALUE
+--> A variable stands for one name or one literal, and neither can stand here: write out what ${grace} holds.
+
+CREATE STREAM X AS SELECT * FROM ORDERS O JOIN RETURNS R WITHIN ${within} ON O.ID = R.ID;
+--> line 1:65: Syntax Error
+--> Expecting {'(', INTEGER_VALUE}
+--> A variable stands for one name or one literal, and neither can stand here: write out what ${within} holds.
+
+CREATE TABLE X AS SELECT ID, COUNT(*) AS N FROM ORDERS WINDOW TUMBLING (SIZE ${size}) GROUP BY ID;
+--> line 1:78: Syntax Error
+--> Expecting INTEGER_VALUE
+--> A variable stands for one name or one literal, and neither can stand here: write out what ${size} holds.
