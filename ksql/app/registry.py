@@ -62,12 +62,12 @@ class OpenRegistry:
     """A registry in use.
 
     ``settings`` say where other processes find it; ``registry`` is how this one asks it: the
-    embedded one without HTTP.
+    embedded one, whose schemas are in ``topic``, without HTTP.
     """
 
     settings: RegistrySettings
     registry: Registry
-    embedded: bool
+    topic: str
     close: Callable[[], None]
 
 
@@ -97,7 +97,7 @@ def open_registry(
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:
-        return OpenRegistry(found, registry_of(found), embedded=False, close=lambda: None)
+        return OpenRegistry(found, registry_of(found), topic="", close=lambda: None)
     host, port = _listener(settings.text(LISTENER))
     store = SchemaStore(open_log())
     subjects = Subjects(store)
@@ -117,7 +117,8 @@ def open_registry(
         server.stop()
         store.close()
 
-    return OpenRegistry(RegistrySettings(url), LocalRegistry(subjects), embedded=True, close=close)
+    topic = settings.text(TOPIC)
+    return OpenRegistry(RegistrySettings(url), LocalRegistry(subjects), topic=topic, close=close)
 
 
 def check_listener(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from ksql.app.teardown import end_cluster
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.lease import NotInCharge
 from ksql.commands.quarantine import CommandTrouble
+from ksql.commands.whole import CommandTopicLost
 from ksql.kafka.topics import KafkaTopics
 from ksql.replicas.token import Home
 from ksql.statements import entities as e
@@ -145,8 +146,8 @@ class KsqlService(House):
         return Running(running, self._warned)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
-        found = self.log.quarantine
-        return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
+        found = self.log.trouble
+        return done if found is None else [e.warned(each, found.text()) for each in done]
 
     def elsewhere(
         self,
@@ -240,6 +241,10 @@ class KsqlService(House):
                 if trouble.offset <= wanted:
                     raise
                 return trouble.offset
+            except CommandTopicLost:
+                if self.log.known <= wanted:
+                    raise
+                return self.log.known
 
     def query(
         self,
@@ -319,11 +324,13 @@ class KsqlService(House):
             "stores": self.materializer.hindrance(),
             "inCharge": self._lost,
         }
-        runner = not self._replaying and self.log.sound
-        found = None if self._replaying else self.log.quarantine
+        found = None if self._replaying else self.log.trouble
+        runner = not self._replaying and found is None
         if found is not None:
-            reasons["commandRunner"] = found.trouble.text()
+            reasons["commandRunner"] = found.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
+        if lost := self._kept.schemas():
+            details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
         reasons["stores"] = reasons["stores"] or self.materializer.upgrading()  # which is no fault
         state: Literal["READY", "INITIALIZING"] = (

@@ -221,6 +221,12 @@ class RunningQuery:
         with self._changed:
             return self._origins if self._may_be_ended() else {}
 
+    def writes(self) -> str:
+        """Return the topic that it writes now; empty if it writes none, or rests."""
+        with self._changed:
+            spec = self._spec if self._may_be_ended() else None
+        return (spec.sink_topic if spec is not None else None) or ""
+
     def lost(self) -> KsqlError | None:
         """Return what says that the checkpoint has gone while it runs; None as a rule."""
         with self._changed:

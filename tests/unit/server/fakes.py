@@ -146,6 +146,7 @@ class FakeService(KsqlService):
     asked: Caller | None = None
     token: Token | None = None
     healthy: bool = True
+    lost: str = ""
     start_error: Exception | None = None
     start_s: float = 0.0
     events: list[str] = field(default_factory=list)
@@ -242,7 +243,8 @@ class FakeService(KsqlService):
 
     def health(self) -> Health:
         self.calls.append(("health",))
-        return Health({"metastore": True, "kafka": self.healthy, "commandRunner": True})
+        details = {"metastore": True, "kafka": self.healthy, "commandRunner": not self.lost}
+        return Health(details, {"commandRunner": self.lost})
 
     @property
     def host(self) -> str:
