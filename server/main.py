@@ -27,10 +27,11 @@ from ksql.base.servertoken import ServerSecret
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
-from server.ending import LastResort
+from server.ending import LastResort, status_of
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
+from server.renewal import Renewal, ignore_hangups
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
 
@@ -43,7 +44,7 @@ Build = Callable[[Mapping[str, str]], "KsqlService"]
 DRAIN_S = 3.0  # how long running requests may take to end at a stop
 GRACE_S = 1  # how long what was cut off then may take
 _START_S = 5.0  # how long a start may continue after the signal that ends it
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def build_service(configuration: Mapping[str, str]) -> KsqlService:
@@ -53,12 +54,15 @@ def build_service(configuration: Mapping[str, str]) -> KsqlService:
 
 
 def run_server(configuration: Mapping[str, str], build: Build = build_service) -> bool:
-    """Run until SIGTERM, SIGINT or SIGHUP; returns after a graceful stop.
+    """Run until SIGTERM or SIGINT; returns after a graceful stop.
+
+    SIGHUP has users and certificates read again.
 
     Returns: whether it ended to be started anew: another server has taken over from this one.
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
+    ignore_hangups()
     raise_limit()  # before anything is opened, and for the processes that are started
     users = Users.of(Settings(configuration))
     doors = open_doors(configuration)
@@ -97,6 +101,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
+    loop.add_signal_handler(signal.SIGHUP, Renewal(users, lambda: (doors.tls, service.tls)))
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(each.serve() for each in servers))
     try:
@@ -110,8 +115,9 @@ async def _serve(
         await answering
         await _in_thread(service.stop)
         door.release()
-        for number in _SIGNALS:
+        for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
+        ignore_hangups()
 
 
 def _stop_or_die(stop: asyncio.Event, last: LastResort) -> None:
@@ -199,7 +205,10 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; its exit status is 1 when the server could not start."""
+    """Run the command; its exit status is 1 or 78 when the server could not start.
+
+    78 says that starting it again does not help: an operator is needed.
+    """
     arguments = _arguments().parse_args(argv)
     log_to_stderr(arguments.log_level)
     try:
@@ -214,5 +223,5 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
     except KsqlError as error:
         sys.stderr.write(f"ksql server: {error.text()}\n")
-        return 1
+        return status_of(error)
     return 0

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.cluster import own_server
+from ksql.app.exposure import check_exposure
 from ksql.app.registry import check_listener
 from ksql.base.errors import StartError
 from ksql.commands.quarantine import SKIP, offsets_of
@@ -40,14 +41,15 @@ def place_name(settings: Settings) -> str:
 def check_configuration(settings: Settings) -> None:
     """Refuse values that some part of the service could not use.
 
-    Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadClientProperty and the
-        other errors of Kafka's settings.
+    Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, SparkOpen, BadSparkSecret,
+        EmbeddedOpen, BadClientProperty and the other errors of Kafka's settings.
     """
     if settings.flag(SHARED):
         _check_shared(settings)
     rights.check_patterns(settings)
     offsets_of(settings.text(SKIP))
     check_listener(settings)
+    check_exposure(settings)
     check_clients(settings.server)
 
 

@@ -188,7 +188,7 @@ class KsqlService(House):
     @property
     def tls(self) -> ssl.SSLContext | None:
         """With which keys and trust they do over https."""
-        return self.copies.tls
+        return self.copies.tls if hasattr(self, "copies") else None
 
     def has_charge(self, server: Server) -> bool:
         """Return whether that other server is in charge, and has been heard lately."""

@@ -5,11 +5,13 @@ Source: ksqlDB's command runner, which is degraded when its topic was modified.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOOKS: Final = 2
 """In a row that must find the same: a broker that has just come up may not know all topics yet."""
@@ -17,6 +19,8 @@ LOOKS: Final = 2
 
 class CommandTopicBroken(ServerError):
     """The command topic does not look as this service left it."""
+
+    operator = True
 
 
 class CommandTopicLost(CommandTopicBroken):
@@ -27,9 +31,9 @@ class CommandTopicLost(CommandTopicBroken):
             "The server has detected corruption in the command topic due to modifications "
             f"performed on it: {what}",
             detail="Statements that change something are refused. Running queries continue: what "
-            "they compute does not depend on the topic. The next start without it is refused",
-            hint=f"Stop the server, bring {topic} back from a backup (`ksql restore DIRECTORY`) and "
-            "start again. Without a backup, note what SHOW QUERIES and DESCRIBE say before you "
+            "they compute does not depend on the topic. The next start without it is refused.",
+            hint=f"Stop the server, bring {topic} back from a backup (`ksql restore DIRECTORY`) "
+            "and start again. Without a backup, note what SHOW QUERIES and DESCRIBE say before you "
             "stop.",
         )
         self.what = what

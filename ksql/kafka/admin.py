@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -56,6 +57,7 @@ _OLD_BROKER: Final = (
     KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - the library names its local errors so
     KafkaError.UNSUPPORTED_VERSION,
 )
+_OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -135,6 +137,22 @@ class Admin(Administrative):
             for name in there
             if name in configs
         }
+
+    def own_configs(self, topic: str) -> dict[str, str]:
+        """Return the configs that were set for the topic itself."""
+
+        def ask(left: float, _tries: int) -> dict[str, str]:
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            (asked,) = self._client.describe_configs(
+                [resource], request_timeout=_cap(left)
+            ).values()
+            return {
+                name: entry.value
+                for name, entry in asked.result().items()
+                if entry.source == _OF_TOPIC and entry.value is not None
+            }
+
+        return cast("dict[str, str]", self._retry(ask, topic=topic))
 
     def limits(self, topic: str) -> TopicLimits:
         """Return what it takes: no limit is known if it is not there, or we may not know."""

@@ -40,6 +40,8 @@ _SCOPES: Final[dict[Part, Scope]] = {
 class InvalidProperty(KsqlError):
     """A property's value that is not of its type or lies out of its bounds."""
 
+    operator = True
+
     def __init__(self, name: str, value: str, expected: str) -> None:
         shown = HIDDEN if is_secret(name) else excerpt(without_secrets(value))
         super().__init__(f"Invalid value {shown} for property {name}: expected {expected}")

@@ -31,7 +31,11 @@ def test_a_wrong_value_is_refused_before_anything_starts(name, value, error, tmp
     assert not (tmp_path / "state").exists()
 
 
-SHARED = {"ksql.state.shared": "true", "bootstrap.servers": "kafka:9092"}
+SHARED = {
+    "ksql.state.shared": "true",
+    "bootstrap.servers": "kafka:9092",
+    "ksql.embedded.allow.remote": "true",
+}
 
 
 def test_servers_that_share_need_a_broker_and_an_address_of_their_own():
