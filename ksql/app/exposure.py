@@ -1,7 +1,7 @@
 """Doors without a lock are refused unless an operator says that nobody stands before them.
 
-Spark's ports run code for whoever reaches them; the embedded registry and the embedded broker know
-neither users nor TLS.
+Spark's ports run the code of anybody who reaches them; the embedded registry and the embedded
+broker know neither users nor TLS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ksql.spark.jvm import is_local
 from ksql.web.access import INTERNAL, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ksql.base.config import Settings
 
@@ -31,13 +31,13 @@ _SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - a property's name
 
 
 class SparkOpen(StartError):
-    """A Spark cluster that runs the code of whoever reaches it."""
+    """A Spark cluster that runs the code of anybody who reaches it."""
 
     def __init__(self, master: str, lacks: str) -> None:
         super().__init__(
             f"{MASTER} is {master}, and {lacks}",
             detail="Beyond `local`, Spark's driver and executors listen on the network: without "
-            f"{_AUTHENTICATE} they run the code of whoever reaches them.",
+            f"{_AUTHENTICATE} they run the code of anybody who reaches them.",
             hint=f"Name a file with the secret that master and workers have as {_SECRET}: "
             f"{SECRET_FILE}=.. . Where nobody else reaches that network, set {REQUIRED}=false.",
         )
@@ -70,7 +70,7 @@ def check_exposure(settings: Settings) -> None:
 
     Raises: SparkOpen, BadSparkSecret, EmbeddedOpen.
     """
-    authentication(settings)
+    _check_spark(settings, authentication(settings))
     parts = list(_embedded(settings))
     if not parts or settings.flag(REMOTE):
         return
@@ -80,20 +80,25 @@ def check_exposure(settings: Settings) -> None:
 
 
 def authentication(settings: Settings) -> dict[str, str]:
-    """Return what Spark's configuration gets so that its processes know one another.
+    """Return what Spark's configuration gets from the file with its secret; nothing without one.
 
-    Raises: SparkOpen, BadSparkSecret.
+    Raises: BadSparkSecret.
     """
-    master, path = settings.text(MASTER), settings.text(SECRET_FILE)
-    if path:
-        return {_AUTHENTICATE: "true", _SECRET: _read(path), "spark.network.crypto.enabled": "true"}
-    if is_local(master) or not settings.flag(REQUIRED):
+    path = settings.text(SECRET_FILE)
+    if not path:
         return {}
-    if settings.server.get(_AUTHENTICATE, "").lower() != "true":
+    return {_AUTHENTICATE: "true", _SECRET: _read(path), "spark.network.crypto.enabled": "true"}
+
+
+def _check_spark(settings: Settings, from_file: Mapping[str, str]) -> None:
+    master = settings.text(MASTER)
+    if is_local(master) or not settings.flag(REQUIRED):
+        return
+    conf = {**from_file, **settings.server}
+    if conf.get(_AUTHENTICATE, "").lower() != "true":
         raise SparkOpen(master, f"{_AUTHENTICATE} is not true")
-    if not settings.server.get(_SECRET):
+    if not conf.get(_SECRET):
         raise SparkOpen(master, f"there is no {_SECRET}")
-    return {}
 
 
 def _read(path: str) -> str:

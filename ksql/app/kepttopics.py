@@ -1,6 +1,6 @@
 """The topics that cannot be rebuilt, watched: the command topic and that of the schemas.
 
-Nothing else would notice that they are gone: queries go on without them, and the next start is
+Nothing else would notice that they are gone: queries continue without them, and the next start is
 refused.
 """
 

@@ -67,9 +67,11 @@ class BrokerInside(StartError):
 
     def __init__(self, root: Path) -> None:
         super().__init__(
-            f"the embedded broker's data is a part of the state directory {root}, which is in use",
-            hint="Stop the server first. Or save its topics alone: the server printed at its start "
-            "where Kafka is, which is to be given as -o bootstrap.servers=HOST:PORT.",
+            f"the embedded broker's data is a part of the state directory {root}, which a server "
+            "uses, or which --no-state leaves out",
+            hint="Stop the server and save the directory, too. Or save its topics alone: the "
+            "server printed at its start where Kafka is; give that as "
+            "-o bootstrap.servers=HOST:PORT.",
         )
 
 

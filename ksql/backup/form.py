@@ -61,7 +61,7 @@ class SavedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a backup holds, of which service, and since when."""
+    """The contents of a backup: of which service, and since when."""
 
     made_ms: int
     made_by: str

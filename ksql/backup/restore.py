@@ -40,7 +40,7 @@ _POLL_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What an operator has said of what is there already."""
+    """The word of an operator on what is there already."""
 
     overwrite: bool = False
     keep_state: bool = False

@@ -61,7 +61,8 @@ def standing(
     if span.id is None:
         return "missing", "it does not exist"
     if span.first > 0:
-        return "other", f"its records before offset {span.first} were removed"
+        later = ", and it has later ones than the backup" if span.end > saved.end else ""
+        return "other", f"its records before offset {span.first} were removed{later}"
     if span.id == saved.id and span.end >= saved.end:
         return "whole", "it is the one that was saved"
     there = read(kafka, saved.name)

@@ -145,7 +145,7 @@ class KafkaCommandLog:
 
     @property
     def trouble(self) -> KsqlError | None:
-        """What keeps statements from the topic: it is lost, or a command could not be applied."""
+        """The reason that statements are refused: the topic, or a command, is lost."""
         if self.wholeness.problem:
             return CommandTopicLost(self.topic, self.wholeness.problem)
         return None if self.quarantine is None else self.quarantine.trouble
