@@ -160,7 +160,7 @@ def read_records(file: Path, saved: SavedTopic) -> Iterator[RawRecord]:
 
 
 def _plain(record: RawRecord) -> dict[str, Any]:
-    headers = record.headers and [[name, _text(value)] for name, value in record.headers]
+    headers = [[name, _text(value)] for name, value in record.headers or ()]
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,

@@ -65,7 +65,7 @@ class Disaster:
         return save(self.settings(), folder or self.folder, now_ms(), **options)
 
     def restore(self, *, overwrite=False, keep_state=False, folder=None):
-        told = []
+        told: list[str] = []
         wish = Wish(overwrite=overwrite, keep_state=keep_state)
         Restore(self.settings(), folder or self.folder, now_ms(), wish, told.append).run()
         return told
@@ -184,7 +184,7 @@ def test_both_are_gone_and_only_the_topics_were_saved(disaster):
 
 def test_restored_twice_ids_never_come_again(disaster):
     scene = disaster.scene
-    ids = set()
+    ids, new = set(), ""
     with scene.served() as http:
         scene.declare(http)
         ids |= set(http.queries())
