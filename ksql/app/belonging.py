@@ -56,7 +56,8 @@ class StateInDanger(StartError):
             hint="Check bootstrap.servers (without it, an embedded broker is started), "
             "ksql.service.id and ksql.state.dir. If the command topic is lost, bring it back from "
             "a backup: `ksql restore --keep-state DIRECTORY`. To begin anew on purpose, start once "
-            f"with -o ksql.state.adopt={found.word}: that state is then moved to {aside}, not deleted.",
+            f"with -o ksql.state.adopt={found.word}: that state is then moved to {aside}, not "
+            "deleted.",
         )
 
 
