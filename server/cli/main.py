@@ -51,9 +51,10 @@ def _run(terminal: Terminal, arguments: argparse.Namespace) -> bool:
     if arguments.execute is not None:
         return terminal.run(arguments.execute)
     if arguments.file is not None:
-        return terminal.run_file(arguments.file)
+        return terminal.run_file(arguments.file, arguments.from_statement)
     if not sys.stdin.isatty():
-        return terminal.run(sys.stdin.read())
+        terminal.run_lines(sys.stdin)
+        return True
     terminal.interactive = True
     Repl(terminal).run()
     return True
@@ -133,7 +134,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"ksql {cli_version()}")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("-e", "--execute", metavar="TEXT", help="run these statements and end")
-    what.add_argument("-f", "--file", type=Path, help="run the statements of a file and end")
+    what.add_argument(
+        "-f",
+        "--file",
+        type=Path,
+        help="run the statements of a file (-: of standard input) and end",
+    )
+    add(
+        "--from-statement", metavar="N", type=_count, default=1, help="begin the file with its N-th"
+    )
     add(
         "-d",
         "--define",

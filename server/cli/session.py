@@ -142,3 +142,8 @@ def answer_locally(text: str, session: Session, client: Client) -> list[JsonObje
         if found:
             return handler(session, client, *found.groups())
     return None
+
+
+def of_the_session(text: str) -> bool:
+    """Return whether it is a statement that changes the session and nothing else."""
+    return any(pattern.match(text) for pattern, handler in _LOCAL if handler is not _variables)

@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from ksql.base.errors import ServerError
+from ksql.statements.entities import Entity
 from ksql.web.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
 from server import entry
 from server.app import create_app
@@ -56,6 +57,29 @@ def test_standard_input(url: str, service: FakeService, monkeypatch: pytest.Monk
     assert [call[0] for call in service.calls] == ["A;"]
 
 
+def test_a_pipe_goes_on_behind_an_error_and_a_file_does_not(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(text: str) -> list[Entity]:
+        if text == "BAD;":
+            raise ServerError("gone")
+        return []
+
+    service.answer = answer
+    text = "version\nA;\nBAD;\nC\n;"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url]) == 0
+    assert [call[0] for call in service.calls] == ["A;", "BAD;", "C\n;"]
+    service.calls.clear()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url, "-f", "-"]) == 1
+    assert [call[0] for call in service.calls] == ["A;", "BAD;"]
+    service.calls.clear()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url, "-f", "-", "--from-statement", "4"]) == 0
+    assert [call[0] for call in service.calls] == ["C\n;"]
+
+
 def test_ctrl_c_has_its_own_exit_status(
     url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,8 +114,8 @@ def test_the_server_as_an_option_and_timing(
     service.answer = [created()]
     assert entry.main(["--server", url, "--timing", "-e", "X;"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == "Stream created\n"
-    assert shown.err.startswith("Time: ")
+    assert shown.out.startswith("Stream created\nTime: ")
+    assert shown.err == ""
 
 
 @pytest.mark.parametrize(

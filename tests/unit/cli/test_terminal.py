@@ -191,11 +191,16 @@ def test_timing(url: str, service: FakeService) -> None:
     with closing(
         Desk(url, Session(timing=True), clock=iter((1, 1.0125, 5, 7.25)).__next__)
     ) as desk:
-        desk.run("X;")
-        assert desk.errors() == "Time: 12 ms\n"
+        service.answer = [created()]
+        assert desk.run("X;") == "Stream created\nTime: 12 ms\n"
         service.answer = ServerError("gone")
         desk.terminal.screen.paged_s = 100.0
-        assert "Time: 2.250 s\n" in desk.fails("X;")
+        assert desk.fails("X;") == "gone\n"
+        assert desk.out() == "Time: 2.250 s\n"
+    with closing(Desk(url, Session(timing=True, output="CSV"))) as desk:
+        service.answer = streams()
+        assert "Time" not in desk.run("show streams;")
+        assert "Time: " in desk.errors()
 
 
 # --- queries -------------------------------------------------------------------------------------
@@ -462,7 +467,10 @@ def test_a_script_names_file_and_line(desk: Desk, service: FakeService, tmp_path
     script = tmp_path / "a.sql"
     script.write_text("-- first\nA;\n\nB x;")
     service.answer = lambda text: _refuse(text) if text.startswith("B") else []
-    expected = f"{script}, line 4:3: no\n  B x;\n    ^\n{script}: statement 2 of 2 failed\n"
+    expected = (
+        f"{script}, line 4:3: no\n  B x;\n    ^\n{script}: statement 2 of 2 failed\n"
+        "to continue there: the same command with --from-statement 2\n"
+    )
     assert desk.fails(f"run script '{script}'") == expected
     assert not desk.terminal.run_file(script)
     binary = tmp_path / "b.sql"
