@@ -24,6 +24,7 @@ from ksql.base.descriptors import raise_limit
 from ksql.base.errors import KsqlError
 from ksql.base.garbage import settle
 from ksql.base.servertoken import ServerSecret
+from ksql.statements.queriesfile import FILE
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
@@ -89,6 +90,7 @@ async def _serve(
         users=users,
         secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
+        headless=bool(settings.text(FILE)),
     )
     servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)
@@ -179,6 +181,8 @@ def _say_ready(
     )
     for name, url in service.addresses().items():
         sys.stdout.write(f"{name} at {url}\n")
+    if service.headless:
+        sys.stdout.write(f"headless: {service.headless}; clients can send no statements\n")
     for line in openness({"REST", *service.addresses()}, reach, known):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -189,6 +193,11 @@ def _arguments() -> argparse.ArgumentParser:
         prog="ksql server", description="Run the server until a signal stops it."
     )
     add_configuration(parser)
+    parser.add_argument(
+        "--queries-file",
+        metavar="FILE",
+        help="statements to run at the start; clients can then send none",
+    )
     parser.add_argument(
         "--log-level",
         default="warning",
