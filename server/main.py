@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
@@ -34,6 +35,7 @@ from server.logs import log_to_stderr
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
+from server.variables import odd_variables
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
@@ -194,6 +196,9 @@ def _arguments() -> argparse.ArgumentParser:
     )
     add_configuration(parser)
     parser.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="the same as --config FILE"
+    )
+    parser.add_argument(
         "--queries-file",
         metavar="FILE",
         help="statements to run at the start; clients can then send none",
@@ -207,13 +212,23 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _configuration(arguments: argparse.Namespace) -> dict[str, str]:
+    options = list(arguments.override)
+    if arguments.queries_file is not None:
+        options.append(f"{FILE}={arguments.queries_file}")
+    return read_configuration(arguments.config or arguments.file, options)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its exit status is 1 when the server could not start."""
-    arguments = _arguments().parse_args(argv)
+    parser = _arguments()
+    arguments = parser.parse_args(argv)
+    if arguments.file is not None and arguments.config is not None:
+        parser.error("the configuration file is given twice")
     log_to_stderr(arguments.log_level)
     try:
-        configuration = read_configuration(arguments.config, arguments.override)
-        for odd in odd_properties(configuration):
+        configuration = _configuration(arguments)
+        for odd in (*odd_variables(os.environ), *odd_properties(configuration)):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
         with own_files(Settings(configuration)):
             again = run_server(configuration)

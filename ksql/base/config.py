@@ -33,6 +33,7 @@ __all__ = [
     "check_server",
     "comma_list",
     "is_exactly_once",
+    "near_property",
 ]
 
 STREAMS_PREFIX = "ksql.streams."
@@ -111,9 +112,14 @@ def check_server(
             if not row.effect:
                 odd.append(f"the property {name} is accepted, but has no effect.")
         elif not name.startswith(FUNCTION_PREFIX) and not read_elsewhere(name):
-            hint = _near(canonical(name), PROPERTIES)
+            hint = near_property(name)
             odd.append(f"the property {excerpt(name)} is not known and has no effect. {hint}")
     return [each.rstrip() for each in odd]
+
+
+def near_property(name: str) -> str:
+    """Return the hint for a name that is not known; empty if no known one looks like it."""
+    return _near(canonical(name), PROPERTIES)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
