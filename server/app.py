@@ -12,6 +12,7 @@ from ksql.web.compression import Compression
 from ksql.web.guarded import guard
 from server import description, errors
 from server.context import Door
+from server.headers import Header, Headers
 from server.often import Often
 from server.routes import (
     cluster,
@@ -58,12 +59,14 @@ def create_app(
     secret: ServerSecret | None = None,
     websocket_s: float = WEBSOCKET_S,
     headless: bool = False,
+    headers: tuple[Header, ...] = (),
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
     ``access`` says from where one may ask (if None, from no foreign web pages), ``users`` who may
     (if None, all), ``secret`` how servers know one another, ``websocket_s`` how long a websocket
-    may live. A ``headless`` server takes no statements, queries and rows.
+    may live. A ``headless`` server takes no statements, queries and rows. All answers have
+    the ``headers``.
 
     Raises: ValueError when neither is given.
     """
@@ -91,6 +94,8 @@ def create_app(
     if secret is not None:
         app.add_middleware(ServersDoors, secret=secret, own=lambda: door.own_host)
     guard(app, access)
+    if headers:
+        app.add_middleware(Headers, headers=headers)
     for router in ROUTERS:
         if not headless or router not in FOR_STATEMENTS:
             app.include_router(router)

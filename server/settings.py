@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical, check_server
 from ksql.base.errors import StartError
+from ksql.base.properties.model import Property
 from server.propertiesfile import parse_properties
 from server.variables import is_property, properties_of
 
@@ -57,6 +58,9 @@ def read_configuration(
                 hint="Example: -o ksql.service.id=orders_",
             )
         _state(found, name.strip(), value.strip())
+    for row in PROPERTIES.values():
+        if row.stands_for and row.stands_for not in found:
+            _take_for(found, row)
     if file is not None:
         given = found.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
         found[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
@@ -68,6 +72,13 @@ def _state(found: dict[str, str], name: str, value: str) -> None:
     for spelling in (canonical(name), STREAMS_PREFIX + canonical(name)):
         found.pop(spelling, None)
     found[name] = value
+
+
+def _take_for(found: dict[str, str], row: Property) -> None:
+    """Take the property that is stated for the one that it stands for."""
+    for spelling in (row.name, STREAMS_PREFIX + row.name):
+        if spelling in found:
+            found[row.stands_for] = found.pop(spelling)
 
 
 def odd_properties(configuration: Mapping[str, str]) -> list[str]:

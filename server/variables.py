@@ -11,8 +11,15 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ksql.base.config import FUNCTION_PREFIX, PROPERTIES, canonical, near_property
+from ksql.base.config import (
+    FUNCTION_PREFIX,
+    PROPERTIES,
+    STREAMS_PREFIX,
+    canonical,
+    near_property,
+)
 from ksql.base.excerpt import excerpt
+from ksql.base.properties.javas import is_javas
 from ksql.kafka.registry_client import is_registry_property
 from ksql.kafka.settings import is_client_property
 
@@ -46,12 +53,18 @@ def is_property(name: str) -> bool:
     return known or is_client_property(name) or is_registry_property(name)
 
 
+def _is_stated(name: str) -> bool:
+    """Return whether it is a property, or one of Kafka's Java clients, of which the start tells."""
+    javas = name.startswith(STREAMS_PREFIX) and is_javas(canonical(name))
+    return javas or is_property(name)
+
+
 def properties_of(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that environment variables state; ``KSQL_OPTS`` comes before others."""
     found = {}
     for variable, value in environment.items():
         name = _name(variable)
-        if name and is_property(name):
+        if name and _is_stated(name):
             found[name] = value
     stated, _ = _options(environment.get(OPTIONS, ""))
     return found | stated
@@ -72,7 +85,7 @@ def _odd(environment: Mapping[str, str]) -> Iterator[str]:
         name = _name(variable)
         if variable in _FOR_JVM:
             yield f"the variable {variable} is for a JVM and has no effect. {_FOR_JVM[variable]}"
-        elif name and not is_property(name) and not _OWN.fullmatch(variable):
+        elif name and not _is_stated(name) and not _OWN.fullmatch(variable):
             yield (
                 f"the variable {variable} has no effect: the property {excerpt(name)} is not known."
                 f" {near_property(name)}"
@@ -92,7 +105,7 @@ def _options(text: str) -> tuple[dict[str, str], list[str]]:
     found, others = {}, []
     for word in _words(text):
         name, equals, value = word.removeprefix("-D").partition("=")
-        if word.startswith("-D") and equals and is_property(name):
+        if word.startswith("-D") and equals and _is_stated(name):
             found[name] = value
         else:
             others.append(word.partition("=")[0])

@@ -79,11 +79,11 @@ def _plain(text: str) -> str:
 def _set(session: Session, client: Client, name: str, value: str) -> list[JsonObject]:
     name = session.filled(_plain(name))
     value = session.filled(_plain(value))
-    client.execute(_assignment(name, value))
+    warnings = client.execute(_assignment(name, value))
     old = session.properties.get(name)
     session.properties[name] = value
     was = "" if old is None else f" (it was '{old}')"
-    return [_said(f"Property '{name}' is now '{value}' in this session{was}.")]
+    return [_said(f"Property '{name}' is now '{value}' in this session{was}."), *warnings]
 
 
 def _assignment(name: str, value: str) -> str:

@@ -13,7 +13,7 @@ from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
 from ksql.replicas.token import Home, Token
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables
+from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables, WarningEntity
 from ksql.types.model import BOOLEAN, STRING, Decimal, Map
 from ksql.types.schema import Column
 from server.cli.commands import COMMANDS, Exit
@@ -350,6 +350,14 @@ def test_properties(desk: Desk, service: FakeService) -> None:
     service.answer = RequestFailed(UnknownProperty("foo", "Did you mean fox?"), "SET 'foo' = '1';")
     assert "Not recognizable" in desk.fails("SET 'foo' = '1';")
     assert "Did you mean fox?" in desk.fails("SET 'foo' = '1';")
+
+
+def test_a_property_without_effect_is_told(desk: Desk, service: FakeService) -> None:
+    service.answer = [WarningEntity(statement_text="", message="It has no effect.")]
+    assert desk.run("SET 'num.stream.threads' = '4';") == (
+        "Property 'num.stream.threads' is now '4' in this session.\nIt has no effect.\n"
+    )
+    assert desk.terminal.session.properties == {"num.stream.threads": "4"}
 
 
 def test_the_server_looks_at_a_property_s_value(desk: Desk, service: FakeService) -> None:
