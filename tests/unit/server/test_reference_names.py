@@ -13,7 +13,7 @@ from tests.unit.world import World
 
 
 def words(*texts: str) -> list[str]:
-    return " ".join(texts)
+    return " ".join(texts).split()
 
 
 PAGE = words(
