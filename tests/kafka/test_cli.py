@@ -100,7 +100,9 @@ def test_a_script_of_the_tutorials_harness_is_piped(http, tmp_path):
         "SET CLI COLUMN-WIDTH 20",
         f"spool '{spooled}'",
         "SET 'auto.offset.reset' = 'earliest';",
-        "CREATE CONNECTOR nothing;",
+        "DROP CONNECTOR IF EXISTS c;",
+        "CREATE SOURCE CONNECTOR c WITH ('connector.class'='x');",
+        "SHOW CONNECTORS;",
         f"CREATE STREAM {name} (k INT KEY, v VARCHAR)",
         f"  WITH (kafka_topic='{name}', partitions=1, value_format='json');",
         "INSERT INTO NOWHERE VALUES (1);",
@@ -114,13 +116,15 @@ def test_a_script_of_the_tutorials_harness_is_piped(http, tmp_path):
     ]
     done = run_command(http.url, stdin="\n".join(lines))
     assert done.returncode == 0
-    assert "NOWHERE does not exist" in done.stderr
+    assert "unknown stream/table: `NOWHERE`" in done.stderr
+    assert "connectors run in Kafka Connect" in done.stderr
+    assert "No connectors." in done.stdout
     assert "NEVER" not in done.stdout + done.stderr
     assert "| one " in done.stdout
     assert "| two " in done.stdout
     assert '"@type":"type_list"' in done.stdout.replace(" ", "").replace("\n", "")
     text = spooled.read_text()
-    for part in ("ksql> CREATE STREAM", "NOWHERE does not exist", "| two ", "type_list"):
+    for part in ("ksql> CREATE STREAM", "unknown stream/table: `NOWHERE`", "| two ", "type_list"):
         assert part in text
     done = run_command(http.url, "-f", "-", stdin="\n".join(lines))
     assert done.returncode == 1
