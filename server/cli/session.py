@@ -6,16 +6,17 @@ Source: docs/sql/managing.md#set-unset.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from server.cli.client import Client, JsonObject
+from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
 
 Output = Literal["TABLE", "JSON", "CSV"]
 OUTPUTS: dict[str, Output] = {"TABLE": "TABLE", "JSON": "JSON", "CSV": "CSV", "TABULAR": "TABLE"}
 """The forms of answers by their names; ksqlDB calls a table TABULAR."""
 
+_BAD_REQUEST = 400
 _NAME = r"[A-Za-z_][A-Za-z0-9_@]*"
 _TEXT = r"'((?:[^']|'')*)'"
 _VARIABLE = re.compile(r"\$\{(" + _NAME + r")\}")
@@ -129,6 +130,28 @@ _LOCAL: tuple[tuple[re.Pattern[str], Callable[..., list[JsonObject]]], ...] = tu
         (r"(?:SHOW|LIST)\s+VARIABLES", _variables),
     )
 )
+
+
+def set_up(session: Session, client: Client, properties: Mapping[str, str]) -> list[str]:
+    """Set the properties of a file; return what the server says of those that it does not take.
+
+    A server that does not answer is asked about them with the first statement.
+    Raises: ServerFailure of another kind than a statement's, such as of a user who is unknown.
+    """
+    refused = []
+    for name, value in properties.items():
+        try:
+            client.execute(_assignment(name, value))
+        except ServerFailure as failure:
+            if failure.code // 100 != _BAD_REQUEST:
+                raise
+            refused.append(f"{name}: {failure.message.partition(chr(10))[0]}")
+        except Unreachable:
+            session.properties.update(properties)
+            return []
+        else:
+            session.properties[name] = value
+    return refused
 
 
 def answer_locally(text: str, session: Session, client: Client) -> list[JsonObject] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from ksql.base.config import FixedProperty
 from ksql.base.errors import ServerError
 from ksql.statements.entities import Entity
 from ksql.web.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
@@ -118,9 +119,33 @@ def test_the_server_as_an_option_and_timing(
     assert shown.err == ""
 
 
+def test_a_file_of_properties_for_the_session(
+    url: str, service: FakeService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(text: str) -> list[Entity]:
+        if "listeners" in text:
+            raise FixedProperty("listeners")
+        return []
+
+    service.answer = answer
+    file = tmp_path / "cli.properties"
+    file.write_text("# mine\nksql.streams.auto.offset.reset=earliest\nlisteners=http://x:1\n")
+    assert main([url, "--config-file", str(file), "-e", "X;"]) == 0
+    assert service.calls[-1] == ("X;", {"ksql.streams.auto.offset.reset": "earliest"}, {})
+    assert "not set for this session: listeners: Cannot override" in capsys.readouterr().err
+    assert main(["http://127.0.0.1:1", "--config-file", str(file), "-e", "X;"]) == 1
+    assert capsys.readouterr().err.count("no answer") == 1
+    service.answer = ServerError("gone")
+    assert main([url, "--config-file", str(file), "-e", "X;"]) == 1
+    assert capsys.readouterr().err == "gone\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--config-file", "/no/such/file"], "cannot read /no/such/file: No such file"),
+        (["--confluent-api-key", "k", "--confluent-api-secret", "s"], "--user, --password"),
+        (["-t", "token"], "tokens of Confluent Cloud mean nothing here"),
         (["localhost:8088"], "not a server's URL"),
         (["-d", "x"], "name=value"),
         (["-p", "secret"], "needs a user"),
