@@ -1,4 +1,4 @@
-"""The command ``ksql``: server, state, password, two demos; everything else is the terminal."""
+"""The command ``ksql``: server, state, password, test, two demos; all else is the terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ PARTS = {
     "demo-shop": "server.demo.shop",
     "password": "server.passwords",
     "state": "server.state",
+    "test": "qtt.testrunner",
 }
 TERMINAL = "server.cli.main"
 

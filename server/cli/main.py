@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql",
         description="A terminal for a ksql server. "
-        "Other commands: ksql server, ksql state, ksql demo, ksql demo-shop.",
+        "Other commands: ksql server, ksql state, ksql test, ksql demo, ksql demo-shop.",
     )
     add = parser.add_argument
     add("url", nargs="?", help=f"the server's URL (default {DEFAULT_SERVER})")
