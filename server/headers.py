@@ -77,7 +77,7 @@ def _header(part: str) -> Header:
 
 
 class Headers:
-    """An application whose answers have these headers, whoever gives them."""
+    """An application whose answers have these headers, refusals and errors too."""
 
     def __init__(
         self, app: ASGIApp, headers: tuple[Header, ...], clock: Callable[[], float] = time.time

@@ -54,7 +54,7 @@ def is_property(name: str) -> bool:
 
 
 def _is_stated(name: str) -> bool:
-    """Return whether it is a property, or one of Kafka's Java clients, of which the start tells."""
+    """Return whether it is a property; one of Kafka's Java clients gives a warning at the start."""
     javas = name.startswith(STREAMS_PREFIX) and is_javas(canonical(name))
     return javas or is_property(name)
 

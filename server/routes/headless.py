@@ -1,4 +1,4 @@
-"""What a server that runs a file of queries answers in place of the doors for statements."""
+"""The refusals of a server that runs a file of queries, in place of its doors for statements."""
 
 from __future__ import annotations
 
