@@ -284,7 +284,7 @@ def test_a_type_from_a_newer_server_is_shown_as_json() -> None:
     assert '"x": "é"' in drawn(render({"@type": "new", "x": "é"}))
 
 
-def status(verdict: Verdict, switch: e.SwitchPoint | None) -> e.CurrentStatus:
+def status(verdict: Verdict, switch: SwitchPoint | None) -> e.CurrentStatus:
     return e.CurrentStatus(
         statement_text="",
         command_id="stream/`B`/create",

@@ -245,7 +245,9 @@ def test_connectors_run_elsewhere_and_end_no_script():
         "connectors": [],
     }
     assert sources.connectors == ()
-    assert to_wire(plugins)["connectorsPlugins"] == []
-    assert to_wire(plugins)["@type"] == "connector_plugins_list"
-    assert to_wire(dropped)["@type"] == "warning_entity"
+    assert plugins.connectors_plugins == ()
+    assert [each.type_name for each in (plugins, dropped)] == [
+        "connector_plugins_list",
+        "warning_entity",
+    ]
     assert dropped.message == "Connector 'C' does not exist."
