@@ -44,14 +44,12 @@ def test_probes_are_answered(path: str) -> None:
 
 def test_the_start_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     class Ending(FakeService):
-        headless = "2 statements of q.sql carried out, 1 run already"
-
         def addresses(self) -> dict[str, str]:
             self.again = True
             self.on_lost()
             return {}
 
-    service = Ending()
+    service = Ending(headless="2 statements of q.sql carried out, 1 run already")
     properties = {"listeners": "http://127.0.0.1:0", "ksql.queries.file": "q.sql"}
     run_server(properties, lambda _configuration: service)
     assert (
