@@ -167,10 +167,18 @@ public class KafkaRanges implements TableProvider {
                 return kafka.latestOffset(start, limit);
             }
             upstreams.done(cut);
-            if (rest.holds(start.json())) {
-                return start;
-            }
             long most = ((ReadMaxRows) limit).maxRows();
+            Offset end;
+            do {
+                if (rest.holds(start.json())) {
+                    return start;
+                }
+                end = look(start, limit, most);
+            } while (start.equals(end) && rest.isWoken());
+            return end;
+        }
+
+        private Offset look(Offset start, ReadLimit limit, long most) {
             Upstreams.Seen seen;
             Offset end;
             int tries = 0;

@@ -26,6 +26,7 @@ final class Rest {
     private Upstreams.Seen seen;
     private long lookedMs;
     private boolean off;
+    private boolean woken;
 
     private Rest(long triggerMs, Upstreams upstreams, Arrivals arrivals) {
         this.triggerMs = triggerMs;
@@ -57,14 +58,21 @@ final class Rest {
     /** Waits; returns whether the look before holds still. */
     boolean holds(String from) {
         long now = System.currentTimeMillis();
+        woken = false;
         if (off || !from.equals(start) || now - lookedMs > LOOK_MS) {
             return false;
         }
         long next = now / triggerMs * triggerMs + triggerMs;
         try {
-            return !arrivals.await(ends, () -> !seen.equals(upstreams.look()), next - LEFT_MS);
+            woken = arrivals.await(ends, () -> !seen.equals(upstreams.look()), next - LEFT_MS);
+            return !woken;
         } catch (InterruptedException end) {
             throw TimeCut.interrupted(end);
         }
+    }
+
+    /** Whether something ended its wait: a look that finds nothing all the same is followed by another wait. */
+    boolean isWoken() {
+        return woken;
     }
 }
