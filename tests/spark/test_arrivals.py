@@ -1,4 +1,4 @@
-"""Queries that have nothing to do wait for records and for those upstream, not for their trigger."""
+"""Queries that have nothing to do wait for records and those upstream, not for their trigger."""
 
 from __future__ import annotations
 
