@@ -16,7 +16,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs lock \
+.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -25,6 +25,13 @@ help: ## this list
 
 setup: ## environment, locked packages, jars; seconds when nothing changed
 	@$(PYTHON) server/bootstrap.py
+
+# Any user of a container may read them, on this machine who may enter their folder: its owner.
+secrets: ## passwords for docker compose, made once
+	@mkdir -p -m 700 secrets
+	@for name in postgres_password spark_secret; do \
+	  test -s secrets/$$name || (umask 022; $(PYTHON) -c 'import os; print(os.urandom(32).hex())' > secrets/$$name); \
+	done
 
 demo: setup ## the main job on real data
 	@.venv/bin/ksql demo

@@ -6,9 +6,11 @@ from ksql.app.configuration import CannotShare, check_configuration, place_name
 from ksql.app.registry import BadRegistryListener
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
+from ksql.base.secretfiles import BadSecretFile
 from ksql.commands.quarantine import BadSkip
 from ksql.dataflow.rights import BadTopicPattern
 from ksql.kafka.check import BadClientProperty
+from ksql.ledger.errors import BadLedgerUrl
 
 WRONG = [
     ("ksql.hidden.topics", "a,(b", BadTopicPattern),
@@ -16,6 +18,8 @@ WRONG = [
     ("ksql.command.topic.skip", "1, two", BadSkip),
     ("ksql.schema.registry.listener", "ftp://h:1", BadRegistryListener),
     ("ksql.streams.producer.linger.ms", "soon", BadClientProperty),
+    ("ksql.ledger.password.file", "/dev/null", BadLedgerUrl),
+    ("spark.authenticate.secret.file", "/dev/null", BadSecretFile),
 ]
 
 
