@@ -10,7 +10,6 @@ from ksql.app.configuration import SHARED
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.base.jars import jars
-from ksql.base.secretfiles import spark_conf
 from ksql.cluster.heart import Heart
 from ksql.cluster.members import Alone
 from ksql.functions.udf import load_sources
@@ -42,10 +41,7 @@ _SHORT_MS: Final = 10_000
 
 
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
-    """Return how Spark's process is started.
-
-    Raises: BadSecretFile.
-    """
+    """Return how Spark's process is started."""
     master = settings.text("ksql.spark.master")
     return SparkSettings(
         state_dir=root,
@@ -53,7 +49,7 @@ def spark_settings(settings: Settings, root: Path) -> SparkSettings:
         master=master,
         driver_memory=settings.text("ksql.spark.driver.memory"),
         light=not is_local(master) or settings.text(READ) == BY_WORKERS,
-        conf=spark_conf({k: v for k, v in settings.server.items() if k.startswith("spark.")}),
+        conf={k: v for k, v in settings.server.items() if k.startswith("spark.")},
     )
 
 

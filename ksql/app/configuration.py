@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from ksql.app.cluster import own_server
 from ksql.app.registry import check_listener
 from ksql.base.errors import StartError
-from ksql.base.secretfiles import spark_conf
 from ksql.base.statedir import directory
 from ksql.commands.quarantine import SKIP, offsets_of
 from ksql.dataflow import rights
@@ -52,7 +51,6 @@ def check_configuration(settings: Settings) -> None:
     offsets_of(settings.text(SKIP))
     check_listener(settings)
     check_clients(settings.server)
-    spark_conf(settings.server)
     configured_url(settings, directory(settings))
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from ksql.base.config import check
 from ksql.base.jars import locked
-from ksql.base.secretfiles import LEDGER_PASSWORD, SPARK_SECRET_FILE
+from ksql.base.secretfiles import LEDGER_PASSWORD
 from ksql.base.secrets import is_secret
 from ksql.kafka.broker_config import AFTER_MAX_MS, server_properties
 from ksql.ledger.database import parse_url
@@ -209,7 +209,8 @@ def test_all_can_tell_their_health_at_little_cost(name):
 def kafka_settings():
     found = SERVICES["kafka"]["environment"]
     return {
-        name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in found.items()
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        for name, value in found.items()
     }
 
 
@@ -228,7 +229,9 @@ OF_RECORDS = {
 def test_kafka_takes_and_keeps_the_records_that_the_embedded_broker_does():
     given = kafka_settings()
     assert given["log.message.timestamp.after.max.ms"] == str(AFTER_MAX_MS)
-    assert {name: given[name] for name in OF_RECORDS} == {name: EMBEDDED[name] for name in OF_RECORDS}
+    assert {name: given[name] for name in OF_RECORDS} == {
+        name: EMBEDDED[name] for name in OF_RECORDS
+    }
 
 
 def test_no_other_setting_of_both_brokers_differs_unknown():
@@ -242,11 +245,11 @@ def test_no_other_setting_of_both_brokers_differs_unknown():
 
 def test_secrets_are_files_and_have_no_default():
     assert COMPOSE["secrets"] == {
-        name: {"file": f"./secrets/{name}"} for name in ("postgres_password", "spark_secret")
+        name: {"file": f"./secrets/{name}"} for name in ("postgres_password", "spark.properties")
     }
     for name, service in SERVICES.items():
         texts = [*service.get("command", ()), *service.get("environment", {}).values()]
-        used = {use for text in texts for use in re.findall(rf"{SECRETS}(\w+)", str(text))}
+        used = {use for text in texts for use in re.findall(rf"{SECRETS}([\w.]+)", str(text))}
         assert used == set(service.get("secrets", ())), name
     ignored = (ROOT / ".gitignore").read_text().split()
     assert "/secrets/" in ignored
@@ -263,29 +266,34 @@ def test_no_command_and_no_environment_has_a_secret():
     assert OPTIONS[LEDGER_PASSWORD] == given
 
 
-@pytest.mark.parametrize("name", DAEMONS)
+@pytest.mark.parametrize("name", [*DAEMONS, "server"])
 def test_spark_takes_applications_with_the_secret_only(name):
     """That it does: tests/kafka/test_compose.py."""
-    given = java_properties(SERVICES[name]["environment"]["SPARK_DAEMON_JAVA_OPTS"])
-    assert given["spark.authenticate"] == "true"
-    shared = {"spark.authenticate", SPARK_SECRET_FILE, "spark.network.crypto.enabled"}
-    assert {each: given[each] for each in shared} == {each: OPTIONS[each] for each in shared}
-    assert given["spark.master.rest.enabled"] == "false"  # it would take applications without
+    file = f"{SECRETS}spark.properties"
+    if name in DAEMONS:
+        command = SERVICES[name]["command"]
+        assert command[command.index("--properties-file") + 1] == file
+        given = java_properties(SERVICES[name]["environment"]["SPARK_DAEMON_JAVA_OPTS"])
+        assert given["spark.master.rest.enabled"] == "false"  # it would take applications without
+    else:
+        assert f"--config={file}" in SERVICES[name]["command"]
 
 
 def test_secrets_are_made_once_and_are_closed_to_other_users(tmp_path):
     make = ["make", "-f", str(ROOT / "Makefile"), f"PYTHON={sys.executable}", "secrets"]
     subprocess.run(make, cwd=tmp_path, check=True)
     folder = tmp_path / "secrets"
-    found = {path.name: path.read_text() for path in folder.iterdir()}
-    assert set(found) == set(COMPOSE["secrets"])
-    assert all(re.fullmatch(r"[0-9a-f]{64}\n", text) for text in found.values())
-    assert len(set(found.values())) == 2
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    assert set(texts) == set(COMPOSE["secrets"])
+    password, secret = texts["postgres_password"], parse_properties(texts["spark.properties"])
+    assert re.fullmatch(r"[0-9a-f]{64}\n", password)
+    assert re.fullmatch(r"[0-9a-f]{64}", secret.pop("spark.authenticate.secret"))
+    assert secret == {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     assert folder.stat().st_mode & 0o777 == 0o700
     # the users of the containers are none of this machine's
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
     subprocess.run(make, cwd=tmp_path, check=True)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == found
+    assert {path.name: path.read_text() for path in folder.iterdir()} == texts
 
 
 # --- commands: C1 ---------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from ksql.app.configuration import CannotShare, check_configuration, place_name
 from ksql.app.registry import BadRegistryListener
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
-from ksql.base.secretfiles import BadSecretFile
 from ksql.commands.quarantine import BadSkip
 from ksql.dataflow.rights import BadTopicPattern
 from ksql.kafka.check import BadClientProperty
@@ -19,7 +18,6 @@ WRONG = [
     ("ksql.schema.registry.listener", "ftp://h:1", BadRegistryListener),
     ("ksql.streams.producer.linger.ms", "soon", BadClientProperty),
     ("ksql.ledger.password.file", "/dev/null", BadLedgerUrl),
-    ("spark.authenticate.secret.file", "/dev/null", BadSecretFile),
 ]
 
 
