@@ -105,7 +105,9 @@ def test_a_query_runs_on_the_worker(composed, http, elsewhere):
     assert (application["name"], application["state"]) == ("ksql", "RUNNING")
     worker = composed.running["spark-worker"].pid
     executors = [
-        p for p in composed.processes() if "CoarseGrainedExecutorBackend" in " ".join(p.cmdline())
+        process
+        for process in composed.processes()
+        if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
     ]
     assert executors
     assert all(worker in {parent.pid for parent in each.parents()} for each in executors)
@@ -124,10 +126,11 @@ def test_the_check_of_kafka_knows_whether_it_listens(composed, folder):
 
 def test_the_ledger_is_in_postgresql(composed, http, elsewhere):
     http.ksql(
-        "CREATE STREAM told (k STRING KEY) WITH (KAFKA_TOPIC='told', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        "CREATE STREAM notes (k STRING KEY, n INT) "
+        "WITH (KAFKA_TOPIC='notes', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        "CREATE STREAM again AS SELECT k, n FROM notes;"
     )
-    http.ksql("CREATE STREAM again AS SELECT k FROM told;")
-    http.ksql("CREATE OR REPLACE STREAM again AS SELECT k, 1 AS one FROM told;")
+    http.ksql("CREATE OR REPLACE STREAM again AS SELECT k, n, 1 AS one FROM notes;")
     host, port = elsewhere["postgres:5432"].split(":")
 
     def upgrades():
@@ -150,7 +153,8 @@ def test_nobody_sees_the_secrets(composed, http):
 
 _STRANGER = """
 from pyspark.sql import SparkSession
-SparkSession.builder.master({master!r}).appName("stranger").config("spark.ui.enabled", "false").getOrCreate()
+asked = SparkSession.builder.master({master!r}).appName("stranger")
+asked.config("spark.ui.enabled", "false").getOrCreate()
 """
 
 
