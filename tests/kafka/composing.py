@@ -156,9 +156,9 @@ class Composed:
     def _marked(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.environ().get(_MARK) == self._mark:
-                    if process.status() != psutil.STATUS_ZOMBIE:
-                        yield process
+                ours = process.environ().get(_MARK) == self._mark
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
 
     def url(self, name: str, port: int, scheme: str = "http") -> str:
         """Where a service's port is."""
