@@ -162,7 +162,9 @@ def test_the_master_takes_no_application_without_the_secret(composed, folder):
     log = folder / "stranger.log"
     script = _STRANGER.format(master=composed.url("spark-master", 7077, "spark"))
     with log.open("wb") as output:
-        stranger = subprocess.Popen([sys.executable, "-c", script], stdout=output, stderr=output)
+        stranger = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=output, stderr=output, cwd=folder
+        )
     try:
         refused = "Failed to connect to master"
         await_true(
