@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import trustme
-from confluent_kafka.admin import (
-    AdminClient,
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._scram import (
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -86,9 +86,9 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
 
     with adapted_broker(folder / "kafka", adapt) as broker:
         _add_user(broker.bootstrap)
-        addresses = (f"127.0.0.1:{ports[name]}" for name in ("SASLTLS", "TLS"))
+        sasl, tls = (f"127.0.0.1:{ports[name]}" for name in ("SASLTLS", "TLS"))
         client = _pem(folder, "client", authority.issue_cert("ksql.example.com"))
-        yield Secured(broker.bootstrap, *addresses, trusted, client)
+        yield Secured(broker.bootstrap, sasl, tls, trusted, client)
 
 
 def _add_user(bootstrap: str) -> None:
