@@ -59,7 +59,7 @@ def test_there_is_an_example_of_each_kind():
 def test_a_service_runs_with_the_example(name, broker, tmp_path):
     file = tmp_path / "ksql.properties"
     file.write_text(adapted(EXAMPLES[name], broker), encoding="utf-8")
-    source, sink = unique("SECURED"), unique("SEEN")
+    source, sink = unique("SECURED").upper(), unique("SEEN").upper()
     server = ServerProcess(
         tmp_path / "log",
         script=[*command("server"), "--config", str(file)],
