@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from server.settings import parse_properties
+from server.propertiesfile import parse_properties
 from tests.kafka.secured import PASSWORD, USER, quoted, secured_broker
 from tests.kafka.servers import ROOT, ServerProcess, command
 from tests.kafka.wires import await_true, read_all, unique
