@@ -22,7 +22,8 @@ from ksql.base.secretfiles import LEDGER_PASSWORD
 from ksql.base.secrets import is_secret
 from ksql.kafka.broker_config import AFTER_MAX_MS, server_properties
 from ksql.ledger.database import parse_url
-from server.settings import odd_properties, parse_properties
+from server.propertiesfile import parse_properties
+from server.settings import odd_properties
 from tests.composed import OWN, RECIPE, ROOT, SECRETS, in_order, java_properties, overrides, read
 
 COMPOSE = read()
