@@ -17,6 +17,7 @@ PARTS = {
     "password": "server.passwords",
     "restore": "server.restore",
     "state": "server.state",
+    "test": "qtt.testrunner",
 }
 TERMINAL = "server.cli.main"
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ksql.base.errors import KsqlError, StartError
 from server.passwords import is_readable, is_slow, matches
-from server.settings import parse_properties
+from server.propertiesfile import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -52,7 +52,7 @@ from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
-from ksql.ledger.database import default_url
+from ksql.ledger.database import configured_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.following import Following
 from ksql.query.limits import UNLIMITED, Limits
@@ -335,7 +335,7 @@ class House:
         self._open_services()
 
     def _open_ledger(self, state: StateDir, service_id: str) -> None:
-        url = self.settings.text("ksql.ledger.url") or default_url(state.own)
+        url = configured_url(self.settings, state.own)
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)

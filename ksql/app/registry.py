@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ksql.base.errors import StartError
 from ksql.formats.schema_registry import Registry
 from ksql.kafka.registry_client import RegistrySettings, registry_of
-from ksql.ledger.database import default_url
+from ksql.ledger.database import configured_url
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
 from ksql.registry.moving import move_in
@@ -104,7 +104,7 @@ def open_registry(
     access = Access.of(settings, (host,))
     server = RegistryServer(subjects, host, port, state / "registry.port", access)
     try:
-        ledger = settings.text("ksql.ledger.url") or default_url(state)
+        ledger = configured_url(settings, state)
         moved = move_in(store, ledger, take_over=TOPIC in settings.server)
         if moved:
             _log.info("schemas_moved_from_ledger", extra={"versions": moved, "to": store.where})

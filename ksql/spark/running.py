@@ -17,7 +17,7 @@ from ksql.spark import checkpoint, lives, origins
 from ksql.spark.bounds import records_within
 from ksql.spark.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.failures import reason
-from ksql.spark.internals import physical_plan
+from ksql.spark.internals import has_looked, physical_plan
 from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Status
 
 if TYPE_CHECKING:
@@ -449,8 +449,8 @@ class RunningQuery:
 
     def _settled(self) -> bool:
         query = self._query
-        message = str(query.status["message"]) if query is not None else ""
-        return message.startswith("Waiting") or self._last_batch() != self._batch_at_start
+        looked = query is not None and has_looked(query)
+        return looked or self._last_batch() != self._batch_at_start
 
     def _last_batch(self) -> int | None:
         return checkpoint.last_committed(self.place.checkpoint)

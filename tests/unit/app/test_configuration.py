@@ -9,6 +9,7 @@ from ksql.base.config import Settings
 from ksql.commands.quarantine import BadSkip
 from ksql.dataflow.rights import BadTopicPattern
 from ksql.kafka.check import BadClientProperty
+from ksql.ledger.errors import BadLedgerUrl
 
 WRONG = [
     ("ksql.hidden.topics", "a,(b", BadTopicPattern),
@@ -16,6 +17,7 @@ WRONG = [
     ("ksql.command.topic.skip", "1, two", BadSkip),
     ("ksql.schema.registry.listener", "ftp://h:1", BadRegistryListener),
     ("ksql.streams.producer.linger.ms", "soon", BadClientProperty),
+    ("ksql.ledger.password.file", "/dev/null", BadLedgerUrl),
 ]
 
 

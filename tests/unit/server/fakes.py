@@ -152,6 +152,7 @@ class FakeService(KsqlService):
     events: list[str] = field(default_factory=list)
     again: bool = False
     terminated: bool = False
+    headless: str = ""
     credentials: str = ""
     other: Server | None = None
     scheme: str = "http"

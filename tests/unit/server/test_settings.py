@@ -6,12 +6,8 @@ import pytest
 
 from ksql.base.config import InvalidProperty
 from server import entry
-from server.settings import (
-    BadConfiguration,
-    odd_properties,
-    parse_properties,
-    read_configuration,
-)
+from server.propertiesfile import parse_properties
+from server.settings import BadConfiguration, odd_properties, read_configuration
 
 
 @pytest.mark.parametrize(
