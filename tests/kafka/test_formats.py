@@ -8,7 +8,7 @@ from tests.kafka.servers import DELIMITED
 from tests.kafka.wires import await_true, unique
 
 ROWS = {
-    "AVRO": ('{"V":5,"T":"x"}', "AVRO", '"a"'),
+    "AVRO": ('{"V": 5, "T": "x"}', "AVRO", '"a"'),
     "PROTOBUF": ('{"V":5,"T":"x"}', "PROTOBUF", '{"K":"a"}'),
     "JSON_SR": ('{"V":5,"T":"x"}', "JSON_SR", '"a"'),
 }
