@@ -1,4 +1,4 @@
-"""What functions of other databases are called here.
+"""The names here of functions that other databases know.
 
 Only names with the same meaning, or whose first choice here is clear.
 """

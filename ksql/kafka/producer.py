@@ -175,7 +175,7 @@ class WorkerProducer:
             return
         try:
             self._counts[topic] = self._counted(topic), time.monotonic() + _COUNT_S
-        except DeliveryFailed:  # writing to it says so
+        except DeliveryFailed:  # the write itself fails then
             return
         if topic in self._ids:
             epoch.renew()

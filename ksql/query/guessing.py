@@ -67,7 +67,7 @@ class Guesses:
         self._formats = dict(_windowed(plain) if keys else plain)
 
     def fitting(self, samples: Sequence[bytes | None]) -> tuple[str, ...]:
-        """Return the formats that fit all samples, or the one word that is said instead."""
+        """Return the formats that fit all samples, or one word in their place."""
         present = [sample for sample in samples if sample is not None]
         if not present:
             return (NOTHING,)
