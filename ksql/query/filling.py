@@ -196,7 +196,7 @@ class Filled:
                 self.store.commit(Offset(self.reached), whole=False)
         self.since = None
         if whole:
-            self.target, self.asked_s = 0, None
+            self.target, self.asked_s, self.again_s = 0, None, 0.0
 
     def settle(self) -> bool:
         """Commit if no transaction lies on both sides of what was reached, as far as is known."""
