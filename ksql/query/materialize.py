@@ -224,6 +224,8 @@ class Materializer:
         found = self.table(source)
         if found is None or found.missing(committed=committed) > lag:
             return None
+        if not found.shows(committed=committed):
+            return None
         return None if self.waits else found
 
     def await_table(
