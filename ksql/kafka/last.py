@@ -42,7 +42,8 @@ def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
         stop = stops.get(place)
         last: Any = run[-1].offset()
         if stop is not None and last >= stop:
-            return at + bisect_left(run, stop, key=Message.offset)
+            offset: Any = Message.offset
+            return at + bisect_left(run, stop, key=offset)
         at += len(run)
     return at
 

@@ -207,7 +207,6 @@ class Filled:
             self.commit()
         return known or not self.store.transactional
 
-
     def end(self) -> None:
         """Commit all that was put, marked as a part where a transaction may go on behind it."""
         if not self.settle():

@@ -73,7 +73,6 @@ class Reader:
     origins: Origins = field(default_factory=Origins)
     patience_s: float = READY_S
 
-
     @property
     def is_plain(self) -> bool:
         """Whether all that a running copy of this server has will do, whatever moment it is of."""

@@ -138,7 +138,7 @@ class DiskStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,  # noqa: ARG002 - what is put is seen at once
+        whole: bool = True,
     ) -> None:
         """Move to that position."""
         check_forward(self.position(), offset)
