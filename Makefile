@@ -14,9 +14,10 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 # Tests are compiled once and kept, also where the surroundings forbid it: else each worker and
 # each process that a test starts would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
+RANDOM := $(PYTHON) -c 'import os; print(os.urandom(32).hex())'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs lock \
+.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -25,6 +26,14 @@ help: ## this list
 
 setup: ## environment, locked packages, jars; seconds when nothing changed
 	@$(PYTHON) server/bootstrap.py
+
+# Whose user a container has may read them; on this machine nobody but the owner enters their folder.
+secrets: ## passwords for docker compose, made once
+	@mkdir -p -m 700 secrets
+	@umask 022; cd secrets; \
+	test -s postgres_password || $(RANDOM) > postgres_password; \
+	test -s spark.properties || printf '%s\n' spark.authenticate=true \
+	  spark.network.crypto.enabled=true "spark.authenticate.secret=$$($(RANDOM))" > spark.properties
 
 demo: setup ## the main job on real data
 	@.venv/bin/ksql demo

@@ -104,6 +104,18 @@ def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[s
     )
 
 
+def case_of(name: str, script: str, inputs: list[Any], outputs: list[Any]) -> Case:
+    """Return the case of a script, the records that come in and those that must come out.
+
+    Raises: NotATestFile.
+    """
+    test = {"statements": [script], "inputs": inputs, "outputs": outputs}
+    try:
+        return _case(name, test, None, {})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise NotATestFile(f"{name}: {type(error).__name__}: {error}") from error
+
+
 def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> Case:
     part = RestPart(
         responses=tuple(test.get("responses") or ()),

@@ -12,6 +12,7 @@ from ksql.web.compression import Compression
 from ksql.web.guarded import guard
 from server import description, errors
 from server.context import Door
+from server.headers import Header, Headers
 from server.often import Often
 from server.routes import (
     cluster,
@@ -25,6 +26,7 @@ from server.routes import (
     stores,
     websocket,
 )
+from server.routes import headless as headless_doors
 from server.serversonly import ServersDoors
 from server.signin import SignIn
 
@@ -33,11 +35,9 @@ if TYPE_CHECKING:
     from ksql.base.servertoken import ServerSecret
     from server.users import Users
 
+FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
 ROUTERS = (
-    ksql.router,
-    query.router,
-    websocket.router,
-    inserts.router,
+    *FOR_STATEMENTS,
     status.router,
     info.router,
     health.router,
@@ -58,12 +58,15 @@ def create_app(
     users: Users | None = None,
     secret: ServerSecret | None = None,
     websocket_s: float = WEBSOCKET_S,
+    headless: bool = False,
+    headers: tuple[Header, ...] = (),
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
     ``access`` says from where one may ask (if None, from no foreign web pages), ``users`` who may
     (if None, all), ``secret`` how servers know one another, ``websocket_s`` how long a websocket
-    may live.
+    may live. A ``headless`` server takes no statements, queries and rows. All answers have
+    the ``headers``.
 
     Raises: ValueError when neither is given.
     """
@@ -83,14 +86,20 @@ def create_app(
     errors.install(app)
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
-    app.add_middleware(Often, answers=query.OFTEN | stores.OFTEN | cluster.OFTEN)
+    for_statements = {} if headless else query.OFTEN
+    app.add_middleware(Often, answers=for_statements | stores.OFTEN | cluster.OFTEN)
     app.add_middleware(Compression)
     if users is not None:
         app.add_middleware(SignIn, users=users)
     if secret is not None:
         app.add_middleware(ServersDoors, secret=secret, own=lambda: door.own_host)
     guard(app, access)
+    if headers:
+        app.add_middleware(Headers, headers=headers)
     for router in ROUTERS:
-        app.include_router(router)
+        if not headless or router not in FOR_STATEMENTS:
+            app.include_router(router)
+    if headless:
+        headless_doors.install(app, FOR_STATEMENTS)
     description.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app

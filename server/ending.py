@@ -8,11 +8,21 @@ import sys
 import threading
 import time
 
+from ksql.base.errors import KsqlError
+
 log = logging.getLogger(__name__)
 
+OPERATOR = 78
+"""The status of a start that fails alike until somebody has changed something (EX_CONFIG)."""
+FAILED = 1
 STOP_S = 15.0
 """From the signal to the end of the process, at most."""
 _THREADS_S = 0.5
+
+
+def status_of(error: KsqlError) -> int:
+    """Return the status with which a process ends that could not start."""
+    return OPERATOR if error.operator else FAILED
 
 
 class LastResort:

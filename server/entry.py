@@ -1,19 +1,23 @@
-"""The command ``ksql``: server, state, password, two demos; everything else is the terminal."""
+"""The command ``ksql``: the server and its tools, two demos; everything else is the terminal."""
 
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
 from server import ending
 
 PARTS = {
+    "backup": "server.backup",
     "server": "server.main",
     "demo": "server.demo",
     "demo-shop": "server.demo.shop",
     "password": "server.passwords",
+    "restore": "server.restore",
     "state": "server.state",
+    "test": "qtt.testrunner",
 }
 TERMINAL = "server.cli.main"
 
@@ -29,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command() -> None:
     """Run the command as a process: it ends when its part has, whatever threads still wait for."""
+    if sys.argv[1:2] == ["server"]:  # before its modules are loaded, which takes a while
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     status = main()
     ending.leave_if_threads_hang(status)
     sys.exit(status)

@@ -21,7 +21,7 @@ from ksql.web.access import INTERNAL, is_loopback
 from ksql.web.connections import Connections
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen, url
-from ksql.web.tls import server_context
+from ksql.web.tls import Renewable, server_context
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ class BadListener(StartError):
 
 class PortInUse(StartError):
     """Another process has the port already."""
+
+    operator = False  # what is in the way may be gone at the next try
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(
@@ -123,7 +125,7 @@ class Doors:
 
     listeners: tuple[Listener, ...]
     sockets: list[socket.socket]
-    tls: ssl.SSLContext | None
+    tls: Renewable | None
 
     @property
     def hosts(self) -> list[str]:
@@ -184,7 +186,9 @@ def open_doors(configuration: Mapping[str, str]) -> Doors:
     settings = Settings(configuration)
     named = (*settings.parts("listeners"), *comma_list(settings.text(INTERNAL)))
     listeners = parse_listeners(",".join(dict.fromkeys(named)))
-    tls = server_context(configuration) if any(each.tls for each in listeners) else None
+    tls = None
+    if any(each.tls for each in listeners):
+        tls = Renewable(lambda: server_context(configuration))
     return Doors(listeners, bind(listeners), tls)
 
 

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
@@ -24,15 +25,19 @@ from ksql.base.descriptors import raise_limit
 from ksql.base.errors import KsqlError
 from ksql.base.garbage import settle
 from ksql.base.servertoken import ServerSecret
+from ksql.statements.queriesfile import FILE
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
-from server.ending import LastResort
+from server.ending import LastResort, status_of
+from server.headers import wanted
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
+from server.renewal import Renewal, ignore_hangups
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
+from server.variables import odd_variables
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
@@ -43,7 +48,7 @@ Build = Callable[[Mapping[str, str]], "KsqlService"]
 DRAIN_S = 3.0  # how long running requests may take to end at a stop
 GRACE_S = 1  # how long what was cut off then may take
 _START_S = 5.0  # how long a start may continue after the signal that ends it
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def build_service(configuration: Mapping[str, str]) -> KsqlService:
@@ -53,12 +58,15 @@ def build_service(configuration: Mapping[str, str]) -> KsqlService:
 
 
 def run_server(configuration: Mapping[str, str], build: Build = build_service) -> bool:
-    """Run until SIGTERM, SIGINT or SIGHUP; returns after a graceful stop.
+    """Run until SIGTERM or SIGINT; returns after a graceful stop.
+
+    SIGHUP has users and certificates read again.
 
     Returns: whether it ended to be started anew: another server has taken over from this one.
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
+    ignore_hangups()
     raise_limit()  # before anything is opened, and for the processes that are started
     users = Users.of(Settings(configuration))
     doors = open_doors(configuration)
@@ -89,6 +97,8 @@ async def _serve(
         users=users,
         secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
+        headless=bool(settings.text(FILE)),
+        headers=wanted(settings),
     )
     servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)
@@ -97,6 +107,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
+    loop.add_signal_handler(signal.SIGHUP, Renewal(users, lambda: (doors.tls, service.tls)))
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(each.serve() for each in servers))
     try:
@@ -110,8 +121,9 @@ async def _serve(
         await answering
         await _in_thread(service.stop)
         door.release()
-        for number in _SIGNALS:
+        for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
+        ignore_hangups()
 
 
 def _stop_or_die(stop: asyncio.Event, last: LastResort) -> None:
@@ -179,6 +191,8 @@ def _say_ready(
     )
     for name, url in service.addresses().items():
         sys.stdout.write(f"{name} at {url}\n")
+    if service.headless:
+        sys.stdout.write(f"headless: {service.headless}; clients can send no statements\n")
     for line in openness({"REST", *service.addresses()}, reach, known):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -190,6 +204,14 @@ def _arguments() -> argparse.ArgumentParser:
     )
     add_configuration(parser)
     parser.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="the same as --config FILE"
+    )
+    parser.add_argument(
+        "--queries-file",
+        metavar="FILE",
+        help="statements to run at the start; clients can then send none",
+    )
+    parser.add_argument(
         "--log-level",
         default="warning",
         choices=("debug", "info", "warning", "error"),
@@ -198,13 +220,26 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _configuration(arguments: argparse.Namespace) -> dict[str, str]:
+    options = list(arguments.override)
+    if arguments.queries_file is not None:
+        options.append(f"{FILE}={arguments.queries_file}")
+    return read_configuration(arguments.config or arguments.file, options)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; its exit status is 1 when the server could not start."""
-    arguments = _arguments().parse_args(argv)
+    """Run the command; its exit status is 1 or 78 when the server could not start.
+
+    78 says that starting it again does not help: an operator is needed.
+    """
+    parser = _arguments()
+    arguments = parser.parse_args(argv)
+    if arguments.file is not None and arguments.config is not None:
+        parser.error("the configuration file is given twice")
     log_to_stderr(arguments.log_level)
     try:
-        configuration = read_configuration(arguments.config, arguments.override)
-        for odd in odd_properties(configuration):
+        configuration = _configuration(arguments)
+        for odd in (*odd_variables(os.environ), *odd_properties(configuration)):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
         with own_files(Settings(configuration)):
             again = run_server(configuration)
@@ -214,5 +249,5 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
     except KsqlError as error:
         sys.stderr.write(f"ksql server: {error.text()}\n")
-        return 1
+        return status_of(error)
     return 0

@@ -1,24 +1,22 @@
-"""The server's configuration: a ``.properties`` file, then ``key=value`` options on top.
+"""The server's configuration: a ``.properties`` file, the environment, ``key=value`` options.
 
-Source: java.util.Properties, load(Reader), for the file's format.
+Each is stronger than the one before.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ksql.base.config import PROPERTIES, check_server
+from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical, check_server
 from ksql.base.errors import StartError
-from ksql.kafka.registry_client import is_registry_property
-from ksql.kafka.settings import is_client_property
+from ksql.base.properties.model import Property
+from server.propertiesfile import parse_properties
+from server.variables import is_property, properties_of
 
-_PAIR = re.compile(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _EXTENSIONS = "ksql.extension.dir"
-_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class BadConfiguration(StartError):
@@ -38,46 +36,20 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _plain(match: re.Match[str]) -> str:
-    found = match[1]
-    return chr(int(found[1:], 16)) if len(found) > 1 else _LETTERS.get(found, found)
+def read_configuration(
+    file: Path | None,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """Return the file's properties, then those of variables, the options (``key=value``) on top.
 
-
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yield the lines without comments and blanks; one that ends in a backslash is joined."""
-    pending = ""
-    for raw in text.splitlines():
-        line = raw.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        pending += line
-        slashes = len(pending) - len(pending.rstrip("\\"))
-        if slashes % 2:
-            pending = pending[:-1]
-            continue
-        yield pending
-        pending = ""
-    if pending:
-        yield pending
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Return the pairs of a ``.properties`` text; the last of several equal names wins."""
-    found = {}
-    for line in _logical_lines(text):
-        pair = _PAIR.match(line)
-        if pair:
-            found[_ESCAPE.sub(_plain, pair[1])] = _ESCAPE.sub(_plain, pair[2])
-    return found
-
-
-def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[str, str]:
-    """Return the file's properties with the options (``key=value``) on top.
-
+    A property may be written with or without the prefix of Kafka Streams: the strongest counts.
     A relative directory of user functions lies next to the file.
     Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.
     """
     found = {} if file is None else parse_properties(_text_of(file))
+    for name, value in properties_of(environment).items():
+        _state(found, name, value)
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
@@ -85,11 +57,28 @@ def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[s
                 f"the option '{option}' is not of the form key=value",
                 hint="Example: -o ksql.service.id=orders_",
             )
-        found[name.strip()] = value.strip()
+        _state(found, name.strip(), value.strip())
+    for row in PROPERTIES.values():
+        if row.stands_for and row.stands_for not in found:
+            _take_for(found, row)
     if file is not None:
         given = found.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
         found[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
     return found
+
+
+def _state(found: dict[str, str], name: str, value: str) -> None:
+    """Set a property; another spelling of it that stands there already is weaker and goes."""
+    for spelling in (canonical(name), STREAMS_PREFIX + canonical(name)):
+        found.pop(spelling, None)
+    found[name] = value
+
+
+def _take_for(found: dict[str, str], row: Property) -> None:
+    """Take the property that is stated for the one that it stands for."""
+    for spelling in (row.name, STREAMS_PREFIX + row.name):
+        if spelling in found:
+            found[row.stands_for] = found.pop(spelling)
 
 
 def odd_properties(configuration: Mapping[str, str]) -> list[str]:
@@ -97,11 +86,7 @@ def odd_properties(configuration: Mapping[str, str]) -> list[str]:
 
     Raises: InvalidProperty for a value of the wrong type or out of bounds.
     """
-    return check_server(configuration, _is_read_elsewhere)
-
-
-def _is_read_elsewhere(name: str) -> bool:
-    return name.startswith("spark.") or is_client_property(name) or is_registry_property(name)
+    return check_server(configuration, is_property)
 
 
 def _text_of(file: Path) -> str:

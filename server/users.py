@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ksql.base.errors import KsqlError, StartError
 from server.passwords import is_readable, is_slow, matches
-from server.settings import parse_properties
+from server.propertiesfile import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,6 +97,11 @@ class Files:
                 self._read()
         return self.accounts
 
+    def read_again(self) -> None:
+        """Read them, whether they seem to have changed or not."""
+        self._looked_s, self._seen = self._clock(), self._state()
+        self._read()
+
     def _read(self) -> None:
         try:
             path = _users_file(_text(self._jaas), self._jaas, self._realm)
@@ -171,6 +176,11 @@ class Users:
         files = Files(jaas, realm)
         paths = (*OPEN_PATHS, *settings.parts(SKIPPED))
         return cls(realm, files.accounts, frozenset(settings.parts(ROLES)), paths, files)
+
+    def read_again(self) -> None:
+        """Read the files now; one that cannot be used leaves the users as they are."""
+        if self.files is not None:
+            self.files.read_again()
 
     def is_open(self, path: str) -> bool:
         """Return whether the path is answered without a user."""

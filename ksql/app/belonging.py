@@ -54,8 +54,10 @@ class StateInDanger(StartError):
             detail=f"It holds the state of {len(held)} queries ({names}): what they have counted, "
             "and how far they have read. Nothing there knows them, so they would be lost.",
             hint="Check bootstrap.servers (without it, an embedded broker is started), "
-            "ksql.service.id and ksql.state.dir. To begin anew on purpose, start once with -o "
-            f"ksql.state.adopt={found.word}: that state is then moved to {aside}, not deleted.",
+            "ksql.service.id and ksql.state.dir. If the command topic is lost, bring it back from "
+            "a backup: `ksql restore --keep-state DIRECTORY`. To begin anew on purpose, start once "
+            f"with -o ksql.state.adopt={found.word}: that state is then moved to {aside}, not "
+            "deleted.",
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis, Offset, QueryId
 from ksql.ledger.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
-from ksql.statements.entities import SwitchPoint, UpgradeReport
+from ksql.statements.upgradereport import SwitchPoint, UpgradeReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from ksql.statements.cluster import (
 )
 from ksql.statements.entities import TopicPartition
 from ksql.web.access import ADVERTISED, INTERNAL
-from ksql.web.tls import client_context
+from ksql.web.tls import Renewable, client_context
 
 if TYPE_CHECKING:
     import ssl
@@ -228,7 +228,9 @@ def own_tls(settings: Settings) -> ssl.SSLContext | None:
 
     Raises: NoPemStore, BadKeyStore, BadTrustStore.
     """
-    return client_context(settings.server) if own_scheme(settings) == "https" else None
+    if own_scheme(settings) != "https":
+        return None
+    return Renewable(lambda: client_context(settings.server))
 
 
 def own_host(settings: Settings) -> str:

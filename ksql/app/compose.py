@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.cluster import ENABLED
 from ksql.app.configuration import SHARED
+from ksql.app.exposure import authentication
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.base.jars import jars
@@ -49,7 +50,10 @@ def spark_settings(settings: Settings, root: Path) -> SparkSettings:
         master=master,
         driver_memory=settings.text("ksql.spark.driver.memory"),
         light=not is_local(master) or settings.text(READ) == BY_WORKERS,
-        conf={k: v for k, v in settings.server.items() if k.startswith("spark.")},
+        conf={
+            **authentication(settings),
+            **{k: v for k, v in settings.server.items() if k.startswith("spark.")},
+        },
     )
 
 

@@ -9,11 +9,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.cluster import own_server
+from ksql.app.exposure import check_exposure
 from ksql.app.registry import check_listener
 from ksql.base.errors import StartError
+from ksql.base.statedir import directory
 from ksql.commands.quarantine import SKIP, offsets_of
 from ksql.dataflow import rights
 from ksql.kafka.check import check_clients
+from ksql.ledger.database import configured_url
 from ksql.web.access import ADVERTISED, INTERNAL
 
 if TYPE_CHECKING:
@@ -40,15 +43,18 @@ def place_name(settings: Settings) -> str:
 def check_configuration(settings: Settings) -> None:
     """Refuse values that some part of the service could not use.
 
-    Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadClientProperty and the
-        other errors of Kafka's settings.
+    Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadSecretFile, BadLedgerUrl,
+        SparkOpen, BadSparkSecret, EmbeddedOpen, BadClientProperty and the other errors of Kafka's
+        settings.
     """
     if settings.flag(SHARED):
         _check_shared(settings)
     rights.check_patterns(settings)
     offsets_of(settings.text(SKIP))
     check_listener(settings)
+    check_exposure(settings)
     check_clients(settings.server)
+    configured_url(settings, directory(settings))
 
 
 def _check_shared(settings: Settings) -> None:

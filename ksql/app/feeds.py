@@ -99,6 +99,10 @@ class _Reading:
         """Return the topics that it reads, with their ids as far as they are known."""
         return self._ids
 
+    def writes(self) -> str:
+        """Return no topic: a client's query writes none."""
+        return ""
+
     def lost(self) -> None:
         """Return None: it has no checkpoint."""
 

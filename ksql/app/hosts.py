@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ksql.cluster.members import Members, Server
     from ksql.query.pulled import Pulls
     from ksql.replicas.peers import Peers
-    from ksql.statements.entities import UpgradeReport
     from ksql.statements.services import (
         Monitor,
         Offsets,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         RunningPush,
         Services,
     )
+    from ksql.statements.upgradereport import UpgradeReport
 
 BOUND: Final = "ksql.fetch.remote.hosts.max.timeout.seconds"
 _AT_ONCE: Final = 16

@@ -19,6 +19,7 @@ from ksql.app.copies import STANDBYS, Copies
 from ksql.app.ending import end
 from ksql.app.feeds import WatchedFeeds
 from ksql.app.hosts import Hosts
+from ksql.app.kepttopics import KeptTopics
 from ksql.app.logtopic import declare, open_log_topic
 from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
@@ -51,7 +52,7 @@ from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
-from ksql.ledger.database import default_url
+from ksql.ledger.database import configured_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.following import Following
 from ksql.query.limits import UNLIMITED, Limits
@@ -334,7 +335,7 @@ class House:
         self._open_services()
 
     def _open_ledger(self, state: StateDir, service_id: str) -> None:
-        url = self.settings.text("ksql.ledger.url") or default_url(state.own)
+        url = configured_url(self.settings, state.own)
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
@@ -391,6 +392,7 @@ class House:
             on_change=self.materializer.follow,
             mark=FileMark(state.carried_out),
         )
+        self._kept = KeptTopics(self._hasty, self.log, self._schemas, lambda: state.identity.ended)
         self._closers.append(self._stop_queries)
         settler = Settler(self.engine)
         self.engine.on_doubt = settler.wake
@@ -450,7 +452,8 @@ class House:
         )
         self._closers.append(found.close)
         self.registry, self.registry_settings = found.registry, found.settings
-        if found.embedded:
+        self._schemas = found.topic
+        if found.topic:
             self._addresses["schema registry"] = found.settings.url
         self._set(REGISTRY_URL, found.settings.url)
 
@@ -489,6 +492,7 @@ class House:
 
     def _look(self) -> None:
         if self._ready.is_set():
+            self._kept.look()
             self._monitor.look()
             self.materializer.look(self._hasty)
             self._lookout.look(list(self.runner.running.values()))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from ksql.catalog.topic import Topic
 from ksql.kafka.processing_log import stream_statement
 from ksql.statements import execute as requests
+from ksql.statements.answers import RequestFailed
+from ksql.statements.queriesfile import FILE
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
@@ -27,8 +29,14 @@ def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
 
 
 def declare(topic: str, services: Services, settings: Settings, admin: Admin) -> None:
-    """Declare the processing log as a stream, so that a user can query it."""
+    """Declare the processing log as a stream, so that a user can query it, where users can.
+
+    Raises: KsqlError, as the statement does.
+    """
     name = settings.text("ksql.logging.processing.stream.name")
-    wanted = settings.flag("ksql.logging.processing.stream.auto.create")
+    wanted = settings.flag("ksql.logging.processing.stream.auto.create") and not settings.text(FILE)
     if wanted and name not in services.engine.catalog.sources and topic in admin.topics():
-        requests.run(stream_statement(topic, name), services, settings, {}, {})
+        try:
+            requests.run(stream_statement(topic, name), services, settings, {}, {})
+        except RequestFailed as failed:
+            raise failed.error from failed

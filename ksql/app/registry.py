@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ksql.base.errors import StartError
 from ksql.formats.schema_registry import Registry
 from ksql.kafka.registry_client import RegistrySettings, registry_of
-from ksql.ledger.database import default_url
+from ksql.ledger.database import configured_url
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
 from ksql.registry.moving import move_in
@@ -62,12 +62,12 @@ class OpenRegistry:
     """A registry in use.
 
     ``settings`` say where other processes find it; ``registry`` is how this one asks it: the
-    embedded one without HTTP.
+    embedded one, whose schemas are in ``topic``, without HTTP.
     """
 
     settings: RegistrySettings
     registry: Registry
-    embedded: bool
+    topic: str
     close: Callable[[], None]
 
 
@@ -97,14 +97,14 @@ def open_registry(
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:
-        return OpenRegistry(found, registry_of(found), embedded=False, close=lambda: None)
+        return OpenRegistry(found, registry_of(found), topic="", close=lambda: None)
     host, port = _listener(settings.text(LISTENER))
     store = SchemaStore(open_log())
     subjects = Subjects(store)
     access = Access.of(settings, (host,))
     server = RegistryServer(subjects, host, port, state / "registry.port", access)
     try:
-        ledger = settings.text("ksql.ledger.url") or default_url(state)
+        ledger = configured_url(settings, state)
         moved = move_in(store, ledger, take_over=TOPIC in settings.server)
         if moved:
             _log.info("schemas_moved_from_ledger", extra={"versions": moved, "to": store.where})
@@ -117,7 +117,8 @@ def open_registry(
         server.stop()
         store.close()
 
-    return OpenRegistry(RegistrySettings(url), LocalRegistry(subjects), embedded=True, close=close)
+    topic = settings.text(TOPIC)
+    return OpenRegistry(RegistrySettings(url), LocalRegistry(subjects), topic=topic, close=close)
 
 
 def check_listener(settings: Settings) -> None:

@@ -9,11 +9,13 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.app.cluster import own_scheme
+from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.house import House
 from ksql.app.teardown import end_cluster
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.lease import NotInCharge
 from ksql.commands.quarantine import CommandTrouble
+from ksql.commands.whole import CommandTopicLost
 from ksql.kafka.topics import KafkaTopics
 from ksql.replicas.token import Home
 from ksql.statements import entities as e
@@ -21,13 +23,16 @@ from ksql.statements import execute as requests
 from ksql.statements import reports
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
+from ksql.statements.queriesfile import StatedCommands
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
+    from ksql.engine.ports import Command
     from ksql.engine.progress import CommandStatus
     from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
@@ -83,6 +88,39 @@ class KsqlService(House):
     Every method may block and may be called from several threads at once. Every method raises
     ``KsqlError`` for a user's error; anything else is a defect and reported as a 50000.
     """
+
+    headless = ""
+    """What was done with the file that the server runs, in words; empty if clients send statements.
+
+    Servers that stand by leave it to the one in charge.
+    """
+
+    def start(self) -> None:
+        """Bring everything up, then run the file of ``ksql.queries.file`` if there is one.
+
+        Raises: as ``House.start`` does; BadQueriesFile.
+        """
+        self._stated = StatedCommands()
+        file = queries_file(self.settings)
+        if file is not None:
+            read(file)  # before what takes long
+        super().start()
+        if file is None:
+            return
+        try:
+            self.headless = self._run_file(file)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _run_file(self, file: Path) -> str:
+        if self.standing_by:
+            return f"{file} is left to the server in charge"
+        return carry_out(file, self.services, self.settings, self._stated, self.log_topic)
+
+    def _replay(self, offset: int, command: Command) -> None:
+        super()._replay(offset, command)
+        self._stated.note(command)
 
     def leave(self) -> None:
         """Let the other servers take over the reads of its stores while it still answers.
@@ -145,8 +183,8 @@ class KsqlService(House):
         return Running(running, self._warned)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
-        found = self.log.quarantine
-        return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
+        found = self.log.trouble
+        return done if found is None else [e.warned(each, found.text()) for each in done]
 
     def elsewhere(
         self,
@@ -187,7 +225,7 @@ class KsqlService(House):
     @property
     def tls(self) -> ssl.SSLContext | None:
         """With which keys and trust they do over https."""
-        return self.copies.tls
+        return self.copies.tls if hasattr(self, "copies") else None
 
     def has_charge(self, server: Server) -> bool:
         """Return whether that other server is in charge, and has been heard lately."""
@@ -240,6 +278,10 @@ class KsqlService(House):
                 if trouble.offset <= wanted:
                     raise
                 return trouble.offset
+            except CommandTopicLost:
+                if self.log.known <= wanted:
+                    raise
+                return self.log.known
 
     def query(
         self,
@@ -319,11 +361,13 @@ class KsqlService(House):
             "stores": self.materializer.hindrance(),
             "inCharge": self._lost,
         }
-        runner = not self._replaying and self.log.sound
-        found = None if self._replaying else self.log.quarantine
+        found = None if self._replaying else self.log.trouble
+        runner = not self._replaying and found is None
         if found is not None:
-            reasons["commandRunner"] = found.trouble.text()
+            reasons["commandRunner"] = found.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
+        if lost := self._kept.schemas():
+            details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
         reasons["stores"] = reasons["stores"] or self.materializer.upgrading()  # which is no fault
         state: Literal["READY", "INITIALIZING"] = (

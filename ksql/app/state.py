@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ksql.base.config import Settings
 
 FORMAT: Final = 2
+RESTORING: Final = "restore.json"
+"""There as long as a restore is not done: see ``ksql.backup``."""
 _VERSIONS: Final[stored.Fields] = {
     1: frozenset({"service.id"}),
     2: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
@@ -39,6 +41,17 @@ class ForeignState(StartError):
         super().__init__(
             f'the state directory {path} belongs to the service "{found}", not to "{wanted}"',
             hint="Choose another ksql.state.dir, or start with that ksql.service.id.",
+        )
+
+
+class HalfRestored(StartError):
+    """A state directory into which a backup was begun to be brought back."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"a restore into the state directory {path} was begun and not finished",
+            hint="Repeat the `ksql restore` that was cut off: it begins again by itself. To start "
+            f"with what is there now, remove {path / RESTORING}.",
         )
 
 
@@ -101,7 +114,8 @@ class StateDir:
     ) -> StateDir:
         """Take the directory, making it if it is new; with a ``name``, share it under that one.
 
-        Raises: ForeignState, NewerState, DirectoryBusy, StartError if it cannot be written.
+        Raises: ForeignState, NewerState, HalfRestored, DirectoryBusy, StartError if it cannot be
+            written.
         """
         root = directory(settings)
         service_id = settings.text("ksql.service.id")
@@ -112,6 +126,8 @@ class StateDir:
         try:
             for lock in locks:
                 lock.acquire(_PATIENCE_S)
+            if (root / RESTORING).exists():
+                raise HalfRestored(root)
             with _alone(root):  # servers that share it may be new at the same time
                 identity = _identity(root, service_id, random_name)
             (own / service_id).mkdir(exist_ok=True)
@@ -326,6 +342,25 @@ _LEASE = "lease.json"
 _LOCK = "server.lock"
 _GONE = "gone"
 _PATIENCE_S = 5.0
+
+
+def identity_of(root: Path, service_id: str) -> Identity | None:
+    """Return whose state it is; None if nobody's. The caller holds the directory.
+
+    Raises: ForeignState, NewerState, StartError, OSError.
+    """
+    marker = root / _MARKER
+    if not marker.exists():
+        return None
+    return _parsed(marker, marker.read_text(encoding="utf-8"), service_id)
+
+
+def write_identity(root: Path, identity: Identity) -> None:
+    """Write whose state it is. The caller holds the directory.
+
+    Raises: OSError.
+    """
+    write_whole(root / _MARKER, identity.text())
 
 
 @contextmanager

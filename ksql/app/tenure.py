@@ -66,6 +66,8 @@ class Claims(Protocol):
 class AnotherServer(StartError):
     """A server of the service runs already."""
 
+    operator = False  # what is in the way may be gone at the next try
+
     def __init__(self, service_id: str, other: Claim, *, copied: bool = False) -> None:
         self.claim = other
         copy = " The directory here is a copy of that one." if copied else ""
@@ -82,6 +84,8 @@ class AnotherServer(StartError):
 
 class LeaseUnwritable(StartError):
     """The file that allows the tasks to write cannot be written."""
+
+    operator = False  # what is in the way may be gone at the next try
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(

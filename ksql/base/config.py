@@ -15,6 +15,7 @@ from functools import cache
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.excerpt import excerpt
 from ksql.base.ident import similar
+from ksql.base.properties.javas import is_javas
 from ksql.base.properties.model import InvalidProperty, Kind, Property, comma_list
 from ksql.base.properties.table import PLAN_PROPERTIES, PROPERTIES
 
@@ -33,6 +34,8 @@ __all__ = [
     "check_server",
     "comma_list",
     "is_exactly_once",
+    "near_property",
+    "without_effect",
 ]
 
 STREAMS_PREFIX = "ksql.streams."
@@ -88,11 +91,19 @@ def check(name: str, value: str | None = None) -> str:
     if plain.startswith(FUNCTION_PREFIX):
         return plain
     row = PROPERTIES.get(plain)
-    if row is None:
+    if row is None and not is_javas(plain):
         raise UnknownProperty(name, _near(plain, _EDITABLE))
-    if value is not None:
+    if row is not None and value is not None:
         row.check(value)
     return plain
+
+
+def without_effect(name: str) -> str:
+    """Say why a property that a session may set has no effect; empty if it has one."""
+    row = PROPERTIES.get(canonical(name))
+    if row is not None:
+        return "" if row.effect else row.doc
+    return "Kafka's Java clients and Kafka Streams have it." if is_javas(canonical(name)) else ""
 
 
 def check_server(
@@ -110,10 +121,19 @@ def check_server(
             row.check(value)
             if not row.effect:
                 odd.append(f"the property {name} is accepted, but has no effect.")
-        elif not name.startswith(FUNCTION_PREFIX) and not read_elsewhere(name):
-            hint = _near(canonical(name), PROPERTIES)
+        elif name.startswith(FUNCTION_PREFIX) or read_elsewhere(name):
+            continue
+        elif is_javas(canonical(name)):
+            odd.append(f"the property {name} is one of Kafka's Java clients and has no effect.")
+        else:
+            hint = near_property(name)
             odd.append(f"the property {excerpt(name)} is not known and has no effect. {hint}")
     return [each.rstrip() for each in odd]
+
+
+def near_property(name: str) -> str:
+    """Return the hint for a name that is not known; empty if no known one looks like it."""
+    return _near(canonical(name), PROPERTIES)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -172,8 +192,7 @@ class Settings:
         merged = dict(self.overrides)
         for name, value in overrides.items():
             plain = self.settable(name, str(value))
-            row = PROPERTIES.get(plain)
-            if row is not None and not row.effect:
+            if without_effect(plain):
                 _note_no_effect(plain)
             merged[plain] = str(value)
         return Settings(self.server, merged)

@@ -26,6 +26,8 @@ class KsqlError(Exception):
     """
 
     code = 40000
+    operator = False
+    """At a start: whether somebody has to change something, as every later try fails alike."""
 
     def __init__(
         self, message: str, *, detail: str = "", hint: str = "", span: Span | None = None
@@ -165,3 +167,4 @@ class StartError(KsqlError):
     """The service cannot start: a port, a directory, a broker, Java."""
 
     code = 50000
+    operator = True

@@ -9,14 +9,14 @@ Offset = NewType("Offset", int)
 Millis = NewType("Millis", int)
 
 
-def persistent_query_id(kind: str, sink: str, offset: int) -> QueryId:
+def persistent_query_id(kind: str, sink: str, number: int) -> QueryId:
     """Return the id of a new persistent query: ``CSAS_BAR_7``; an INSERT's is ``INSERTQUERY_7``.
 
-    ``offset`` is the offset of its command in the command topic.
+    ``number`` is the offset of its command in the command topic, or one that a restore has raised.
     """
     if kind == "INSERTQUERY":
-        return QueryId(f"INSERTQUERY_{offset}")
-    return QueryId(f"{kind}_{sink}_{offset}")
+        return QueryId(f"INSERTQUERY_{number}")
+    return QueryId(f"{kind}_{sink}_{number}")
 
 
 def application_id(service_id: str, query_id: str) -> str:

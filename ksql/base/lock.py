@@ -18,6 +18,8 @@ _POLL_SECONDS = 0.05
 class DirectoryBusy(StartError):
     """Another process works in the directory."""
 
+    operator = False  # what is in the way may be gone at the next try
+
     def __init__(self, path: Path, holder: str) -> None:
         by = f" (process {holder})" if holder else ""
         super().__init__(

@@ -16,6 +16,7 @@ FORMS: Final[tuple[Form, ...]] = (
     form("changes.PutType", changes.PutType, "name type"),
     form("changes.DropType", changes.RemoveType, "name"),
     form("changes.StepOver", changes.StepOver, "offset"),
+    form("changes.IdsFrom", changes.IdsFrom, "offset number"),
     form("changes.DeleteTopic", changes.DeleteTopic, "name id"),
     form("changes.DeleteSubject", changes.DeleteSubject, "subject schema_id version"),
 )

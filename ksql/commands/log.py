@@ -22,6 +22,7 @@ from ksql.commands.quarantine import (
     stepping_over,
 )
 from ksql.commands.record import check_size, decode, encode
+from ksql.commands.whole import CommandTopicBroken, CommandTopicLost, Span, Wholeness
 from ksql.engine.ports import Command, CommandInDoubt
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import (
@@ -31,7 +32,7 @@ from ksql.kafka.client import (
     TransactionalSender,
     settled_end,
 )
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
 
 if TYPE_CHECKING:
     from ksql.base.records import RawRecord
@@ -43,13 +44,21 @@ _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes":
 """Nothing is ever lost of it, whatever the broker's defaults are."""
 
 
+def span_of(admin: Admin, topic: str) -> Span:
+    """Return a topic of one partition as it is now.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
+    topic_id = admin.topic_id(topic)
+    try:
+        return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
+    except UnknownTopic:
+        return Span(None)
+
+
 def topic_name(service_id: str) -> str:
     """Return ``_confluent-ksql-<service id>_command_topic``."""
     return f"_confluent-ksql-{service_id}_command_topic"
-
-
-class CommandTopicBroken(ServerError):
-    """The command topic does not look as this service left it."""
 
 
 class CommandTopicAnew(CommandTopicBroken):
@@ -132,11 +141,24 @@ class KafkaCommandLog:
         self._skip = skip
         self.quarantine: Quarantine | None = None
         """The command that could not be taken in, if there is one."""
+        self.wholeness = Wholeness(self.topic)
+
+    @property
+    def trouble(self) -> KsqlError | None:
+        """The reason that statements are refused: the topic, or a command, is lost."""
+        if self.wholeness.problem:
+            return CommandTopicLost(self.topic, self.wholeness.problem)
+        return None if self.quarantine is None else self.quarantine.trouble
 
     @property
     def sound(self) -> bool:
-        """Whether all commands that were read could be applied."""
-        return self.quarantine is None
+        """Whether statements can be written to the topic."""
+        return self.trouble is None
+
+    @property
+    def known(self) -> int:
+        """The offset behind the last command that was applied."""
+        return self._known
 
     def open(self) -> None:
         """Create the topic if it is missing, take over its writing, replay it.
@@ -150,6 +172,7 @@ class KafkaCommandLog:
         self._writing = True
         self._reader.assign({(self.topic, 0): 0})
         self._replay()
+        self.wholeness.know(span_of(self._admin, self.topic))
 
     def follow(self) -> None:
         """Replay the topic, made if it is missing, without taking over its writing.
@@ -160,6 +183,7 @@ class KafkaCommandLog:
         self._followed = self._admin.topic_id(self.topic) or ""
         self._reader.assign({(self.topic, 0): 0})
         self._replay()
+        self.wholeness.know(span_of(self._admin, self.topic))
 
     def take(self) -> None:
         """Take over the writing of a topic that was followed; replay what is behind.
@@ -212,8 +236,10 @@ class KafkaCommandLog:
         """Apply what others have written meanwhile; returns the offset behind the last record.
 
         Raises: CommandTrouble, and every time again: nothing behind such a command is applied;
-            CommandTopicBroken.
+            CommandTopicBroken, CommandTopicLost.
         """
+        if self._writing and self.wholeness.problem:
+            raise CommandTopicLost(self.topic, self.wholeness.problem)
         if self._doubt is not None:
             raise CommandInDoubt(self._doubt.name, "")
         if self._writing:
@@ -221,7 +247,9 @@ class KafkaCommandLog:
         end = self._settled_end()
         if end == self._known:
             return end
-        if not self._writing:
+        if self._writing:
+            self._check_whole()
+        else:
             self._check_followed()
         if self._known > self._reader.positions[self.topic, 0]:
             self._reader.assign({(self.topic, 0): self._known})
@@ -230,6 +258,14 @@ class KafkaCommandLog:
         self.quarantine = None
         self._known = self._reader.positions[self.topic, 0]
         return self._known
+
+    def _check_whole(self) -> None:
+        """Ask whether the topic is still the one that was read, with all its records.
+
+        Raises: CommandTopicLost.
+        """
+        if found := self.wholeness.damage(span_of(self._admin, self.topic)):
+            raise CommandTopicLost(self.topic, found)
 
     def _read_on(self) -> bool:
         """Apply what there is; False if a command was passed over, and there is more to read.
@@ -300,7 +336,12 @@ class KafkaCommandLog:
 
     @contextmanager
     def begin(self) -> Iterator[_Pen]:
-        """Read to the end, then hold the pen."""
+        """Read to the end, then hold the pen.
+
+        Raises: CommandTopicLost, and what ``catch_up`` does.
+        """
+        if self._doubt is None:
+            self._check_whole()
         offset = self.catch_up()
 
         def write(command: Command) -> None:

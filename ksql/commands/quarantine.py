@@ -59,6 +59,7 @@ class BadSkip(KsqlError):
     """The setting is no list of offsets."""
 
     code = 50000
+    operator = True
 
     def __init__(self, given: str) -> None:
         super().__init__(

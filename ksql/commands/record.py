@@ -18,17 +18,18 @@ from ksql.commands.forms import FORMS as CHANGES
 from ksql.commands.quarantine import UnreadableCommand
 from ksql.dataflow import rights
 from ksql.engine import changes
-from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, StepOver
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
 from ksql.engine.ports import Command
 from ksql.plan.codec import DAMAGE, UnreadablePlan, loads
 from ksql.types.forms import FORMS as TYPES
 
-VERSION = 2
-"""1: what a command does to the catalog. 2: also which topics and subjects it deletes."""
-_FIRST = 1
+VERSION = 3
+"""1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
+from which number on ids count."""
+_FIRST, _SECOND = 1, 2
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
-_VERSIONS: Final[stored.Fields] = {_FIRST: _BODY, VERSION: _BODY}
+_VERSIONS: Final[stored.Fields] = {_FIRST: _BODY, _SECOND: _BODY, VERSION: _BODY}
 STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
 
 
@@ -48,8 +49,10 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
+    if any(isinstance(each, IdsFrom) for each in changed):
+        return VERSION
     newer = any(isinstance(each, (DeleteTopic, DeleteSubject, StepOver)) for each in changed)
-    return VERSION if newer else _FIRST
+    return _SECOND if newer else _FIRST
 
 
 LARGEST_BYTES = 1_000_000 - 2_000

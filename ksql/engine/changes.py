@@ -73,6 +73,22 @@ class StepOver:
 
 
 @dataclass(frozen=True, slots=True)
+class IdsFrom:
+    """The queries of commands from that offset on have ids that count from that number.
+
+    A command topic that was restored has lost its last commands: their offsets come again, and
+    the ids that were made of them must not.
+    """
+
+    offset: int
+    number: int
+
+    def number_of(self, offset: int) -> int:
+        """Return the number that a query of the command at an offset has in its id."""
+        return self.number + offset - self.offset if offset >= self.offset else offset
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopic:
     """A topic is deleted once the command counts; one of another id under its name stays."""
 
@@ -100,6 +116,7 @@ Change = (
     | DeleteTopic
     | DeleteSubject
     | StepOver
+    | IdsFrom
 )
 
 
@@ -123,7 +140,7 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog.without_type(name)
         case DeleteTopic(name, _):
             return catalog.without_topic(name)
-        case DeleteSubject() | StepOver():
+        case DeleteSubject() | StepOver() | IdsFrom():
             return catalog
 
 

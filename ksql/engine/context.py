@@ -9,7 +9,7 @@ from ksql.base.config import Settings
 from ksql.catalog.catalog import Catalog
 from ksql.catalog.topic import Topic
 from ksql.dataflow.ports import Topics
-from ksql.engine.changes import Change, DeleteSubject, DeleteTopic
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
 from ksql.engine.schemas import Registration
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
@@ -22,7 +22,7 @@ class Moment:
 
     ``offset`` is the offset that the statement's command would get; ``parallelism`` is the number
     of tasks that run at once. ``generation`` is a number that no other attempt to replace a query
-    has.
+    has. ``ids`` says from which number on ids count, if a restore has set it.
     """
 
     catalog: Catalog
@@ -31,6 +31,12 @@ class Moment:
     offset: int
     parallelism: int = 2
     generation: int = 0
+    ids: IdsFrom | None = None
+
+    @property
+    def number(self) -> int:
+        """The number that a new query has in its id."""
+        return self.offset if self.ids is None else self.ids.number_of(self.offset)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
 from ksql.dataflow.ports import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.engine.carrying import Around, Carrying, NoBook, Upgrade, UpgradeBook
-from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
+from ksql.engine.changes import Change, EndQuery, IdsFrom, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
@@ -88,7 +88,7 @@ class Engine:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _doubt: Carrying | None = None
     _unlike: set[QueryId] = field(default_factory=set)
-
+    _ids: IdsFrom | None = None
     _ended: bool = False
 
     def __post_init__(self) -> None:
@@ -112,6 +112,7 @@ class Engine:
             parallelism=self.parallelism,
             registry=self.registry,
             generation=self.new_generation() if generation is None else generation,
+            ids=self._ids,
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
@@ -320,6 +321,7 @@ class Engine:
         catalog = self.catalog
         for change in changes:
             catalog = applied(catalog, change)
+            self._ids = change if isinstance(change, IdsFrom) else self._ids
         self.catalog = catalog
         self.on_change(catalog)
 
@@ -335,7 +337,8 @@ class Engine:
             self._note_upgrades(offset, command)
             self._apply(command.changes)
             self._promises.replayed(offset, command.changes)
-            self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
+            if command.changes:  # else it fills a place: nobody has sent it
+                self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
 
     def _note_upgrades(self, offset: int, command: Command) -> None:
         for change in command.changes:

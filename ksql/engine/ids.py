@@ -14,12 +14,12 @@ LONGEST: Final = 200
 """In bytes; file systems take 255 for a name, and some names are built around an id."""
 
 
-def new_query_id(kind: str, sink: str, offset: int) -> QueryId:
+def new_query_id(kind: str, sink: str, number: int) -> QueryId:
     """Return the id of a query that is to be created.
 
     Raises: QueryIdTooLong.
     """
-    found = persistent_query_id(kind, sink, offset)
+    found = persistent_query_id(kind, sink, number)
     check_length(found)
     return found
 

@@ -106,7 +106,7 @@ def grown(source: DataSource, stmt: ast.AlterSource) -> DataSource:
 
 
 def _kept(source: DataSource, settled: topics.SettledTopic, moment: Moment) -> PlannedSource:
-    query_id = new_query_id("CST", source.name, moment.offset)
+    query_id = new_query_id("CST", source.name, moment.number)
     kept = Materialization(
         query_id,
         _topic(query_id, source, moment),

@@ -125,7 +125,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
     return ResolvedQuery(
         statement=stmt,
         text=text,
-        query_id=writer.id if writer else new_query_id(kind, stmt.name, context.offset),
+        query_id=writer.id if writer else new_query_id(kind, stmt.name, context.number),
         existing=existing,
         writer=writer,
         key=key,
@@ -317,4 +317,4 @@ def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
         if moment.catalog.query(wanted) is not None:
             raise StatementError(f"Query ID '{wanted}' already exists.", span=each.span)
         return QueryId(wanted)
-    return new_query_id("INSERTQUERY", stmt.name, moment.offset)
+    return new_query_id("INSERTQUERY", stmt.name, moment.number)

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -57,6 +58,7 @@ _OLD_BROKER: Final = (
     KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - the library names its local errors so
     KafkaError.UNSUPPORTED_VERSION,
 )
+_OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -146,6 +148,22 @@ class Admin(Administrative):
             for name in there
             if name in configs
         }
+
+    def own_configs(self, topic: str) -> dict[str, str]:
+        """Return the configs that were set for the topic itself."""
+
+        def ask(left: float, _tries: int) -> dict[str, str]:
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            (asked,) = self._client.describe_configs(
+                [resource], request_timeout=_cap(left)
+            ).values()
+            return {
+                name: entry.value
+                for name, entry in asked.result().items()
+                if entry.source == _OF_TOPIC and entry.value is not None
+            }
+
+        return cast("dict[str, str]", self._retry(ask, topic=topic))
 
     def limits(self, topic: str) -> TopicLimits:
         """Return what it takes: no limit is known if it is not there, or we may not know."""
@@ -324,6 +342,30 @@ class Admin(Administrative):
             with contextlib.suppress(KafkaException):  # left out: who needs it asks again
                 found[place.topic, place.partition] = future.result().offset
         return found
+
+    def span(self, topic: str) -> tuple[int, int]:
+        """Return the first offset of a topic's first partition, and the one behind its last record.
+
+        Open transactions count. Asked for in two requests, without a look at all topics.
+        Raises: UnknownTopic.
+        """
+
+        def ask(left: float, _tries: int) -> tuple[int, int]:
+            place = TopicPartition(topic, 0)
+            first, end = (
+                next(
+                    iter(
+                        self._client.list_offsets(
+                            {place: spec}, request_timeout=_cap(left)
+                        ).values()
+                    )
+                )
+                for spec in (_EARLIEST, _LATEST)
+            )
+            return first.result().offset, end.result().offset
+
+        found = self._retry(ask, topic=topic, what="Cannot read offsets")
+        return cast("tuple[int, int]", found)
 
     def _offsets(self, topics: Iterable[str], spec: OffsetSpec, *, committed: bool) -> Offsets:
         known = self.topics()

@@ -46,6 +46,8 @@ _HOST = "127.0.0.1"
 class PortInUse(StartError):
     """Someone else listens on the port that was asked for."""
 
+    operator = False  # what is in the way may be gone at the next try
+
     def __init__(self, port: int, what: str) -> None:
         super().__init__(
             f"port {port} is in use, so {what} cannot listen on it",
@@ -55,6 +57,8 @@ class PortInUse(StartError):
 
 class BrokerFailed(StartError):
     """The embedded Kafka did not come up, or went away."""
+
+    operator = False  # what is in the way may be gone at the next try
 
     def __init__(self, reason: str, log: Path) -> None:
         super().__init__(

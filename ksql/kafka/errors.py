@@ -92,6 +92,8 @@ class ProducerFenced(ServerError):
 class OffsetsGone(ServerError):
     """The offsets to read from do not exist: the topic was truncated or created anew."""
 
+    operator = True
+
     def __init__(self, topic: str, partition: int, reason: str) -> None:
         super().__init__(
             f'records of topic "{topic}", partition {partition}, are gone', detail=reason

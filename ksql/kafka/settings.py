@@ -133,8 +133,8 @@ class KeystoreNotSupported(StartError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"{name} names a Java key store, which is not supported",
-            hint="Use PEM files: ssl.truststore.type=PEM, ssl.ca.location, "
-            "ssl.certificate.location and ssl.key.location.",
+            hint="Use PEM files, which all clients read: ssl.truststore.type=PEM with "
+            "ssl.truststore.location, ssl.keystore.type=PEM with ssl.keystore.location.",
         )
 
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
+from ksql.base.secretfiles import LEDGER_PASSWORD, password
 from ksql.ledger.errors import (
     BadLedgerUrl,
     EntryRefused,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from ksql.base.config import Settings
     from ksql.base.errors import ServerError
 
 _WRITING = "ksql_writing"
@@ -47,6 +49,25 @@ _PRIMARY_CODE = 0xFF
 def default_url(directory: Path) -> str:
     """Return the URL of the SQLite file used when none is configured."""
     return URL.create("sqlite", database=str(directory / "ledger.db")).render_as_string()
+
+
+def configured_url(settings: Settings, directory: Path) -> str:
+    """Return the URL that the settings name, with the password of its file; else SQLite's.
+
+    Raises: BadLedgerUrl, BadSecretFile.
+    """
+    given = settings.text("ksql.ledger.url") or default_url(directory)
+    path = settings.text(LEDGER_PASSWORD)
+    if not path:
+        return given
+    url = parse_url(given)
+    where = url.render_as_string(hide_password=True)
+    if url.drivername == "sqlite":
+        raise BadLedgerUrl(where, f"SQLite takes no password, but {LEDGER_PASSWORD} names one")
+    if url.password is not None:
+        raise BadLedgerUrl(where, f"it has a password, and {LEDGER_PASSWORD} names another")
+    found = url.set(password=password(LEDGER_PASSWORD, path))
+    return found.render_as_string(hide_password=False)
 
 
 def parse_url(given: str) -> URL:

@@ -11,7 +11,8 @@ class BadLedgerUrl(StartError):
     def __init__(self, shown: str, detail: str) -> None:
         super().__init__(
             f"ksql.ledger.url {shown} cannot be used: {detail}",
-            hint="Use sqlite:///path/to/ledger.db or postgresql://user:password@host:5432/name.",
+            hint="Use sqlite:///path/to/ledger.db or postgresql://user@host:5432/name with "
+            "ksql.ledger.password.file.",
         )
 
 

@@ -37,6 +37,11 @@ _COMPACT: Final = "compact"
 _SETTLED_S: Final = 2.0
 
 
+def writer_id(topic: str) -> str:
+    """Return the transactional id under which the topic is written."""
+    return f"ksql-schema-registry-{topic}"
+
+
 class UnfitRegistryTopic(StartError):
     """A topic that would lose schemas, or mix up their order."""
 
@@ -180,7 +185,7 @@ class KafkaSchemaLog:
 
     def _take_over(self) -> None:
         self._release()
-        sender = TransactionalSender(self._settings, f"ksql-schema-registry-{self._topic}")
+        sender = TransactionalSender(self._settings, writer_id(self._topic))
         try:
             sender.start()
         except BaseException:

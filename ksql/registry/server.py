@@ -24,6 +24,8 @@ _GRACE_S: Final = 2
 class RegistryPortInUse(StartError):
     """The address that was asked for cannot be had."""
 
+    operator = False  # what is in the way may be gone at the next try
+
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(
             f"the embedded schema registry cannot listen on {host}:{port}",

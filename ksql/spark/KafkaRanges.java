@@ -92,7 +92,8 @@ public class KafkaRanges implements TableProvider {
         @Override
         public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
             Scan scan = kafka.newScanBuilder(options).build();
-            return () -> new RangeScan(scan, ranges, TimeCut.of(options), Upstreams.of(options));
+            Upstreams upstreams = Upstreams.of(options);
+            return () -> new RangeScan(scan, ranges, TimeCut.of(options), upstreams, Rest.of(options, upstreams));
         }
     }
 
@@ -101,12 +102,14 @@ public class KafkaRanges implements TableProvider {
         private final boolean ranges;
         private final TimeCut cut;
         private final Upstreams upstreams;
+        private final Rest rest;
 
-        RangeScan(Scan kafka, boolean ranges, TimeCut cut, Upstreams upstreams) {
+        RangeScan(Scan kafka, boolean ranges, TimeCut cut, Upstreams upstreams, Rest rest) {
             this.kafka = kafka;
             this.ranges = ranges;
             this.cut = cut;
             this.upstreams = upstreams;
+            this.rest = rest;
         }
 
         @Override
@@ -122,7 +125,7 @@ public class KafkaRanges implements TableProvider {
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
             KafkaMicroBatchStream stream = (KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint);
-            return new RangeStream(stream, ranges, cut, upstreams);
+            return new RangeStream(stream, ranges, cut, upstreams, rest);
         }
     }
 
@@ -132,12 +135,15 @@ public class KafkaRanges implements TableProvider {
         private final boolean ranges;
         private final TimeCut cut;
         private final Upstreams upstreams;
+        private final Rest rest;
 
-        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut, Upstreams upstreams) {
+        RangeStream(
+                KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut, Upstreams upstreams, Rest rest) {
             this.kafka = kafka;
             this.ranges = ranges;
             this.cut = cut;
             this.upstreams = upstreams;
+            this.rest = rest;
         }
 
         @Override
@@ -162,6 +168,17 @@ public class KafkaRanges implements TableProvider {
             }
             upstreams.done(cut);
             long most = ((ReadMaxRows) limit).maxRows();
+            Offset end;
+            do {
+                if (rest.holds(start.json())) {
+                    return start;
+                }
+                end = look(start, limit, most);
+            } while (start.equals(end) && rest.isWoken());
+            return end;
+        }
+
+        private Offset look(Offset start, ReadLimit limit, long most) {
             Upstreams.Seen seen;
             Offset end;
             int tries = 0;
@@ -180,6 +197,7 @@ public class KafkaRanges implements TableProvider {
                 until = found.until();
             }
             upstreams.planned(until, !end.equals(start), cut);
+            rest.looked(start.json(), end.json(), latest.json(), seen);
             return end;
         }
 
@@ -195,6 +213,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public void prepareForTriggerAvailableNow() {
+            rest.end();
             kafka.prepareForTriggerAvailableNow();
         }
 

@@ -21,6 +21,8 @@ import org.apache.kafka.common.TopicPartition;
  * batch, whatever is marked: what lies before that has to be seen whole or not at all.
  *
  * <p>A query that runs, or is about to, is waited for; one that is stopped or fails only for a time, and so are marks.
+ *
+ * <p>What changes here ends the {@link Arrivals#await waits} of readers.
  */
 public final class Progress {
     /** All inputs are processed. */
@@ -83,6 +85,7 @@ public final class Progress {
     /** The query is ended for good: nobody waits for it. */
     public static synchronized void forget(String query) {
         QUERIES.remove(query);
+        Progress.class.notifyAll();
     }
 
     private boolean isGone(long nowMs) {
@@ -102,6 +105,7 @@ public final class Progress {
             known.idleSinceMs = nowMs;
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
+            Progress.class.notifyAll();
         }
     }
 
@@ -128,6 +132,7 @@ public final class Progress {
             known.inBatch = false;
             known.stopped = false;
             known.starting = false;
+            Progress.class.notifyAll();
         }
     }
 
@@ -148,6 +153,7 @@ public final class Progress {
                 known.endsBefore = ends;
                 known.batches++;
             }
+            Progress.class.notifyAll();
         }
     }
 

@@ -56,14 +56,19 @@ final class TimeCut implements AutoCloseable {
         if (topics == null) {
             return null;
         }
+        Set<String> marked = Set.of(options.getOrDefault("markedTopics", "").split(","));
+        return new TimeCut(client(options), List.of(topics.split(",")), marked);
+    }
+
+    /** The settings of Kafka's client among the options of a source. */
+    static Map<String, Object> client(CaseInsensitiveStringMap options) {
         Map<String, Object> client = new HashMap<>();
         options.asCaseSensitiveMap().forEach((name, value) -> {
             if (name.startsWith(CLIENT)) {
                 client.put(name.substring(CLIENT.length()), value);
             }
         });
-        Set<String> marked = Set.of(options.getOrDefault("markedTopics", "").split(","));
-        return new TimeCut(client, List.of(topics.split(",")), marked);
+        return client;
     }
 
     /**
@@ -199,16 +204,21 @@ final class TimeCut implements AutoCloseable {
         return consumer;
     }
 
-    /** Asks Kafka; an interrupt is worded as Spark expects it of a query that is stopped. */
+    /** Asks Kafka. */
     private static <T> T stoppable(Supplier<T> ask) {
         try {
             return ask.get();
         } catch (InterruptException end) {
-            throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+            throw interrupted(end);
         }
     }
 
-    private static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
+    /** An interrupt as Spark expects it of a query that is stopped. */
+    static UncheckedIOException interrupted(Exception end) {
+        return new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+    }
+
+    static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -359,7 +369,7 @@ final class TimeCut implements AutoCloseable {
         }
     }
 
-    private static Map<TopicPartition, Long> parse(String offsets) {
+    static Map<TopicPartition, Long> parse(String offsets) {
         Map<TopicPartition, Long> found = new HashMap<>();
         try {
             JsonNode topics = JSON.readTree(offsets);

@@ -114,6 +114,15 @@ def physical_plan(query: StreamingQuery) -> str:
     return told.strip() if told.startswith("==") else ""
 
 
+def has_looked(query: StreamingQuery) -> bool:
+    """Return whether a first trigger has ended, with a batch or with nothing to do."""
+    try:
+        return query._jsq.lastProgress() is not None  # noqa: SLF001 - the public way parses it
+    except LOST as lost:
+        raise_if_java(lost)
+        return False
+
+
 def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     """Return Spark's reports of the batches that began after that moment; it forgets old ones.
 

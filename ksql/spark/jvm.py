@@ -31,6 +31,8 @@ _POLL_S = 0.05
 class SparkUnavailable(StartError):
     """Spark's process did not come up."""
 
+    operator = False  # what is in the way may be gone at the next try
+
     def __init__(self, reason: str, log_file: Path) -> None:
         super().__init__(
             "Spark cannot be started", detail=reason, hint=f"Its log is in {log_file}."

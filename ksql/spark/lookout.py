@@ -1,8 +1,9 @@
-"""While queries run: are their checkpoints there, and the topics that they read, as they were?
+"""While queries run: are their checkpoints there, and their topics, as they were?
 
 Spark reads a topic that was made anew from the former offset on, without a word. Before a launch
 ``vetting`` compares; here the topics of all running queries are compared in one request, again and
-again. What differs ends its query; the next launch judges what can be done.
+again. What differs ends its query; the next launch judges what can be done. A query that finds
+nothing to read writes nothing, so the topic of its results is looked for as well.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ class Reading(Protocol):
 
     def reads(self) -> Mapping[str, str]:
         """Return the topics that it reads now, with the ids of its launch."""
+
+    def writes(self) -> str:
+        """Return the topic that it writes now; empty if it writes none, or rests."""
 
     def lost(self) -> KsqlError | None:
         """Return what says that its checkpoint has gone; None as a rule."""
@@ -111,14 +115,22 @@ class Lookout:
         self, reading: Mapping[Reading, Mapping[str, str]]
     ) -> Mapping[Reading, KsqlError]:
         """Return what is wrong with the queries' topics; nothing if Kafka does not answer."""
-        now = self._ask(sorted({topic for ids in reading.values() for topic in ids}))
+        results = {query: topic for query in reading if (topic := query.writes())}
+        read = {topic for ids in reading.values() for topic in ids}
+        now = self._ask(sorted(read | set(results.values())))
         if now is None:
             return {}
-        return {
+        without = {
+            query: origins.ResultGone(query.query_id, topic)
+            for query, topic in results.items()
+            if topic not in now
+        }
+        differing = {
             query: problem
             for query, then in reading.items()
             if (problem := self._problem(query.query_id, then, now)) is not None
         }
+        return {**without, **differing}
 
     def _ask(self, topics: list[str]) -> Mapping[str, str] | None:
         try:

@@ -58,6 +58,21 @@ class TopicGone(ServerError):
         )
 
 
+class ResultGone(TopicGone):
+    """The topic that a query writes to is not there any more."""
+
+    def __init__(self, query_id: str, topic: str) -> None:
+        ServerError.__init__(
+            self,
+            f'topic "{topic}", which query {query_id} writes, was deleted',
+            detail="Kafka has no topic of that name: there is nowhere to write results. The "
+            "query's state stays as it is; results that were in the topic are lost.",
+            hint=f"TERMINATE {query_id}; or make the topic again, with as many partitions: the "
+            "query continues by itself, and writes what changes from then on. Start once with "
+            f"-o ksql.state.anew={query_id} (or =all) to compute all results again.",
+        )
+
+
 def _shown(id_: str) -> str:
     return "unknown" if id_ in ("", NOBODYS) else id_
 

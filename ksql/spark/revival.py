@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.spark.jvm import LOST, raise_if_java
+from ksql.spark.logfile import rotate
 from ksql.spark.session import close_session, forget_session, open_session
 
 if TYPE_CHECKING:
@@ -198,6 +199,11 @@ class Host:
         when = datetime.fromtimestamp(failure.when_ms / 1000, UTC).isoformat(" ", "milliseconds")
         with contextlib.suppress(OSError), self._settings.log_file.open("a") as log:
             log.write(f"{when} query_failed {query_id}: {failure.trace}\n")
+
+    def bound_log(self) -> None:
+        """Keep Spark's log within its bound; a full disk is found elsewhere."""
+        with contextlib.suppress(OSError):
+            rotate(self._settings.log_file)
 
     def close(self) -> None:
         """End it, however it is."""

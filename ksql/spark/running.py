@@ -17,7 +17,7 @@ from ksql.spark import checkpoint, lives, origins
 from ksql.spark.bounds import records_within
 from ksql.spark.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.failures import reason
-from ksql.spark.internals import physical_plan
+from ksql.spark.internals import has_looked, physical_plan
 from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Status
 
 if TYPE_CHECKING:
@@ -220,6 +220,12 @@ class RunningQuery:
         """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
         with self._changed:
             return self._origins if self._may_be_ended() else {}
+
+    def writes(self) -> str:
+        """Return the topic that it writes now; empty if it writes none, or rests."""
+        with self._changed:
+            spec = self._spec if self._may_be_ended() else None
+        return (spec.sink_topic if spec is not None else None) or ""
 
     def lost(self) -> KsqlError | None:
         """Return what says that the checkpoint has gone while it runs; None as a rule."""
@@ -443,8 +449,8 @@ class RunningQuery:
 
     def _settled(self) -> bool:
         query = self._query
-        message = str(query.status["message"]) if query is not None else ""
-        return message.startswith("Waiting") or self._last_batch() != self._batch_at_start
+        looked = query is not None and has_looked(query)
+        return looked or self._last_batch() != self._batch_at_start
 
     def _last_batch(self) -> int | None:
         return checkpoint.last_committed(self.place.checkpoint)

@@ -259,6 +259,7 @@ class SparkRuntime:
         swept = 0
         while not self._closing.wait(_WATCH_S):
             self._host.turned()
+            self._host.bound_log()
             if self._host.died:
                 self._revive()
                 continue

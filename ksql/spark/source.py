@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-_CLASSES = ("KafkaRanges", "Progress", "TimeCut", "Upstreams")
+_CLASSES = ("Arrivals", "KafkaRanges", "Progress", "Rest", "TimeCut", "Upstreams")
 SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
@@ -86,6 +86,7 @@ def kafka_source(
         "failOnDataLoss": "true" if spec.fail_on_data_loss else "false",
         "includeHeaders": "true",
         "groupIdPrefix": spec.application,
+        "triggerMs": str(spec.trigger_ms),
     }
     if spec.chain:
         queries = dict(spec.chain)

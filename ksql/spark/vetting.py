@@ -44,8 +44,8 @@ class Vetting:
 
         ``owner`` is the part of the query's name in Kafka that all its lives share.
 
-        Raises: OlderCheckpoint, TopicRemade, TopicGone, CheckpointMissing, CheckpointDamaged,
-            OSError, and what Kafka says.
+        Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
+            CheckpointDamaged, OSError, and what Kafka says.
         """
         life = lives.Life(spec.incarnation or "")
         lives.check_present(spec.query_id, spec.checkpoint, life)
@@ -56,7 +56,10 @@ class Vetting:
 
     def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
         missed = self._missed.pop(spec.query_id, None)
-        then, now = origins.read(spec.checkpoint), self.topic_ids(spec.topics)
+        result = spec.sink_topic if planned is not None else None  # else it was made just now
+        there = self.topic_ids([*spec.topics, *filter(None, [result])])
+        then = origins.read(spec.checkpoint)
+        now = {topic: id_ for topic, id_ in there.items() if topic in spec.topics}
         begun = set(planned.offsets) if planned is not None else set(then)
         read = {topic: then.get(topic, "") for topic in spec.topics if topic in begun}
         if missing := origins.gone(read, now):
@@ -68,6 +71,8 @@ class Vetting:
             self._read_again(spec, list(found))
         if (known := origins.kept(then, now, begun)) != then:
             origins.write(spec.checkpoint, known)
+        if result and result not in there:
+            raise origins.ResultGone(spec.query_id, result)
 
     def _note_gone(
         self,

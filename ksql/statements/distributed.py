@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.engine.progress import CommandStatus
 from ksql.statements import entities as e
+from ksql.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | Non
             return None
 
 
-def _report(outcome: Outcome) -> e.UpgradeReport | None:
+def _report(outcome: Outcome) -> UpgradeReport | None:
     prepared = outcome.prepared
     if prepared.verdict is None:
         return None
@@ -60,5 +61,5 @@ def _report(outcome: Outcome) -> e.UpgradeReport | None:
             topic: {str(partition): offset for partition, offset in parts.items()}
             for topic, parts in outcome.switch.offsets.items()
         }
-        switch = e.SwitchPoint(outcome.switch.batch, offsets, outcome.switch.gap_ms)
-    return e.UpgradeReport.of(prepared.verdict, prepared.query_id, switch)
+        switch = SwitchPoint(outcome.switch.batch, offsets, outcome.switch.gap_ms)
+    return UpgradeReport.of(prepared.verdict, prepared.query_id, switch)

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ksql.engine.progress import CommandStatus
+from ksql.statements.upgradereport import UpgradeReport
 from ksql.types.model import SqlType
 from ksql.types.schema import Column, Role
-from ksql.upgrade.verdict import Difference, Guarantee
-
-if TYPE_CHECKING:
-    from ksql.upgrade.verdict import Verdict
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 
@@ -51,47 +48,6 @@ class FieldInfo:
         """Return the wire's view of a column."""
         kinds: dict[Role, Literal["KEY", "HEADER"]] = {Role.KEY: "KEY", Role.HEADERS: "HEADER"}
         return cls(column.name, column.type, kinds.get(column.role), column.header_key)
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchPoint:
-    """Where the old plan ended and the new one began."""
-
-    batch_id: int | None
-    offsets: Mapping[str, Mapping[str, int]]  # topic -> partition -> first offset of the new plan
-    gap_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeReport:
-    """The effects that CREATE OR REPLACE has, or would have, on a running query (KLIP-28)."""
-
-    accepted: bool
-    classes: tuple[str, ...]  # "transparent", "data selection", "schema evolution", ...
-    traits: tuple[str, ...] = ()  # "stateful", "windowed", "joined", "multistage", ...
-    guarantees: tuple[Guarantee, ...] = ()
-    changes: tuple[Difference, ...] = ()
-    reasons: tuple[str, ...] = ()  # every breach of a refused one
-    inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
-    query_id: str | None = None
-    switch: SwitchPoint | None = field(default=None, metadata=OMIT_NONE)
-
-    @classmethod
-    def of(
-        cls, verdict: Verdict, query_id: str | None = None, switch: SwitchPoint | None = None
-    ) -> UpgradeReport:
-        """Return the wire's view of the validator's answer."""
-        return cls(
-            accepted=verdict.accepted,
-            classes=verdict.classes,
-            traits=verdict.traits,
-            guarantees=verdict.guarantees,
-            changes=verdict.changes,
-            reasons=verdict.reasons,
-            inherited=verdict.inherited,
-            query_id=query_id,
-            switch=switch,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +253,25 @@ class FunctionName:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    """One connector."""
+
+    name: str
+    type: str
+    class_name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorPlugin:
+    """One class of connectors."""
+
+    class_name: str
+    type: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """One variable of the session."""
 
@@ -405,6 +380,22 @@ class QueryDescriptionEntity(Entity):
 
     type_name = "queryDescription"
     query_description: QueryDescription
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectorList(Entity):
+    """SHOW CONNECTORS, which run elsewhere."""
+
+    type_name = "connector_list"
+    connectors: tuple[ConnectorInfo, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectorPluginsList(Entity):
+    """SHOW CONNECTOR PLUGINS."""
+
+    type_name = "connector_plugins_list"
+    connectors_plugins: tuple[ConnectorPlugin, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

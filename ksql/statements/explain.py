@@ -16,6 +16,7 @@ from ksql.engine.plan_queries import transient_plan
 from ksql.plan import codec
 from ksql.statements import entities as e
 from ksql.statements.describe import of_plan, push_description, push_of, query_description
+from ksql.statements.upgradereport import UpgradeReport
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _dry_create(
             raise
         running = context.catalog.writers(target.name)[0]
         plan = plan_of(running)
-        report = e.UpgradeReport.of(refused.verdict, running.id)
+        report = UpgradeReport.of(refused.verdict, running.id)
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
@@ -93,7 +94,7 @@ def _dry_create(
     found = of_plan(plan, text, target.name, request)
     if prepared.verdict is None:
         return plan, found
-    return plan, replace(found, upgrade=e.UpgradeReport.of(prepared.verdict, prepared.query_id))
+    return plan, replace(found, upgrade=UpgradeReport.of(prepared.verdict, prepared.query_id))
 
 
 HANDLERS: Handlers = {

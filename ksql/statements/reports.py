@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from ksql.base import stored
 from ksql.plan import codec
 from ksql.query.pulled import Pulls
-from ksql.statements.entities import UpgradeReport
 from ksql.statements.services import QueryHealth, RunningPush
+from ksql.statements.upgradereport import UpgradeReport
 
 if TYPE_CHECKING:
     from ksql.base.ids import QueryId

@@ -13,7 +13,8 @@ from ksql.base.rate import PerSecond
 from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
 from ksql.query.pulled import Pulls
-from ksql.statements.entities import Entity, UpgradeReport
+from ksql.statements.entities import Entity
+from ksql.statements.upgradereport import UpgradeReport
 
 if TYPE_CHECKING:
     from ksql.base.records import Headers, Written

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical
+from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical, without_effect
 from ksql.base.errors import StatementError
+from ksql.base.excerpt import excerpt
 from ksql.base.secrets import without_secrets
 from ksql.statements import entities as e
 from ksql.syntax import ast
@@ -14,9 +15,19 @@ if TYPE_CHECKING:
     from ksql.statements.services import Handlers, Request
 
 
-def set_property(stmt: ast.SetProperty, request: Request) -> None:
-    """Carry out SET 'name' = 'value', which holds for the rest of the request or script."""
+def set_property(stmt: ast.SetProperty, request: Request) -> e.Entity | None:
+    """Carry out SET 'name' = 'value', which holds for the rest of the request or script.
+
+    Returns: a warning for a property that nothing reads.
+    """
     request.settings = request.settings.with_overrides({stmt.name: stmt.value})
+    why = without_effect(stmt.name)
+    if not why:
+        return None
+    return e.WarningEntity(
+        statement_text=request.text,
+        message=f"The property '{excerpt(stmt.name)}' is accepted, but has no effect. {why}",
+    )
 
 
 def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:

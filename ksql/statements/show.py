@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import NotSupportedYet
 from ksql.dataflow import rights
-from ksql.statements import describe, settings
+from ksql.statements import connectors, describe, settings
 from ksql.statements import entities as e
 from ksql.syntax import ast
 
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:
     """Return the list that is asked for."""
-    handler = _HANDLERS.get(stmt.what)
-    if handler is None:
-        raise NotSupportedYet(f"SHOW {stmt.what}", span=stmt.span)
-    return handler(stmt, request)
+    return _HANDLERS[stmt.what](stmt, request)
 
 
 def source_info(source: DataSource) -> e.SourceInfo:
@@ -96,13 +92,15 @@ def _types(_stmt: ast.Show, request: Request) -> e.Entity:
     return e.TypeList(statement_text=request.text, types=types)
 
 
-_HANDLERS: dict[str, Callable[[ast.Show, Request], e.Entity]] = {
+_HANDLERS: dict[ast.Catalogue, Callable[[ast.Show, Request], e.Entity]] = {
     "STREAMS": _sources,
     "TABLES": _sources,
     "QUERIES": _queries,
     "TOPICS": _topics,
     "FUNCTIONS": _functions,
     "TYPES": _types,
+    "CONNECTORS": connectors.show,
+    "CONNECTOR PLUGINS": connectors.show_plugins,
     "PROPERTIES": lambda _stmt, request: settings.show_properties(request),
     "VARIABLES": lambda _stmt, request: settings.show_variables(request),
 }

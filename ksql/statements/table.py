@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import NotSupportedYet, QueryOnWrongEndpoint
 from ksql.engine.prepare import DISTRIBUTED
-from ksql.statements import asserts, describe, distributed, explain, insert, settings, show
+from ksql.statements import (
+    asserts,
+    connectors,
+    describe,
+    distributed,
+    explain,
+    insert,
+    settings,
+    show,
+)
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
@@ -31,6 +40,7 @@ def _not_yet(what: str) -> Handler:
 HANDLERS: Handlers = {
     **dict.fromkeys(DISTRIBUTED, distributed.execute),
     **asserts.HANDLERS,
+    **connectors.HANDLERS,
     **describe.HANDLERS,
     **explain.HANDLERS,
     **insert.HANDLERS,
@@ -38,9 +48,6 @@ HANDLERS: Handlers = {
     **show.HANDLERS,
     ast.Query: _wrong_endpoint,
     ast.PrintTopic: _wrong_endpoint,
-    ast.CreateConnector: _not_yet("CREATE CONNECTOR"),
-    ast.DropConnector: _not_yet("DROP CONNECTOR"),
-    ast.DescribeConnector: _not_yet("DESCRIBE CONNECTOR"),
     ast.AssertValues: _not_yet("ASSERT VALUES outside of a test file"),
     ast.AssertNullValues: _not_yet("ASSERT NULL VALUES outside of a test file"),
     ast.AssertSource: _not_yet("ASSERT STREAM or ASSERT TABLE outside of a test file"),

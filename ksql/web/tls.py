@@ -6,12 +6,12 @@ Source: Apache Kafka, KIP-651: a PEM key store holds the private key and the cer
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ksql.base.errors import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 KEYSTORE: Final = "ssl.keystore.location"
 TYPE: Final = "ssl.keystore.type"
@@ -20,6 +20,8 @@ PEM: Final = "PEM"
 CLIENTS: Final = "ssl.client.authentication"
 TRUSTED: Final = "ssl.truststore.location"
 TRUSTED_TYPE: Final = "ssl.truststore.type"
+CLIENTS_TRUSTED: Final = "ksql.ssl.client.truststore.location"
+"""Whose clients are let in; the others say which brokers and servers are trusted, too."""
 _CLIENTS: Final = {
     "NONE": ssl.CERT_NONE,
     "REQUESTED": ssl.CERT_OPTIONAL,
@@ -70,7 +72,8 @@ class NoTrustStore(StartError):
     def __init__(self, asked: str) -> None:
         super().__init__(
             f"{CLIENTS}={asked}, but the server does not know whom to trust",
-            hint=f"Name a PEM file with the certificates that sign clients': {TRUSTED}=..",
+            hint=f"Name a PEM file with the certificates that sign clients': "
+            f"{CLIENTS_TRUSTED}=.., or {TRUSTED}=.. if they sign brokers' as well",
         )
 
 
@@ -82,6 +85,39 @@ class BadTrustStore(StartError):
             f"the trust store {path} cannot be used: {why}",
             hint="It must hold the certificates that clients' are signed with, as PEM.",
         )
+
+
+class Renewable(ssl.SSLContext):
+    """A side of TLS whose files can be read again; connections that are open stay as they are.
+
+    It only hands connections to the context that was read last.
+    """
+
+    def __new__(cls, make: Callable[[], ssl.SSLContext]) -> Self:
+        """Make one of the protocol that its contexts are of."""
+        return super().__new__(cls, make().protocol)
+
+    def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
+        """Read the files; ``make`` raises StartErrors."""
+        self._make = make
+        self._current = make()
+        self.check_hostname = self._current.check_hostname
+        self.verify_mode = self._current.verify_mode
+
+    def renew(self) -> None:
+        """Read the files again, for the connections to come.
+
+        Raises: what ``make`` does; the files that were read before count on.
+        """
+        self._current = self._make()
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """Begin TLS over two buffers."""
+        return self._current.wrap_bio(*args, **kwargs)
+
+    def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
+        """Begin TLS over a socket."""
+        return self._current.wrap_socket(*args, **kwargs)
 
 
 def server_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
@@ -113,7 +149,9 @@ def _ask_clients(context: ssl.SSLContext, configuration: Mapping[str, str]) -> N
     mode = _CLIENTS[asked]  # the table of properties has checked it
     if mode == ssl.CERT_NONE:
         return
-    path, kind = configuration.get(TRUSTED, ""), configuration.get(TRUSTED_TYPE, "JKS").upper()
+    path, kind = configuration.get(CLIENTS_TRUSTED, ""), PEM
+    if not path:
+        path, kind = configuration.get(TRUSTED, ""), configuration.get(TRUSTED_TYPE, "JKS").upper()
     if not path:
         raise NoTrustStore(asked)
     if kind != PEM:

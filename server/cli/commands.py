@@ -34,6 +34,8 @@ class Entry:
 
 
 COMMANDS: dict[str, Entry] = {}
+_FROM = re.compile(r"\s+FROM\s+STATEMENT\s+([0-9]{1,9})\Z", re.IGNORECASE)
+_ARGUMENT = r"(?:'(?:[^']|'')*'|[^;'\n])*"
 
 
 def command(name: str, usage: str = "") -> Callable[[Command], Command]:
@@ -48,11 +50,14 @@ def command(name: str, usage: str = "") -> Callable[[Command], Command]:
 
 
 def find(text: str) -> tuple[Command, str] | None:
-    """Return the command that a text calls and its argument; None if it is none of ours."""
+    """Return the command that a text calls and its argument; None if it is none of ours.
+
+    A command ends with its line; only its argument may stand on the next one.
+    """
     words = text.strip().rstrip(";").strip()
     for name in sorted(COMMANDS, key=len, reverse=True):
         pattern = r"\s+".join(map(re.escape, name.split()))
-        found = re.fullmatch(rf"{pattern}(?:\s+([^;]*))?", words, re.IGNORECASE)
+        found = re.fullmatch(rf"{pattern}(?:\s+({_ARGUMENT}))?", words, re.IGNORECASE)
         if found:
             return COMMANDS[name].run, (found[1] or "").strip()
     return None
@@ -224,12 +229,15 @@ def request_pipelining(terminal: Terminal, argument: str) -> None:
     session.pipelining = _switched(terminal, "Request pipelining", session.pipelining, argument)
 
 
-@command("run script", "'<file>'")
+@command("run script", "'<file>' [FROM STATEMENT <n>]")
 def run_script(terminal: Terminal, argument: str) -> None:
-    """Run the statements of a file, up to the first that fails."""
+    """Run the statements of a file, up to the first that fails; or those from the n-th on."""
     if not argument:
         raise CommandFailed("run script needs a file's name in quotes")
-    if not terminal.run_script(Path(_unquoted(argument))):
+    name, first = argument, 1
+    if from_there := _FROM.search(argument):
+        name, first = argument[: from_there.start()], int(from_there[1])
+    if not terminal.run_script(Path(_unquoted(name)), first):
         raise AlreadyTold
 
 

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from server.cli.client import Client
+from server.cli.client import Client, ServerFailure
 from server.cli.commands import Exit, find
 from server.cli.repl import Repl
 from server.cli.screen import Screen
-from server.cli.session import OUTPUTS, Session
+from server.cli.session import OUTPUTS, Session, set_up
 from server.cli.terminal import Terminal
+from server.cli.trouble import render_trouble
 from server.cli.version import cli_version
+from server.propertiesfile import parse_properties
 
 DEFAULT_SERVER = "http://localhost:8088"
 INTERRUPTED = 130
@@ -31,13 +33,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     try:
+        properties = _properties(arguments)
         terminal = _terminal(arguments)
     except ValueError as error:
         parser.error(str(error))
     try:
+        _set_up(terminal, properties)
         return 0 if _run(terminal, arguments) else 1
     except Exit:
         return 0
+    except ServerFailure as failure:
+        terminal.screen.error(render_trouble(failure))
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the pipe has seen enough
@@ -51,12 +58,40 @@ def _run(terminal: Terminal, arguments: argparse.Namespace) -> bool:
     if arguments.execute is not None:
         return terminal.run(arguments.execute)
     if arguments.file is not None:
-        return terminal.run_file(arguments.file)
+        return terminal.run_file(arguments.file, arguments.from_statement)
     if not sys.stdin.isatty():
-        return terminal.run(sys.stdin.read())
+        terminal.run_lines(sys.stdin)
+        return True
     terminal.interactive = True
     Repl(terminal).run()
     return True
+
+
+def _properties(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the properties of ``--config-file``; those of TLS become options that are not given.
+
+    Raises: ValueError for a file that cannot be read, and for options of another product.
+    """
+    if arguments.confluent_api_key or arguments.confluent_api_secret or arguments.confluent_token:
+        raise ValueError(
+            "keys and tokens of Confluent Cloud mean nothing here: a server knows users "
+            "(--user, --password) and certificates (--cert)"
+        )
+    if arguments.config_file is None:
+        return {}
+    try:
+        found = parse_properties(arguments.config_file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ValueError(f"cannot read {arguments.config_file}: {why}") from error
+    arguments.cacert = arguments.cacert or found.get("ssl.truststore.location")
+    arguments.cert = arguments.cert or found.get("ssl.keystore.location")
+    return {name: value for name, value in found.items() if not name.startswith("ssl.")}
+
+
+def _set_up(terminal: Terminal, properties: dict[str, str]) -> None:
+    for refused in set_up(terminal.session, terminal.client, properties):
+        terminal.screen.note(f"not set for this session: {refused}")
 
 
 def _terminal(arguments: argparse.Namespace) -> Terminal:
@@ -125,7 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql",
         description="A terminal for a ksql server. "
-        "Other commands: ksql server, ksql state, ksql demo, ksql demo-shop.",
+        "Other commands: ksql server, ksql state, ksql backup, ksql restore, ksql password, "
+        "ksql test, ksql demo, ksql demo-shop.",
     )
     add = parser.add_argument
     add("url", nargs="?", help=f"the server's URL (default {DEFAULT_SERVER})")
@@ -133,7 +169,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"ksql {cli_version()}")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("-e", "--execute", metavar="TEXT", help="run these statements and end")
-    what.add_argument("-f", "--file", type=Path, help="run the statements of a file and end")
+    what.add_argument(
+        "-f",
+        "--file",
+        type=Path,
+        help="run the statements of a file (-: of standard input) and end",
+    )
+    add(
+        "--from-statement", metavar="N", type=_count, default=1, help="begin the file with its N-th"
+    )
     add(
         "-d",
         "--define",
@@ -155,6 +199,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--query-timeout", metavar="MS", type=_count, help="end queries after so long")
     add("-u", "--user", help="for a server that asks who you are")
     add("-p", "--password", help="asked for if it is not given")
+    add(
+        "--config-file",
+        metavar="FILE",
+        type=Path,
+        help="properties for the session, as SET has them; ssl.*.location for --cacert and --cert",
+    )
+    for option in ("--confluent-api-key", "--confluent-api-secret"):
+        add(option, help=argparse.SUPPRESS)
+    add("-t", "--confluent-token", "--token", dest="confluent_token", help=argparse.SUPPRESS)
     add("--cacert", metavar="FILE", help="certificates that the server's may be signed with (PEM)")
     add(
         "--cert",

@@ -221,6 +221,12 @@ def _several(key: str, one: Renderer) -> Renderer:
     return renderer
 
 
+_CONNECTOR_COLUMNS = (
+    ("Connector Name", _get("name")),
+    ("Type", _get("type")),
+    ("Class", _get("className")),
+    ("Status", _get("state")),
+)
 RENDERERS: dict[str, Renderer] = {
     "message": _message,
     "currentStatus": _status,
@@ -249,6 +255,12 @@ RENDERERS: dict[str, Renderer] = {
         "functions",
         "No functions.",
         (("Function Name", _get("name")), ("Type", _get("type")), ("Category", _get("category"))),
+    ),
+    "connector_list": Listing("connectors", "No connectors.", _CONNECTOR_COLUMNS),
+    "connector_plugins_list": Listing(
+        "connectorsPlugins",
+        "No connector plugins.",
+        (("Class", _get("className")), ("Type", _get("type"))),
     ),
     "type_list": _types,
     "variables": Listing(

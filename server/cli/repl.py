@@ -20,9 +20,8 @@ from server.cli.colours import SqlColours
 from server.cli.commands import COMMANDS, Exit, greet
 from server.cli.complete import SqlCompleter
 from server.cli.split import split
-from server.cli.terminal import Terminal
+from server.cli.terminal import PROMPT, Terminal
 
-PROMPT = "ksql> "
 _PATIENCE_S = 1.0  # for names that are still being fetched when the user leaves
 HISTORY_VARIABLE = "KSQL_HISTORY_FILE"
 

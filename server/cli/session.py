@@ -6,16 +6,17 @@ Source: docs/sql/managing.md#set-unset.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from server.cli.client import Client, JsonObject
+from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
 
 Output = Literal["TABLE", "JSON", "CSV"]
 OUTPUTS: dict[str, Output] = {"TABLE": "TABLE", "JSON": "JSON", "CSV": "CSV", "TABULAR": "TABLE"}
 """The forms of answers by their names; ksqlDB calls a table TABULAR."""
 
+_BAD_REQUEST = 400
 _NAME = r"[A-Za-z_][A-Za-z0-9_@]*"
 _TEXT = r"'((?:[^']|'')*)'"
 _VARIABLE = re.compile(r"\$\{(" + _NAME + r")\}")
@@ -79,11 +80,11 @@ def _plain(text: str) -> str:
 def _set(session: Session, client: Client, name: str, value: str) -> list[JsonObject]:
     name = session.filled(_plain(name))
     value = session.filled(_plain(value))
-    client.execute(_assignment(name, value))
+    warnings = client.execute(_assignment(name, value))
     old = session.properties.get(name)
     session.properties[name] = value
     was = "" if old is None else f" (it was '{old}')"
-    return [_said(f"Property '{name}' is now '{value}' in this session{was}.")]
+    return [_said(f"Property '{name}' is now '{value}' in this session{was}."), *warnings]
 
 
 def _assignment(name: str, value: str) -> str:
@@ -131,6 +132,28 @@ _LOCAL: tuple[tuple[re.Pattern[str], Callable[..., list[JsonObject]]], ...] = tu
 )
 
 
+def set_up(session: Session, client: Client, properties: Mapping[str, str]) -> list[str]:
+    """Set the properties of a file; return what the server says of those that it does not take.
+
+    A server that does not answer is asked about them with the first statement.
+    Raises: ServerFailure of another kind than a statement's, such as of a user who is unknown.
+    """
+    refused = []
+    for name, value in properties.items():
+        try:
+            client.execute(_assignment(name, value))
+        except ServerFailure as failure:
+            if failure.code // 100 != _BAD_REQUEST:
+                raise
+            refused.append(f"{name}: {failure.message.partition(chr(10))[0]}")
+        except Unreachable:
+            session.properties.update(properties)
+            return []
+        else:
+            session.properties[name] = value
+    return refused
+
+
 def answer_locally(text: str, session: Session, client: Client) -> list[JsonObject] | None:
     """Return the entities of a statement that belongs to the session; None for other statements.
 
@@ -142,3 +165,8 @@ def answer_locally(text: str, session: Session, client: Client) -> list[JsonObje
         if found:
             return handler(session, client, *found.groups())
     return None
+
+
+def of_the_session(text: str) -> bool:
+    """Return whether it is a statement that changes the session and nothing else."""
+    return any(pattern.match(text) for pattern, handler in _LOCAL if handler is not _variables)

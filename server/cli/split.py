@@ -6,6 +6,7 @@ Comments become blanks, so that every position the server reports is the user's 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 _TOKEN = re.compile(
@@ -16,6 +17,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _INK = re.compile(r"[^\n]")
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_BEFORE = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_GLANCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +55,71 @@ class Split:
         return (*self.statements, replace(self.rest, text=self.rest.text + ";"))
 
 
-def split(text: str) -> Split:
-    """Cut a text into statements."""
-    clean: list[str] = []
+def split(text: str, is_command: Callable[[str], bool] = lambda _line: False) -> Split:
+    """Cut a text into statements; a line where one could begin may be a command, and ends with it.
+
+    ``is_command`` says of such a line whether it is one.
+    """
     found: list[Statement] = []
-    start = place = 0  # in the text; ``clean`` holds what lies between them, without comments
-    open_quote, open_at = "", 0
-    for token in _TOKEN.finditer(text):
+    start = 0
+    while True:
+        end = _end_of_command(text, start, is_command)
+        if end is None:
+            one = _next(text, start)
+            if not one.is_ended:
+                return Split(tuple(found), one.statement, one.open_quote, one.open_at)
+            end, statement = one.end, one.statement
+        else:
+            statement = _statement(_COMMENT.sub(_blank, text[start:end]), text, start)
+        if statement.text != ";":
+            found.append(statement)
+        start = end
+
+
+def _end_of_command(text: str, start: int, is_command: Callable[[str], bool]) -> int | None:
+    """Return the end of the line that begins there if it is a command; None if it is not.
+
+    An argument in quotes may stand on the next line.
+    """
+    skipped = _BEFORE.match(text, start)
+    place = start if skipped is None else skipped.end()
+    end = text.find("\n", place)
+    end = len(text) if end < 0 else end
+    line = _COMMENT.sub(_blank, text[place:end]).rstrip()
+    if not line or text[end : end + _GLANCE].lstrip().startswith("'"):
+        return None
+    return end if is_command(line) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """The statement that begins at a place of a text; ``end`` is behind its semicolon."""
+
+    statement: Statement
+    end: int
+    is_ended: bool = False
+    open_quote: str = ""
+    open_at: int = 0
+
+
+def _next(text: str, start: int) -> _Next:
+    clean: list[str] = []  # what lies before ``place``, without comments
+    place = start
+    for token in _TOKEN.finditer(text, start):
+        before = text[place : token.start()]
         if token.lastgroup == "open":
-            open_quote = token[0]
-            before = "".join(clean) + text[place : token.start()]
-            open_at = len(before.lstrip())
-            break
-        comment = token.lastgroup == "comment"
-        clean.append(text[place : token.start()])
-        clean.append(_INK.sub(" ", token[0]) if comment else token[0])
+            open_at = len("".join([*clean, before]).lstrip())
+            statement = _statement("".join([*clean, text[place:]]), text, start)
+            return _Next(statement, len(text), open_quote=token[0], open_at=open_at)
+        clean += [before, _blank(token) if token.lastgroup == "comment" else token[0]]
         place = token.end()
         if token.lastgroup == "end":
-            statement = _statement("".join(clean), text, start)
-            if statement.text != ";":
-                found.append(statement)
-            clean, start = [], place
-    clean.append(text[place:])
-    return Split(tuple(found), _statement("".join(clean), text, start), open_quote, open_at)
+            return _Next(_statement("".join(clean), text, start), place, is_ended=True)
+    return _Next(_statement("".join([*clean, text[place:]]), text, start), len(text))
+
+
+def _blank(comment: re.Match[str]) -> str:
+    return _INK.sub(" ", comment[0])
 
 
 def _statement(clean: str, text: str, start: int) -> Statement:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
@@ -17,7 +19,7 @@ from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
 from server.cli.forms import csv_text
 from server.cli.render import as_json, grid_of, render
 from server.cli.screen import Screen
-from server.cli.session import Refused, Session, answer_locally
+from server.cli.session import Refused, Session, answer_locally, of_the_session
 from server.cli.split import Split, Statement, split
 from server.cli.trouble import render_trouble
 
@@ -25,6 +27,9 @@ _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _GOES_ON = re.compile(r"\bEMIT\s+(?:CHANGES|FINAL)\b", re.IGNORECASE)
 _BAD_REQUEST = 40000
+_SCRIPT = re.compile(r"RUN\s+SCRIPT\b", re.IGNORECASE)
+_BOM = "\ufeff"
+PROMPT = "ksql> "
 _NOTHING_YET = (
     "A result follows its sources after a moment: ask again, or watch it with EMIT CHANGES."
 )
@@ -76,6 +81,7 @@ class Terminal:
         self._find = find
         self._clock = clock
         self._script = ""
+        self._depth = 0  # of scripts within scripts
 
     def is_command(self, text: str) -> bool:
         """Return whether the text is for the terminal itself and needs no semicolon."""
@@ -85,58 +91,103 @@ class Terminal:
         """Return whether Enter runs the text rather than starting another line."""
         if not text.strip() or self.is_command(text):
             return True
-        cut = split(text)
+        cut = self._split(text)
         return cut.is_complete or has_backslash(cut.rest.text)
 
-    def run(self, text: str) -> bool:
-        """Run a text, statement by statement, up to the first that fails; False if one did."""
-        if self._find(text) is not None:
-            return self._run_one(Statement(text.strip()))
-        return self._run_all(text)
+    def _split(self, text: str) -> Split:
+        return split(text, lambda line: self._find(line) is not None)
 
-    def _run_all(self, text: str) -> bool:
-        cut = split(text)
+    def run(self, text: str, line: int = 1) -> bool:
+        """Run a text, statement by statement, up to the first that fails; False if one did.
+
+        ``line`` is the one of the user's input with which the text begins.
+        """
+        return self._run_all(text, line)
+
+    def run_lines(self, lines: Iterable[str]) -> None:
+        """Run lines as they come, as at the prompt; an error ends the line that it is about."""
+        pending, start = "", 1
+        for number, line in enumerate(lines, 1):
+            if not pending:
+                start = number
+            looks_whole = not pending or ";" in line or "*/" in line
+            pending += line.removeprefix(_BOM) if number == 1 else line
+            if looks_whole and self.is_whole(pending):
+                self._typed(pending, start)
+                pending = ""
+        self._typed(pending, start)
+
+    def _typed(self, text: str, line: int) -> None:
+        if text.strip():
+            self.screen.record(PROMPT + text.removesuffix("\n"))
+            self.run(text, line)
+
+    def _run_all(self, text: str, line: int = 1, first: int = 1) -> bool:
+        cut = self._split(text)
         statements = cut.statements if cut.open_quote else cut.closed()
         total = len(statements) + bool(cut.open_quote)
-        for number, statement in enumerate(statements, 1):
-            if not self._run_one(statement):
-                return self._stopped(number, total)
+        if first > max(total, 1):
+            raise CommandFailed(f"there is no statement {first} in it: it has {total}")
+        for number, each in enumerate(statements, 1):
+            if number < first and not of_the_session(each.text):
+                continue
+            if not self._run_one(replace(each, line=each.line + line - 1)):
+                return self._stopped(number, total, within=_SCRIPT.match(each.text) is not None)
         if cut.open_quote:
-            self._tell(NeverClosed(cut), cut.rest)
+            self._tell(NeverClosed(cut), replace(cut.rest, line=cut.rest.line + line - 1))
             return self._stopped(total, total)
         return True
 
-    def _stopped(self, number: int, total: int) -> bool:
-        """Count what was not run; always False."""
+    def _stopped(self, number: int, total: int, *, within: bool = False) -> bool:
+        """Count what was not run, and say how a script is continued; always False.
+
+        ``within``: the statement that failed runs another script, which has its own way on.
+        """
         if total > 1:
             left = f", {total - number} not run" if number < total else ""
             where = f"{self._script}: " if self._script else ""
-            message = f"{where}statement {number} of {total} failed{left}"
-            self.screen.error(Text(message, style="yellow"))
+            self._warn(f"{where}statement {number} of {total} failed{left}")
+        following = number + within
+        if self._script and 1 < following <= total:
+            self._warn(
+                f"to continue {'behind it' if within else 'there'}: {self._way_on(following)}"
+            )
         return False
 
-    def run_file(self, path: Path) -> bool:
-        """Run a script; False if it cannot be read or a statement failed."""
+    def _way_on(self, number: int) -> str:
+        if self.interactive or self._depth > 1:
+            quoted = self._script.replace("'", "''")
+            return f"run script '{quoted}' from statement {number}"
+        return f"the same command with --from-statement {number}"
+
+    def _warn(self, text: str) -> None:
+        self.screen.error(Text(text, style="yellow"))
+
+    def run_file(self, path: Path, first: int = 1) -> bool:
+        """Run a script from its ``first`` statement on; ``-`` is the standard input.
+
+        Returns: whether it could be read and no statement failed.
+        """
         try:
-            return self.run_script(path)
+            return self.run_script(path, first)
         except CommandFailed as error:
             return self._tell(error, Statement(""))
 
-    def run_script(self, path: Path) -> bool:
+    def run_script(self, path: Path, first: int = 1) -> bool:
         """Run a script; errors name the file and the line.
 
-        Raises: CommandFailed when it cannot be read.
+        From another ``first`` statement on, those before it that set the session up (SET, UNSET,
+        DEFINE, UNDEFINE) are run as well.
+        Raises: CommandFailed when it cannot be read, or has not so many statements.
         """
-        try:
-            text = path.expanduser().read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise CommandFailed(f"cannot read the script {path}: {why}") from error
+        text = _text_of(path).removeprefix(_BOM)
         outer, self._script = self._script, str(path)
+        self._depth += 1
         try:
-            return self._run_all(text)
+            return self._run_all(text, first=first)
         finally:
             self._script = outer
+            self._depth -= 1
 
     def _run_one(self, statement: Statement) -> bool:
         try:
@@ -167,7 +218,14 @@ class Terminal:
         finally:
             if self.session.timing:
                 took = self._clock() - self.screen.paged_s - began
-                self.screen.note(f"Time: {_duration(took)}")
+                self._tell_time(f"Time: {_duration(took)}")
+
+    def _tell_time(self, text: str) -> None:
+        """Show it among the answers, in their order; apart from those that programs read."""
+        if self.session.output == "TABLE":
+            self.screen.show(Text(text, style="dim"))
+        else:
+            self.screen.note(text)
 
     def _tell(self, error: Exception, statement: Statement) -> bool:
         if isinstance(error, ServerFailure):
@@ -242,6 +300,16 @@ class Terminal:
         answer.end(why)
         if answer.query_id:
             self.client.close_query(answer.query_id)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if str(path) == "-":
+            return sys.stdin.read()
+        return path.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise CommandFailed(f"cannot read the script {path}: {why}") from error
 
 
 def _ends_by_itself(text: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Response
 
+from ksql.base.errors import NotReady
 from ksql.statements.answers import Health
 from ksql.statements.entities import OMIT_NONE
 from server.api import answers
@@ -37,6 +38,14 @@ class HealthReport:
     server_state: str
 
 
+class StatementsRefused(NotReady):
+    """The command topic takes no statements."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("statements that change something are refused", detail=reason)
+
+
+_COMMANDS = "commandRunner"
 _REPORTS = answers(HealthReport)
 _REPORTS[503] = {**_REPORTS[200], "description": "a part does not work, or is not ready"}
 _EMPTY = answers({"type": "object"}, JSON)
@@ -66,6 +75,9 @@ async def live() -> Response:
 
 @router.get("/chc/ready", responses=_EMPTY)
 async def ready(door: TheDoor) -> Response:
-    """Answer whether statements are taken: 503 with the reason until then."""
+    """Answer whether statements are taken: 503 with the reason while they are not."""
     _ = door.service
+    found = await door.health()
+    if not found.details.get(_COMMANDS, True):
+        raise StatementsRefused(found.reasons.get(_COMMANDS, ""))
     return Response(b"{}", media_type=JSON)

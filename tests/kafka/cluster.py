@@ -23,6 +23,7 @@ _HOME = Path(pyspark.__file__).parent
 
 _PORTS = range(20_000, 32_000)
 """Below those that systems give to connections: one that is free stays free until it is used."""
+SECRET = "what-master-workers-and-driver-know"
 _given: set[int] = set()
 
 
@@ -47,6 +48,9 @@ class Daemon:
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": str(ROOT),
+            "SPARK_DAEMON_JAVA_OPTS": " ".join(
+                ("-Dspark.authenticate=true", f"-Dspark.authenticate.secret={SECRET}")
+            ),
         }
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -89,6 +93,17 @@ class Cluster:
         ports = ("--port", str(port), "--webui-port", str(self._page))
         self._master = Daemon(self._log, "master.Master", "--host", "127.0.0.1", *ports)
         self.workers: list[Daemon] = []
+
+    def properties(self) -> dict[str, str]:
+        """What a server needs to run its queries here; master and workers know it by a secret."""
+        secret = self._folder / "spark.secret"
+        secret.write_text(f"{SECRET}\n")
+        return {
+            "ksql__spark__master": self.url,
+            "ksql__spark__authenticate__secret__file": str(secret),
+            "spark__driver__host": "127.0.0.1",
+            "spark__executor__memory": "512m",
+        }
 
     def add_worker(self, cores: int) -> Daemon:
         """Start a worker and wait until the master knows it."""

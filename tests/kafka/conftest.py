@@ -29,6 +29,8 @@ LONGEST: Final = (
     "deaths",
     "takeovers",
     "tokens",
+    "compose",
+    "secured",
 )
 """Files that take minutes, before all others: one of them at the end would run alone.
 

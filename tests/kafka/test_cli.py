@@ -89,3 +89,43 @@ def test_a_server_that_is_not_there():
     done = run_command("http://127.0.0.1:9", "-e", "SHOW STREAMS;")
     assert done.returncode == 1
     assert "http://127.0.0.1:9" in done.stdout + done.stderr
+
+
+def test_a_script_of_the_tutorials_harness_is_piped(http, tmp_path):
+    name, spooled, steps = unique("piped").upper(), tmp_path / "out.log", tmp_path / "steps.sql"
+    steps.write_text(
+        f"INSERT INTO {name} VALUES (1, 'one');\nINSERT INTO {name} VALUES (2, 'two');"
+    )
+    lines = [
+        "SET CLI COLUMN-WIDTH 20",
+        f"spool '{spooled}'",
+        "SET 'auto.offset.reset' = 'earliest';",
+        "DROP CONNECTOR IF EXISTS c;",
+        "CREATE SOURCE CONNECTOR c WITH ('connector.class'='x');",
+        "SHOW CONNECTORS;",
+        f"CREATE STREAM {name} (k INT KEY, v VARCHAR)",
+        f"  WITH (kafka_topic='{name}', partitions=1, value_format='json');",
+        "INSERT INTO NOWHERE VALUES (1);",
+        f"run script '{steps}'",
+        f"SELECT k, v FROM {name} EMIT CHANGES LIMIT 2;",
+        "output json",
+        "SHOW TYPES;",
+        "spool OFF",
+        "exit",
+        "THIS IS NEVER READ;",
+    ]
+    done = run_command(http.url, stdin="\n".join(lines))
+    assert done.returncode == 0
+    assert "unknown stream/table: `NOWHERE`" in done.stderr
+    assert "connectors run in Kafka Connect" in done.stderr
+    assert "No connectors." in done.stdout
+    assert "NEVER" not in done.stdout + done.stderr
+    assert "| one " in done.stdout
+    assert "| two " in done.stdout
+    assert '"@type":"type_list"' in done.stdout.replace(" ", "").replace("\n", "")
+    text = spooled.read_text()
+    for part in ("ksql> CREATE STREAM", "unknown stream/table: `NOWHERE`", "| two ", "type_list"):
+        assert part in text
+    done = run_command(http.url, "-f", "-", stdin="\n".join(lines))
+    assert done.returncode == 1
+    assert "one" not in done.stdout

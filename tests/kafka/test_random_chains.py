@@ -140,10 +140,5 @@ def test_chains_on_two_workers_give_what_one_batch_in_memory_gives(broker, tmp_p
     with cluster(tmp_path) as workers:
         for _ in range(2):
             workers.add_worker(cores=1)
-        on_workers = {
-            "ksql__spark__master": workers.url,
-            "spark__driver__host": "127.0.0.1",
-            "spark__executor__memory": "512m",
-        }
-        with site(broker.bootstrap, tmp_path, **on_workers) as running:
+        with site(broker.bootstrap, tmp_path, **workers.properties()) as running:
             run_all(running, some)

@@ -161,9 +161,7 @@ def test_lost_workers_change_no_result(broker, tmp_path, guarantee):
             ksql__state__dir=str(tmp_path / "state"),
             ksql__service__id=unique("scale") + "_",
             bootstrap__servers=bootstrap,
-            ksql__spark__master=running.url,
-            spark__driver__host="127.0.0.1",
-            spark__executor__memory="512m",
+            **running.properties(),
         )
         try:
             server.http.ksql(

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.proof
 
 @pytest.fixture
 def master(tmp_path):
-    """The URL of a running master that has a worker of two cores."""
+    """What a server needs for a running master that has a worker of two cores."""
     with cluster(tmp_path) as running:
         running.add_worker(cores=2)
-        yield running.url
+        yield running.properties()
 
 
 def test_queries_run_on_a_standalone_cluster(master, broker, tmp_path):
@@ -28,9 +28,7 @@ def test_queries_run_on_a_standalone_cluster(master, broker, tmp_path):
         ksql__state__dir=str(tmp_path / "state"),
         ksql__service__id=unique("far") + "_",
         bootstrap__servers=broker.bootstrap,
-        ksql__spark__master=master,
-        spark__driver__host="127.0.0.1",
-        spark__executor__memory="512m",
+        **master,
     )
     http = server.http
     try:

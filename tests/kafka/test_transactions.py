@@ -17,7 +17,7 @@ from ksql.stores.kinds import open_store
 from ksql.stores.rocks import StoreBudget
 from tests.kafka.follows import following
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, read_all, unique
+from tests.kafka.wires import PATIENCE_S, await_true, create_topic, unique
 
 KEYS = 25_000
 """Of each transaction; a poll takes 10,000 records."""

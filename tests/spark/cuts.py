@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.base.records import OutRecord
 from ksql.catalog.topic import Topic
 from ksql.dataflow.load import load
+from ksql.dataflow.starts import plan_of
 
 if TYPE_CHECKING:
     from ksql.catalog.model import PersistentQuery
@@ -30,6 +31,7 @@ def ready(
         plan_json=query.plan,
         stages=program.stages,
         partitions=made.buckets,
+        moved=plan_of(query).placement == "moved",
         sink_topic=made.sink,
         loader=load,
         **more,

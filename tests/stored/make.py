@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.app.mark import FileMark
 from ksql.app.state import Identity
+from ksql.backup import directory
+from ksql.backup import form as saving
+from ksql.backup.commands import dense
+from ksql.backup.folder import finish
+from ksql.backup.form import Manifest, SavedState, SavedTopic
+from ksql.backup.save import COMMANDS, SCHEMAS
 from ksql.base.aside import Aside
 from ksql.base.ids import Offset
+from ksql.base.records import RawRecord
 from ksql.commands.quarantine import stepping_over
 from ksql.commands.record import decode, encode
-from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery
+from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery, PutType, RemoveType
 from ksql.engine.ports import Command
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.claims import Claim
@@ -36,6 +43,7 @@ from ksql.stores.disk import DiskStore
 from ksql.stores.kinds import open_store
 from ksql.stores.retained import Retained
 from ksql.stores.rocks import StoreBudget
+from ksql.types.model import STRING
 from ksql.types.windowed import session_key, window_key
 from tests.stored.corpora import CORPORA, FIRST, V1, V2, Corpus
 from tests.stored.lines import add_lines, dumped, read_lines, write_lines
@@ -71,6 +79,9 @@ def main() -> None:
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)
     _missing(V1 / "plans-1.jsonl", _first_plans)
+    _missing(V2 / "restored.jsonl", lambda: map(_command_line, restored_commands()))
+    if not (V2 / "backup").exists():
+        _backup(V2 / "backup")
     if not (V1 / "disk").exists():
         _disk(V1 / "disk")
     if not (V2 / "disk").exists():
@@ -80,6 +91,72 @@ def main() -> None:
 def _missing(file: Path, lines: Callable[[], Any]) -> None:
     if not file.exists():
         write_lines(file, lines())
+
+
+# --- a backup ---------------------------------------------------------------------------------
+
+RESTORED_MS: Final = 1_790_000_000_000
+
+
+def saved_records(role: str = "commands") -> list[RawRecord]:
+    """The records of a small service's command topic, or of its schemas."""
+    if role == "schemas":
+        return [RawRecord("_schemas", 0, 0, BASE_MS, b'{"keytype":"NOOP"}', None, None)]
+    made = Command("type/T/create", "CREATE TYPE T AS STRUCT<A INT>;", (PutType("T", STRING),))
+    ended = Command("type/T/drop", "DROP TYPE T;", (RemoveType("T"),))
+    topic = "_confluent-ksql-s__command_topic"
+    return [
+        RawRecord(topic, 0, 0, BASE_MS, *encode(made)),
+        RawRecord(topic, 0, 2, BASE_MS + 1, *encode(ended), [("h", b"\xff"), ("g", None)]),
+        RawRecord(topic, 0, 4, BASE_MS + 2, b"\xff", None),
+    ]
+
+
+def restored_commands() -> list[Command]:
+    """The commands that a restore adds: one that fills a place, one that moves the ids."""
+    found = dense("t", saved_records(), 6, RESTORED_MS)
+    return [decode(found[n].offset, found[n].key, found[n].value) for n in (1, -1)]
+
+
+def manifest(topics: tuple[SavedTopic, ...] = (), state: SavedState | None = None) -> Manifest:
+    """The manifest of the sample, but for the digests of its files."""
+    return Manifest(
+        made_ms=RESTORED_MS,
+        made_by="0.1.0",
+        service_id="s_",
+        cluster_id="cluster",
+        topics=topics,
+        state=state,
+    )
+
+
+def _backup(place: Path) -> None:
+    """Of a service with two topics, and of a state directory of two files."""
+    root = place / "root"
+    (root / "s_").mkdir(parents=True)
+    (root / "service.json").write_text(Identity(service_id="s_", state_id="d").text())
+    FileMark(root / "s_" / "carried_out.json").write(4)
+    files, size = directory.save(root, place / saving.STATE, place / saving.LISTING)
+    shutil.rmtree(root)
+    saved = SavedState(files=files, bytes=size, sha256=saving.digest(place / saving.LISTING))
+    topics = tuple(_saved(place, *each) for each in (("commands", 6), ("schemas", 2)))
+    finish(place, manifest(topics, saved))
+
+
+def _saved(place: Path, role: str, end: int) -> SavedTopic:
+    records = saved_records(role)
+    file = place / {"commands": COMMANDS, "schemas": SCHEMAS}[role]
+    return SavedTopic(
+        file=file.name,
+        name=records[0].topic,
+        id="anId",
+        replicas=1,
+        configs={"cleanup.policy": "delete"},
+        first=0,
+        end=end,
+        records=saving.write_records(file, records),
+        sha256=saving.digest(file),
+    )
 
 
 # --- stores on disk -----------------------------------------------------------------------------

@@ -40,6 +40,8 @@ _SCOPES: Final[dict[Part, Scope]] = {
 class InvalidProperty(KsqlError):
     """A property's value that is not of its type or lies out of its bounds."""
 
+    operator = True
+
     def __init__(self, name: str, value: str, expected: str) -> None:
         shown = HIDDEN if is_secret(name) else excerpt(without_secrets(value))
         super().__init__(f"Invalid value {shown} for property {name}: expected {expected}")
@@ -50,7 +52,8 @@ class Property:
     """One property; sessions and requests can set all but those of the server.
 
     ``doc`` is one sentence for the documentation. ``family`` is the scope that LIST PROPERTIES
-    shows. A property without ``effect`` is accepted for ksqlDB's sake and read by nothing.
+    shows. A property without ``effect`` is accepted for ksqlDB's sake and read by nothing. In a
+    server's configuration it ``stands_for`` another one, if that is not stated.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Property:
     low: int = 0
     high: int = LONG_MAX
     effect: bool = True
+    stands_for: str = ""
 
     @property
     def editable(self) -> bool:

@@ -9,6 +9,7 @@ from ksql.base.config import Settings
 from ksql.commands.quarantine import BadSkip
 from ksql.dataflow.rights import BadTopicPattern
 from ksql.kafka.check import BadClientProperty
+from ksql.ledger.errors import BadLedgerUrl
 
 WRONG = [
     ("ksql.hidden.topics", "a,(b", BadTopicPattern),
@@ -16,6 +17,7 @@ WRONG = [
     ("ksql.command.topic.skip", "1, two", BadSkip),
     ("ksql.schema.registry.listener", "ftp://h:1", BadRegistryListener),
     ("ksql.streams.producer.linger.ms", "soon", BadClientProperty),
+    ("ksql.ledger.password.file", "/dev/null", BadLedgerUrl),
 ]
 
 
@@ -31,7 +33,11 @@ def test_a_wrong_value_is_refused_before_anything_starts(name, value, error, tmp
     assert not (tmp_path / "state").exists()
 
 
-SHARED = {"ksql.state.shared": "true", "bootstrap.servers": "kafka:9092"}
+SHARED = {
+    "ksql.state.shared": "true",
+    "bootstrap.servers": "kafka:9092",
+    "ksql.embedded.allow.remote": "true",
+}
 
 
 def test_servers_that_share_need_a_broker_and_an_address_of_their_own():

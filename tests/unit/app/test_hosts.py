@@ -17,8 +17,8 @@ from ksql.query.pulled import Pulls
 from ksql.replicas.peers import Peers
 from ksql.statements import reports
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import SwitchPoint, UpgradeReport
 from ksql.statements.services import QueryHealth, RunningPush
+from ksql.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.upgrade.verdict import Guarantee
 from server.hosting import behind_http
 from tests.unit.server.fakes import FakeService

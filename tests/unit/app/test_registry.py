@@ -20,7 +20,7 @@ def test_a_url_names_somebody_elses(tmp_path):
     url = "http://registry.example:8081"
     found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path, MemoryLog)
     assert isinstance(found.registry, ConfluentRegistry)
-    assert (found.settings.url, found.embedded) == (url, False)
+    assert (found.settings.url, found.topic) == (url, "")
     found.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -31,7 +31,7 @@ def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
     for _ in range(2):
         found = open_registry(Settings({}), tmp_path, lambda: MemoryLog(topic))
         assert isinstance(found.registry, LocalRegistry)
-        assert found.embedded
+        assert found.topic == "_schemas"
         assert found.registry.register("s", AVRO) == 1
         assert httpx.get(f"{found.settings.url}/subjects").json() == ["s"]
         urls.append(found.settings.url)

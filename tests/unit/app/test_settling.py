@@ -15,7 +15,7 @@ from ksql.engine.carrying import Upgrade
 from ksql.ledger.entries import UpgradeEntry
 from ksql.ledger.resilient import ResilientLedger
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import SwitchPoint
+from ksql.statements.upgradereport import SwitchPoint
 from tests.unit.engine.test_carrying import COUNT, MORE, S, Scene
 
 

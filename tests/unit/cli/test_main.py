@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from ksql.base.config import FixedProperty
 from ksql.base.errors import ServerError
+from ksql.statements.entities import Entity
 from ksql.web.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
 from server import entry
 from server.app import create_app
@@ -56,6 +58,29 @@ def test_standard_input(url: str, service: FakeService, monkeypatch: pytest.Monk
     assert [call[0] for call in service.calls] == ["A;"]
 
 
+def test_a_pipe_goes_on_behind_an_error_and_a_file_does_not(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(text: str) -> list[Entity]:
+        if text == "BAD;":
+            raise ServerError("gone")
+        return []
+
+    service.answer = answer
+    text = "version\nA;\nBAD;\nC\n;"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url]) == 0
+    assert [call[0] for call in service.calls] == ["A;", "BAD;", "C\n;"]
+    service.calls.clear()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url, "-f", "-"]) == 1
+    assert [call[0] for call in service.calls] == ["A;", "BAD;"]
+    service.calls.clear()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([url, "-f", "-", "--from-statement", "4"]) == 0
+    assert [call[0] for call in service.calls] == ["C\n;"]
+
+
 def test_ctrl_c_has_its_own_exit_status(
     url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,13 +115,37 @@ def test_the_server_as_an_option_and_timing(
     service.answer = [created()]
     assert entry.main(["--server", url, "--timing", "-e", "X;"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == "Stream created\n"
-    assert shown.err.startswith("Time: ")
+    assert shown.out.startswith("Stream created\nTime: ")
+    assert shown.err == ""
+
+
+def test_a_file_of_properties_for_the_session(
+    url: str, service: FakeService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(text: str) -> list[Entity]:
+        if "listeners" in text:
+            raise FixedProperty("listeners")
+        return []
+
+    service.answer = answer
+    file = tmp_path / "cli.properties"
+    file.write_text("# mine\nksql.streams.auto.offset.reset=earliest\nlisteners=http://x:1\n")
+    assert main([url, "--config-file", str(file), "-e", "X;"]) == 0
+    assert service.calls[-1] == ("X;", {"ksql.streams.auto.offset.reset": "earliest"}, {})
+    assert "not set for this session: listeners: Cannot override" in capsys.readouterr().err
+    assert main(["http://127.0.0.1:1", "--config-file", str(file), "-e", "X;"]) == 1
+    assert capsys.readouterr().err.count("no answer") == 1
+    service.answer = ServerError("gone")
+    assert main([url, "--config-file", str(file), "-e", "X;"]) == 1
+    assert capsys.readouterr().err == "gone\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--config-file", "/no/such/file"], "cannot read /no/such/file: No such file"),
+        (["--confluent-api-key", "k", "--confluent-api-secret", "s"], "--user, --password"),
+        (["-t", "token"], "tokens of Confluent Cloud mean nothing here"),
         (["localhost:8088"], "not a server's URL"),
         (["-d", "x"], "name=value"),
         (["-p", "secret"], "needs a user"),

@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 
 from ksql.engine.progress import CommandStatus
 from ksql.statements import entities as e
+from ksql.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.types import model as m
 from ksql.upgrade.verdict import Difference, Guarantee, Verdict
 from server.cli.client import ServerFailure
@@ -57,7 +58,7 @@ SOURCE = e.SourceDescription(
     source_constraints=("C",),
     cluster_statistics=(e.HostStatistic("h:1", "total-messages", 12.0, 0),),
 )
-SWITCH = e.SwitchPoint(12, {"a-topic": {"0": 100, "1": 90}}, 340)
+SWITCH = SwitchPoint(12, {"a-topic": {"0": 100, "1": 90}}, 340)
 ACCEPTED = Verdict(
     classes=("data selection", "schema evolution"),
     traits=("stateful",),
@@ -283,12 +284,12 @@ def test_a_type_from_a_newer_server_is_shown_as_json() -> None:
     assert '"x": "é"' in drawn(render({"@type": "new", "x": "é"}))
 
 
-def status(verdict: Verdict, switch: e.SwitchPoint | None) -> e.CurrentStatus:
+def status(verdict: Verdict, switch: SwitchPoint | None) -> e.CurrentStatus:
     return e.CurrentStatus(
         statement_text="",
         command_id="stream/`B`/create",
         command_status=CommandStatus("SUCCESS", "Created query with ID CSAS_B_3"),
-        upgrade=e.UpgradeReport.of(verdict, "CSAS_B_3", switch),
+        upgrade=UpgradeReport.of(verdict, "CSAS_B_3", switch),
     )
 
 
@@ -307,7 +308,7 @@ def test_an_accepted_upgrade() -> None:
 
 
 def test_a_dry_run_that_would_be_refused() -> None:
-    description = dataclasses.replace(RUNNING, upgrade=e.UpgradeReport.of(REFUSED, "CSAS_B_3"))
+    description = dataclasses.replace(RUNNING, upgrade=UpgradeReport.of(REFUSED, "CSAS_B_3"))
     text = shown(e.QueryDescriptionEntity(statement_text="", query_description=description))
     assert "Upgrade of CSAS_B_3 would be refused: source modifying" in text
     no = text.index("no  FROM: A became C (source modifying)")
@@ -316,7 +317,7 @@ def test_a_dry_run_that_would_be_refused() -> None:
 
 
 def test_the_last_upgrade_of_a_running_query() -> None:
-    report = e.UpgradeReport.of(ACCEPTED, "CSAS_B_3", SWITCH)
+    report = UpgradeReport.of(ACCEPTED, "CSAS_B_3", SWITCH)
     description = dataclasses.replace(RUNNING, upgrade=report)
     text = shown(e.QueryDescriptionEntity(statement_text="", query_description=description))
     assert "Upgrade of CSAS_B_3 accepted: data selection" in text

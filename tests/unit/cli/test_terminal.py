@@ -13,7 +13,7 @@ from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
 from ksql.replicas.token import Home, Token
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables
+from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables, WarningEntity
 from ksql.types.model import BOOLEAN, STRING, Decimal, Map
 from ksql.types.schema import Column
 from server.cli.commands import COMMANDS, Exit
@@ -191,11 +191,16 @@ def test_timing(url: str, service: FakeService) -> None:
     with closing(
         Desk(url, Session(timing=True), clock=iter((1, 1.0125, 5, 7.25)).__next__)
     ) as desk:
-        desk.run("X;")
-        assert desk.errors() == "Time: 12 ms\n"
+        service.answer = [created()]
+        assert desk.run("X;") == "Stream created\nTime: 12 ms\n"
         service.answer = ServerError("gone")
         desk.terminal.screen.paged_s = 100.0
-        assert "Time: 2.250 s\n" in desk.fails("X;")
+        assert desk.fails("X;") == "gone\n"
+        assert desk.out() == "Time: 2.250 s\n"
+    with closing(Desk(url, Session(timing=True, output="CSV"))) as desk:
+        service.answer = streams()
+        assert "Time" not in desk.run("show streams;")
+        assert "Time: " in desk.errors()
 
 
 # --- queries -------------------------------------------------------------------------------------
@@ -347,6 +352,14 @@ def test_properties(desk: Desk, service: FakeService) -> None:
     assert "Did you mean fox?" in desk.fails("SET 'foo' = '1';")
 
 
+def test_a_property_without_effect_is_told(desk: Desk, service: FakeService) -> None:
+    service.answer = [WarningEntity(statement_text="", message="It has no effect.")]
+    assert desk.run("SET 'num.stream.threads' = '4';") == (
+        "Property 'num.stream.threads' is now '4' in this session.\nIt has no effect.\n"
+    )
+    assert desk.terminal.session.properties == {"num.stream.threads": "4"}
+
+
 def test_the_server_looks_at_a_property_s_value(desk: Desk, service: FakeService) -> None:
     desk.run("SET 'auto.offset.reset' = 'it''s';")
     assert service.calls == [("SET 'auto.offset.reset' = 'it''s';", {}, {})]
@@ -462,7 +475,10 @@ def test_a_script_names_file_and_line(desk: Desk, service: FakeService, tmp_path
     script = tmp_path / "a.sql"
     script.write_text("-- first\nA;\n\nB x;")
     service.answer = lambda text: _refuse(text) if text.startswith("B") else []
-    expected = f"{script}, line 4:3: no\n  B x;\n    ^\n{script}: statement 2 of 2 failed\n"
+    expected = (
+        f"{script}, line 4:3: no\n  B x;\n    ^\n{script}: statement 2 of 2 failed\n"
+        "to continue there: the same command with --from-statement 2\n"
+    )
     assert desk.fails(f"run script '{script}'") == expected
     assert not desk.terminal.run_file(script)
     binary = tmp_path / "b.sql"

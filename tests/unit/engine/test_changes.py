@@ -75,5 +75,6 @@ def test_a_replay_may_stop_and_go_on_anywhere(log, cut):
 
 def test_all_kinds_of_changes_are_tried():
     tried = {ch.PutSource, ch.RemoveSource, ch.PutQuery, ch.EndQuery, ch.PauseQuery}
-    without_memory = {ch.DeleteTopic, ch.DeleteSubject, ch.StepOver}  # nothing of the catalog
+    # nothing of the catalog
+    without_memory = {ch.DeleteTopic, ch.DeleteSubject, ch.StepOver, ch.IdsFrom}
     assert tried | {ch.PutType, ch.RemoveType} | without_memory == set(typing.get_args(ch.Change))

@@ -92,7 +92,9 @@ def test_security():
 def test_java_key_stores():
     with pytest.raises(
         KeystoreNotSupported, match=r"ssl.truststore.location names a Java key store"
-    ):
+    ) as caught:
         settings(ssl__truststore__location="/x.jks")
+    # Spark's Java client does not know ssl.ca.location
+    assert "ssl.truststore.type=PEM with ssl.truststore.location" in caught.value.text()
     found = settings(ssl__keystore__location="/x.p12", ssl__keystore__type="pkcs12")
     assert found.admin()["ssl.keystore.location"] == "/x.p12"

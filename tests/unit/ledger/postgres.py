@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 import psycopg
+from psycopg import sql
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -24,10 +25,11 @@ class PostgresServer:
     """One server in a directory of its own, reached by a socket in it.
 
     PostgreSQL refuses to run as root; then it runs as ``nobody``, who must be able to read the
-    programs, so they are copied if need be.
+    programs, so they are copied if need be. At a ``port`` of loopback it asks for passwords.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int | None = None) -> None:
+        self._port = port
         self.directory = Path(tempfile.mkdtemp(prefix="ksql-pg-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._user: int | None = None
@@ -44,11 +46,16 @@ class PostgresServer:
             raise
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://postgres@/{database}?host={self.directory}"
+        port = "" if self._port is None else f"&port={self._port}"
+        return f"postgresql://postgres@/{database}?host={self.directory}{port}"
 
     def start(self) -> None:
         command: list[str | Path] = [self._programs / "bin/postgres", "-D", self.directory / "data"]
-        command += ["-k", self.directory, "-c", "listen_addresses=", "-c", "fsync=off"]
+        command += ["-k", self.directory, "-c", "fsync=off", "-c"]
+        if self._port is None:
+            command += ["listen_addresses="]
+        else:
+            command += ["listen_addresses=127.0.0.1", "-p", str(self._port)]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -97,6 +104,14 @@ class PostgresServer:
             connection.execute(f'CREATE DATABASE "{database}"'.encode())
         return self.url(database)
 
+    def create_user(self, name: str, password: str) -> None:
+        """A user and a database of that name."""
+        user = sql.Identifier(name)
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            role = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
+            connection.execute(role.format(user, sql.Literal(password)))
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(user, user))
+
     def drop(self, database: str) -> None:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)'.encode())
@@ -136,7 +151,8 @@ class PostgresServer:
     def _initialise(self) -> None:
         done = self._run(
             self._programs / "bin/initdb",
-            *("-D", self.directory / "data", "-U", "postgres", "--auth=trust"),
+            *("-D", self.directory / "data", "-U", "postgres"),
+            *("--auth-local=trust", "--auth-host=scram-sha-256"),
             *("--encoding=UTF8", "--locale=C", "--no-sync"),
         )
         if done.returncode:

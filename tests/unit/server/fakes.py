@@ -146,11 +146,13 @@ class FakeService(KsqlService):
     asked: Caller | None = None
     token: Token | None = None
     healthy: bool = True
+    lost: str = ""
     start_error: Exception | None = None
     start_s: float = 0.0
     events: list[str] = field(default_factory=list)
     again: bool = False
     terminated: bool = False
+    headless: str = ""
     credentials: str = ""
     other: Server | None = None
     scheme: str = "http"
@@ -242,7 +244,8 @@ class FakeService(KsqlService):
 
     def health(self) -> Health:
         self.calls.append(("health",))
-        return Health({"metastore": True, "kafka": self.healthy, "commandRunner": True})
+        details = {"metastore": True, "kafka": self.healthy, "commandRunner": not self.lost}
+        return Health(details, {"commandRunner": self.lost})
 
     @property
     def host(self) -> str:

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from ksql.base.errors import StatementError
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
+from ksql.statements.upgradereport import UpgradeReport
 from server.app import ROUTERS
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
@@ -135,7 +136,7 @@ def test_a_health_that_is_not_good_is_described() -> None:
 
 
 def test_an_upgrade_report_is_part_of_a_status() -> None:
-    report = e.UpgradeReport(accepted=True, classes=("transparent",), query_id="CSAS_S_0")
+    report = UpgradeReport(accepted=True, classes=("transparent",), query_id="CSAS_S_0")
     check_entity(
         e.CurrentStatus(
             statement_text="CREATE OR REPLACE ..;",

@@ -6,8 +6,10 @@ import gc
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import IO
 
 import httpx
 import pytest
+import trustme
 
 from ksql.base.errors import StartError
 from server import entry
@@ -63,6 +66,136 @@ def test_a_signal_ends_queries_then_the_service() -> None:
             assert json.loads(list(lines)[-1])["error_code"] == 50303
         assert process.wait(10) == 0
         assert out.read() == "start leave stop\n"
+
+
+HANGUPS = """
+import sys
+from pathlib import Path
+from server.logs import log_to_stderr
+from server.main import run_server
+from tests.unit.server.fakes import FakeService
+
+folder = Path(sys.argv[1])
+log_to_stderr("warning")
+service = FakeService(start_s=2.0)
+run_server({
+    "listeners": "https://127.0.0.1:0",
+    "ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / "server.pem"),
+    "authentication.method": "BASIC", "authentication.realm": "R",
+    "java.security.auth.login.config": str(folder / "jaas.conf"),
+}, lambda configuration: service)
+"""
+
+
+class Files:
+    """What an operator changes under a running server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        users = folder / "users"
+        module = f'org.eclipse.jetty.jaas.spi.PropertyFileLoginModule required file="{users}";'
+        (folder / "jaas.conf").write_text(f"R {{ {module} }};")
+        self.authority = trustme.CA()
+        self.issue()
+        self.users("ada: first")
+
+    def issue(self) -> None:
+        issued = self.authority.issue_cert("127.0.0.1")
+        (self.folder / "server.pem").write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+
+    def users(self, text: str) -> None:
+        (self.folder / "users").write_text(text)
+
+    def shown(self, url: str) -> bytes:
+        """The certificate that a new connection is shown."""
+        trusting = ssl.create_default_context()
+        self.authority.configure_trust(trusting)
+        host, port = "127.0.0.1", int(url.rpartition(":")[2])
+        with (
+            socket.create_connection((host, port), timeout=10) as sock,
+            trusting.wrap_socket(sock, server_hostname=host) as behind,
+        ):
+            return behind.getpeercert(binary_form=True) or b""
+
+    def status(self, url: str, password: str) -> int:
+        trusting = ssl.create_default_context()
+        self.authority.configure_trust(trusting)
+        return httpx.get(f"{url}/info", auth=("ada", password), verify=trusting).status_code
+
+
+@pytest.mark.slow
+def test_a_hangup_never_ends_it_and_has_users_and_certificates_read_again(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    log = tmp_path / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", HANGUPS, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=ROOT,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            await_text(log, "ksql is starting")
+            process.send_signal(signal.SIGHUP)  # it is not ready yet
+            url = process.stdout.readline().split()[5]
+            before = files.shown(url)
+            assert files.status(url, "first") == 200
+            files.issue()
+            files.users("ada: second")
+            assert files.shown(url) == before
+            known = log.read_text().count("read_again")  # the first may have come too early
+            process.send_signal(signal.SIGHUP)
+            await_text(log, "read_again", known)
+            after = files.shown(url)
+            assert after != before
+            assert (files.status(url, "first"), files.status(url, "second")) == (401, 200)
+            (tmp_path / "server.pem").write_text("nothing")
+            files.users("ada: CRYPT:unreadable")
+            process.send_signal(signal.SIGHUP)
+            await_text(log, "certificates_not_read")
+            await_text(log, "users_not_read")
+            assert str(tmp_path / "server.pem") in log.read_text()
+            assert files.shown(url) == after
+            assert files.status(url, "second") == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def await_text(file: Path, text: str, more_than: int = 0) -> None:
+    """Wait until the text is in the file, more often than that."""
+    deadline = time.monotonic() + 60
+    while file.read_text().count(text) <= more_than:
+        assert time.monotonic() < deadline, file.read_text()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("argument", "status"),
+    [
+        ("ksql.state.umask=9", 78),
+        ("ksql.spark.master=spark://m:7077", 78),
+        ("listeners=x", 78),
+    ],
+)
+def test_a_start_that_only_an_operator_can_help_has_a_status_of_its_own(
+    tmp_path: Path, argument: str, status: int
+) -> None:
+    assert main(["-o", f"ksql.state.dir={tmp_path}", "-o", argument]) == status
+
+
+def test_one_that_the_next_try_may_help_has_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        assert (
+            main(["-o", f"ksql.state.dir={tmp_path}", "-o", f"listeners=http://127.0.0.1:{port}"])
+            == 1
+        )
 
 
 def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
@@ -204,5 +337,5 @@ def test_a_port_in_use_ends_the_command_before_anything_starts(
 
 
 def test_a_missing_configuration_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--config", "/nowhere.properties"]) == 1
+    assert main(["--config", "/nowhere.properties"]) == 78
     assert "cannot read the configuration file" in capsys.readouterr().err

@@ -102,6 +102,12 @@ def test_the_root_leads_to_info() -> None:
     assert (answer.status_code, answer.headers["location"]) == (307, "/info")
 
 
+def test_it_is_not_ready_while_the_command_topic_takes_no_statements() -> None:
+    answer = ask(FakeService(lost="the topic t was deleted"), "GET", "/chc/ready")
+    assert (answer.status_code, answer.json()["error_code"]) == (503, 50302)
+    assert "the topic t was deleted" in answer.json()["message"]
+
+
 def test_an_unhealthy_part_makes_503() -> None:
     answer = ask(FakeService(healthy=False), "GET", "/healthcheck")
     assert answer.status_code == 503

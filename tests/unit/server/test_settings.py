@@ -6,12 +6,8 @@ import pytest
 
 from ksql.base.config import InvalidProperty
 from server import entry
-from server.settings import (
-    BadConfiguration,
-    odd_properties,
-    parse_properties,
-    read_configuration,
-)
+from server.propertiesfile import parse_properties
+from server.settings import BadConfiguration, odd_properties, read_configuration
 
 
 @pytest.mark.parametrize(
@@ -105,7 +101,8 @@ def test_a_wrong_value_ends_the_command_wherever_it_stands(
     file = tmp_path / "server.properties"
     file.write_text(pair if in_file else "")
     options = ["-o", place, *([] if in_file else ["-o", pair])]
-    assert entry.main([command[0], "--config", str(file), *options, *command[1:]]) == 1
+    status = entry.main([command[0], "--config", str(file), *options, *command[1:]])
+    assert status == (78 if command[0] == "server" else 1)
     assert "Invalid value soon for property commit.interval.ms" in capsys.readouterr().err
     assert not (tmp_path / "state").exists()
     with pytest.raises(InvalidProperty):

@@ -5,6 +5,7 @@ import dataclasses
 from ksql.engine.progress import CommandStatus
 from ksql.statements import entities
 from ksql.statements.entities import Entity, FieldInfo
+from ksql.statements.upgradereport import UpgradeReport
 from ksql.types import model
 from ksql.types.schema import Column, Role
 from ksql.upgrade.verdict import Difference, Guarantee, Verdict
@@ -78,7 +79,7 @@ def test_an_upgrade_report_is_left_out_unless_there_is_one() -> None:
             Difference("source modifying", "FROM", "A -> B", False),
         ),
     )
-    report = entities.UpgradeReport.of(verdict, "CSAS_S_1")
+    report = UpgradeReport.of(verdict, "CSAS_S_1")
     found = as_dict(dataclasses.replace(status, upgrade=report))["upgrade"]
     assert isinstance(found, dict)
     assert found["accepted"] is False

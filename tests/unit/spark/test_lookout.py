@@ -22,6 +22,10 @@ class Reader:
         self.topics = topics
         self.ended = []
         self.missing = None
+        self.result = ""
+
+    def writes(self):
+        return self.result
 
     def lost(self):
         return self.missing
@@ -84,6 +88,31 @@ def test_a_deleted_topic_ends_who_reads_it_and_nobody_else():
     assert "TERMINATE Q" in said
     assert "ksql.state.anew=Q" in said
     assert other.ended == []
+
+
+def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
+    kafka = Kafka(a="1", other="2")
+    idle, other = Reader("Q", a="1"), Reader("R", a="1")
+    idle.result, other.result = "out", "other"
+    lookout = looking(kafka, idle, other)
+    assert kafka.asked == [("a", "other", "out")]
+    look(lookout, kafka, idle, other)
+    assert idle.ended == []  # a broker that has just come up may not know it yet
+    look(lookout, kafka, idle, other, after_s=GONE_S)
+    (said,) = idle.ended
+    assert 'topic "out", which query Q writes, was deleted' in said
+    assert "TERMINATE Q" in said
+    assert other.ended == []
+
+
+def test_a_result_that_was_made_anew_is_written_on():
+    kafka, query = Kafka(a="1", out="2"), Reader("Q", a="1")
+    query.result = "out"
+    lookout = looking(kafka, query)
+    kafka.ids["out"] = "3"
+    for _ in range(3):
+        look(lookout, kafka, query, after_s=GONE_S)
+    assert query.ended == []
 
 
 def test_one_that_was_made_anew_is_named_with_both_ids():

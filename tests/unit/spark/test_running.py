@@ -320,6 +320,16 @@ def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
     assert desk.lives[0].isActive == (way == "held")
 
 
+def test_it_names_the_topic_that_it_writes_while_it_runs(desk):
+    query = desk.query()
+    desk.spec = replace(desk.spec, sink_topic="out")
+    assert query.writes() == ""
+    query.start()
+    assert query.writes() == "out"
+    desk.lives[0].fail("x")
+    assert query.writes() == ""
+
+
 def test_it_knows_the_ids_of_its_launch(desk):
     desk.topics = {"t": "earliest", "u": "earliest"}
     origins.write(desk.folder, {"t": "first", "v": "other"})

@@ -28,7 +28,7 @@ class Kafka:
 
     def __init__(self):
         self.marks = {}
-        self.ids = {"s": "first"}
+        self.ids = {"s": "first", "O": "result"}
         self.begin = 0
         self.problem = None
         self.away = False
@@ -240,9 +240,21 @@ def test_a_topic_that_was_deleted_is_an_error_that_names_it_until_it_is_back(
     assert f'topic "s", which query {query.id} reads, was deleted' in status.last_error
     assert "s: first" in status.last_error
     assert f"TERMINATE {query.id}" in status.last_error
-    kafka.ids = {"s": "first"}
+    kafka.ids = {"s": "first", "O": "result"}
     desk.runner.running[query.id].start()
     assert desk.runner.running[query.id].status().state is State.RUNNING
+
+
+def test_a_result_that_was_deleted_is_an_error_until_there_is_such_a_topic(tmp_path, query, kafka):
+    stopped(tmp_path, query, kafka)
+    del kafka.ids["O"]
+    desk, status = gone_on(tmp_path, query, kafka)
+    assert status.state is State.ERROR
+    assert desk.runtime.started == []
+    assert f'topic "O", which query {query.id} writes, was deleted' in status.last_error
+    assert f"TERMINATE {query.id}" in status.last_error
+    kafka.ids["O"] = "another"
+    assert judged(desk, query) is None
 
 
 def test_a_topic_that_was_never_there_is_left_to_the_start_itself(tmp_path, query, kafka):
@@ -254,10 +266,10 @@ def test_a_topic_that_was_never_there_is_left_to_the_start_itself(tmp_path, quer
 
 def test_a_topic_without_an_id_is_not_judged(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
-    kafka.ids = {"s": ""}
+    kafka.ids["s"] = ""
     _, status = gone_on(tmp_path, query, kafka)
     assert status.state is State.RUNNING
-    kafka.ids = {"s": "second"}  # it is still known what it was
+    kafka.ids["s"] = "second"  # it is still known what it was
     _, status = gone_on(tmp_path, query, kafka)
     assert status.state is State.ERROR
 
@@ -315,7 +327,7 @@ def test_a_topic_that_was_only_missed_for_a_moment_is_adopted(tmp_path, query, k
         kafka.now += origins.GONE_S
         kafka.away = False
     assert judged(desk, query) is origins.TopicGone
-    kafka.ids = {"s": "first"}
+    kafka.ids = {"s": "first", "O": "result"}
     assert judged(desk, query) is None
 
 

@@ -10,7 +10,9 @@ from ksql.engine.progress import CommandStatus
 from ksql.local.driver import MemoryRunner
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
+from ksql.statements.connectors import ELSEWHERE
 from ksql.statements.execute import SandboxTopics, is_distributed, session
+from server.wire import to_wire
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
@@ -126,8 +128,10 @@ def test_variables_of_the_request_and_substitution_switched_off():
         ("PRINT s;",
          "The following statement types should be issued to the websocket endpoint '/query': "
          "SELECT and PRINT."),
-        ("SHOW CONNECTORS;", "SHOW CONNECTORS is not supported yet"),
-        ("DROP CONNECTOR X;", "DROP CONNECTOR is not supported yet"),
+        ("DROP CONNECTOR X;", "Connector 'X' does not exist."),
+        ("DESCRIBE CONNECTOR X;", "Connector 'X' does not exist."),
+        ("CREATE SINK CONNECTOR IF NOT EXISTS X WITH ('a'='b');",
+         "Failed to create connector X: connectors run in Kafka Connect"),
         ("ALTER SYSTEM 'auto.offset.reset'='earliest';",
          "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
          "but each query has a runtime of its own."),
@@ -227,3 +231,23 @@ def test_a_request_without_statements_is_refused_where_it_comes():
     world = World()
     with pytest.raises(RequestFailed):
         is_distributed(" ", session(world.services, world.settings, {}, {}))
+
+
+def test_connectors_run_elsewhere_and_end_no_script():
+    listed, sources, plugins, dropped, _ = World().run(
+        "SHOW CONNECTORS; LIST SOURCE CONNECTORS; SHOW CONNECTOR PLUGINS; "
+        "DROP CONNECTOR IF EXISTS C; SHOW STREAMS;"
+    )
+    assert to_wire(listed) == {
+        "@type": "connector_list",
+        "statementText": "SHOW CONNECTORS;",
+        "warnings": [{"message": ELSEWHERE}],
+        "connectors": [],
+    }
+    assert sources.connectors == ()
+    assert plugins.connectors_plugins == ()
+    assert [each.type_name for each in (plugins, dropped)] == [
+        "connector_plugins_list",
+        "warning_entity",
+    ]
+    assert dropped.message == "Connector 'C' does not exist."

@@ -14,14 +14,17 @@ from ksql.commands.record import decode, encode
 from ksql.engine.changes import PutQuery, applied
 from ksql.plan.codec import dumps, loads
 from ksql.spark.packing import pack, unpack
-from tests.stored.corpora import CORPORA, V1
+from tests.stored.corpora import CORPORA, V1, V2
 from tests.stored.lines import dumped, read_lines
 from tests.stored.make import hexed, records_of, unhexed
 from tests.stored.memory import PagedRunner, catalog_text, feed
 from tests.unit.world import World
 
 LINES = {name: read_lines(one.place / "commands.jsonl") for name, one in CORPORA.items()}
-EVERY = [line for lines in LINES.values() for line in lines]
+EVERY = [
+    *(line for lines in LINES.values() for line in lines),
+    *read_lines(V2 / "restored.jsonl"),
+]
 SERVICE = [
     line
     for line in read_lines(V1 / "service" / "topics.jsonl")

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization as pem
 
 from ksql.web.tls import (
     CLIENTS,
+    CLIENTS_TRUSTED,
     KEY_PASSWORD,
     KEYSTORE,
     TRUSTED,
@@ -23,6 +24,8 @@ from ksql.web.tls import (
     NoCertificate,
     NoPemStore,
     NoTrustStore,
+    Renewable,
+    client_context,
     server_context,
 )
 from tests.unit.web.clients import PATIENCE_S, hosted
@@ -167,3 +170,74 @@ def test_a_trust_store_without_certificates(store, tmp_path):
     more = {CLIENTS: "required", TRUSTED: str(path), TRUSTED_TYPE: "PEM"}
     with pytest.raises(BadTrustStore, match=re.escape(str(path))):
         server_context(store | more)
+
+
+@pytest.mark.slow
+def test_clients_have_a_trust_store_of_their_own(authority, store, trusted, tmp_path):
+    """The company's authority signs brokers: not each holder of its certificates is a client."""
+    clients = trustme.CA()
+    own = tmp_path / "clients.pem"
+    own.write_bytes(clients.cert_pem.bytes())
+    told = {**store, **trusted, CLIENTS: "required", CLIENTS_TRUSTED: str(own)}
+    with hosted(version, server_context(told)) as port:
+        assert asking(authority, port, issuer=clients) == "https 1.1"
+        with pytest.raises(httpx.TransportError):
+            asking(authority, port, issuer=authority)
+    server_context({**store, CLIENTS: "required", CLIENTS_TRUSTED: str(own)})  # it is enough
+    with pytest.raises(BadTrustStore, match="nowhere"):
+        server_context({**told, CLIENTS_TRUSTED: "nowhere"})
+
+
+# --- files that are read again --------------------------------------------------------------------
+
+
+def shown(authority, port):
+    """The certificate that a client is shown."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as sock,
+        context.wrap_socket(sock, server_hostname="127.0.0.1") as behind,
+    ):
+        return behind.getpeercert(binary_form=True)
+
+
+@pytest.mark.slow
+def test_new_connections_have_the_files_that_were_read_last(authority, store, tmp_path):
+    clients, others = trustme.CA(), trustme.CA()
+    own = tmp_path / "clients.pem"
+    own.write_bytes(clients.cert_pem.bytes())
+    told = {**store, CLIENTS: "requested", CLIENTS_TRUSTED: str(own)}
+    context = Renewable(lambda: server_context(told))
+    assert context.verify_mode is ssl.CERT_OPTIONAL
+    with hosted(version, context) as port:
+        before = shown(authority, port)
+        assert asking(authority, port, issuer=clients) == "https 1.1"
+        issued = authority.issue_cert("127.0.0.1")
+        with open(store[KEYSTORE], "wb") as file:  # noqa: PTH123 - a text of the settings
+            file.write(issued.private_key_and_cert_chain_pem.bytes())
+        own.write_bytes(others.cert_pem.bytes())
+        assert shown(authority, port) == before
+        context.renew()
+        after = shown(authority, port)
+        assert after != before
+        assert asking(authority, port, issuer=others) == "https 1.1"
+        with pytest.raises(httpx.TransportError):
+            asking(authority, port, issuer=clients)  # trusted no more
+        own.write_text("nothing")
+        with pytest.raises(BadTrustStore):
+            context.renew()
+        assert shown(authority, port) == after
+
+
+def test_the_side_of_a_client_is_read_again_too(authority, store, tmp_path):
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(trustme.CA().cert_pem.bytes())
+    context = Renewable(lambda: client_context({TRUSTED: str(trusted), TRUSTED_TYPE: "PEM"}))
+    assert context.check_hostname
+    with hosted(version, server_context(store)) as port:
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"https://127.0.0.1:{port}/", verify=context)
+        trusted.write_bytes(authority.cert_pem.bytes())
+        context.renew()
+        assert httpx.get(f"https://127.0.0.1:{port}/", verify=context).text == "https 1.1"

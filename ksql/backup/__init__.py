@@ -1,0 +1,1 @@
+"""A service's memory saved and brought back: its topics, and its state directory."""
