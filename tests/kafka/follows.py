@@ -53,7 +53,8 @@ def main() -> None:
         while True:
             if part.store.position() != position:
                 position = part.store.position()
-                print(position, flush=True)
+                sys.stdout.write(f"{position}\n")
+                sys.stdout.flush()
             time.sleep(0.001)
 
 
