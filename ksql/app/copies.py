@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.app.cluster import Cluster, own_tls
 from ksql.app.talk import Talk
+from ksql.base.clock import boot_s
 from ksql.base.errors import KsqlError, StartError, UnknownName
 from ksql.base.servertoken import ServerSecret
 from ksql.dataflow.murmur2 import partitions_of
@@ -66,7 +66,7 @@ class Copies:
         self.credentials = _authorization(settings.text(CREDENTIALS))
         self.host = str(holdings.me)
         self._tables = tables
-        self.shelf = Shelf(tables, holdings, Gauge(ends.end_offsets, time.monotonic))
+        self.shelf = Shelf(tables, holdings, Gauge(ends.end_offsets, boot_s))
         self.cluster = Cluster(settings, holdings, self.shelf, tables, now_ms)
         self.tls = own_tls(settings)
         self.secret = ServerSecret.of(settings)

@@ -125,6 +125,7 @@ class TableReads:
             allowed=allowed,
             committed=committed,
             credentials=caller.credentials,
+            info=caller.info,
             patience_s=_READY_S if token is None else settings.number(TIMEOUT) / 1000,
             token=token,
         )
@@ -150,7 +151,10 @@ class TableReads:
         if reader.token is not None:
             reader = replace(reader, at_least=self.demands(source.topic, reader))
         if copies is None or self._is_here(reader.allowed):
-            return self._ready(source, reader).rows(committed=reader.committed), False
+            ready = self._ready(source, reader)
+            if copies is None or reader.is_plain:
+                return ready.rows(committed=reader.committed), False
+            return copies.replicas.rows(source, ready.count, reader), True
         if not self._is_looked_at(source):
             raise self._not_ready(source, lambda: self._is_looked_at(source))
         found, first = self._tables.table(source), self._first_answer(source)
@@ -164,7 +168,9 @@ class TableReads:
 
     def at_hand(self, source: DataSource, settings: Settings) -> bool:
         """Return whether a read of a table asks neither Kafka nor other servers."""
-        return str(source.created_by) in self._begun and self._is_here(self._terms(settings)[0])
+        allowed, committed = self._terms(settings)
+        plain = self._copies is None or not (committed or allowed.is_limited)
+        return plain and str(source.created_by) in self._begun and self._is_here(allowed)
 
     def _is_here(self, allowed: Allowed) -> bool:
         """Return whether the copies of this server are all that there is to read."""
@@ -198,17 +204,15 @@ class TableReads:
         except NotFollowed as late:
             raise TokenNotReached(str(late), is_ready, reader.patience_s) from late
 
-    def note(self, source: DataSource, reader: Reader) -> None:
-        """Note how far the copies of this server are.
+    def measured(self, read: Freshness, topics: Mapping[str, str]) -> Freshness:
+        """Return how far a copy was that was read, its lag by a look of this moment if it is here.
 
-        Raises: KsqlError.
+        ``topics`` are those of tables. Raises: KsqlError.
         """
-        table = self._tables.table(source)
-        if self._copies is None or table is None:
-            return
-        for partition in sorted(table.parts):
-            standing = self._copies.shelf.seen(table, partition, committed=reader.committed)
-            reader.origins.note(source.name, partition, self._copies.host, standing)
+        if self._copies is None or read.host != self._copies.host:
+            return read
+        place = topics[read.table], read.partition
+        return replace(read, standing=self._copies.shelf.measured(place, read.standing))
 
     def sites(self, origins: Origins) -> Mapping[str, Sites]:
         """Return at how many servers each table was read, here and elsewhere."""
@@ -336,6 +340,7 @@ class OneRead:
         self._reads = reads
         self._reader = reader
         self._here: list[DataSource] = []
+        self._topics: dict[str, str] = {}
         self.far = False
         """Whether other servers may be asked."""
 
@@ -345,6 +350,7 @@ class OneRead:
         Raises: TableNotReady.
         """
         rows, far = self._reads.rows(source, self._reader)
+        self._topics[source.name] = source.topic
         if far:
             self.far = True
         else:
@@ -372,9 +378,8 @@ class OneRead:
 
         Raises: KsqlError.
         """
-        for source in self._here:
-            self._reads.note(source, self._reader)
-        return self._reader.origins.listed()
+        found = self._reader.origins.listed()
+        return [self._reads.measured(each, self._topics) for each in found]
 
     def token(self) -> Token:
         """Return what the client has seen now; to be called once all has been read.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -85,6 +86,16 @@ class Identity(NamedTuple):
 
     id: str
     partitions: int
+
+
+class StableEnd(NamedTuple):
+    """Up to where all transactions of a partition are decided: the last stable offset.
+
+    ``quiet``: none was open at that moment. Else the first open one begins at ``offset``.
+    """
+
+    offset: int
+    quiet: bool
 
 
 class Administrative:
@@ -302,6 +313,35 @@ class Admin(Administrative):
         Raises: UnknownTopic.
         """
         return self._offsets(topics, _LATEST, committed=committed)
+
+    def stable_ends(
+        self, places: Collection[Partition], timeout_s: float
+    ) -> dict[Partition, StableEnd]:
+        """Return up to where partitions are decided at the moment.
+
+        It is asked once: partitions whose brokers do not answer in time are left out.
+        """
+        stable = self._answered(places, IsolationLevel.READ_COMMITTED, timeout_s)
+        latest = self._answered(stable, IsolationLevel.READ_UNCOMMITTED, timeout_s)
+        return {
+            place: StableEnd(end, quiet=latest.get(place) == end) for place, end in stable.items()
+        }
+
+    def _answered(
+        self, places: Collection[Partition], level: IsolationLevel, timeout_s: float
+    ) -> Offsets:
+        found: Offsets = {}
+        if not places:
+            return found
+        asked = self._client.list_offsets(
+            {TopicPartition(*place): _LATEST for place in places},
+            isolation_level=level,
+            request_timeout=timeout_s,
+        )
+        for place, future in asked.items():
+            with contextlib.suppress(KafkaException):  # left out: who needs it asks again
+                found[place.topic, place.partition] = future.result().offset
+        return found
 
     def span(self, topic: str) -> tuple[int, int]:
         """Return the first offset of a topic's first partition, and the one behind its last record.

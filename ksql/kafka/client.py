@@ -26,7 +26,7 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
-from ksql.kafka.last import LastMessages, LastRecords, contents, take_last
+from ksql.kafka.last import LastMessages, LastRecords, contents, first_behind, take_last
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.notes import LastError
 from ksql.kafka.versions import check_versions
@@ -336,6 +336,7 @@ class Reader:
         self._admin = Admin(settings)
         self._positions: Offsets = {}
         self._held: set[Partition] = set()
+        self._left: list[Message] = []
         self._connected = False
         self._last_error = LastError()
         self._consumer = Consumer(
@@ -359,6 +360,7 @@ class Reader:
                 known = ask(sorted(topics))
                 start.update({p: known[p] for p, offset in start.items() if offset == symbol})
         self.hold(())
+        self._left = []
         self._positions = start
         self._connect()
         self._consumer.assign([TopicPartition(*p, offset) for p, offset in start.items()])
@@ -392,28 +394,45 @@ class Reader:
         return [self._record(message) for message in (first, *more) if self._is_record(message)]
 
     def poll_last(
-        self, most: int = _MOST_LAST, timeout_s: float = 1.0, gather_s: float = 0.0
+        self,
+        most: int = _MOST_LAST,
+        timeout_s: float = 1.0,
+        gather_s: float = 0.0,
+        stops: Mapping[Partition, int] | None = None,
     ) -> LastRecords:
         """Poll; return the last record of each key by partition, none of those without a key.
 
         For readers that a key's last record is enough for: cheaper than ``poll``. ``gather_s`` is
-        how long to wait for more records behind the first: many at once cost less.
+        how long to wait for more records behind the first: many at once cost less. Where a
+        partition has one of the ``stops``, this call ends there; the next one goes on.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return {}
-        got = [first, *self._consumer.consume(most - 1, gather_s)] if most > 1 else [first]
+        got, self._left = self._left or self._gathered(most, timeout_s, gather_s), []
+        ahead = {
+            place: stop for place, stop in (stops or {}).items() if stop > self._positions[place]
+        }
         found: LastMessages = {}
         begin = 0
-        for at, error in enumerate(map(Message.error, got)):
-            if error is not None:  # in order: both move the position
-                take_last(got[begin:at], self._positions, found)
+        errors = [at for at, error in enumerate(map(Message.error, got)) if error is not None]
+        for at in (*errors, len(got)):  # in order: both move the position
+            run = got[begin:at]
+            kept = first_behind(run, ahead) if ahead else len(run)
+            take_last(run[:kept], self._positions, found)
+            if kept < len(run):
+                place = (run[kept].topic() or "", run[kept].partition() or 0)
+                self._positions[place], self._left = ahead[place], got[begin + kept :]
+                break
+            if at < len(got):
                 self._is_record(got[at])
-                begin = at + 1
-        take_last(got[begin:], self._positions, found)
+            begin = at + 1
         check_versions(found)
         return contents(found)
+
+    def _gathered(self, most: int, timeout_s: float, gather_s: float) -> list[Message]:
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        return [first, *self._consumer.consume(most - 1, gather_s)] if most > 1 else [first]
 
     def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
         """Yield batches up to where the partitions end now (as far as it is committed).

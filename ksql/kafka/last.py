@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.kafka.admin import Offsets, Partition
 
@@ -29,6 +30,22 @@ def take_last(got: Sequence[Message], positions: Offsets, found: LastMessages) -
         positions[place] = last + 1
         keys: Any = map(Message.key, run)
         found.setdefault(place, {}).update(zip(keys, run, strict=True))
+
+
+def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
+    """Return the index of the first of these records at or behind the stop of its partition.
+
+    That is their number if there is none. ``got`` are as for ``take_last``.
+    """
+    at = 0
+    for place, run in _runs(got):
+        stop = stops.get(place)
+        last: Any = run[-1].offset()
+        if stop is not None and last >= stop:
+            offset: Any = Message.offset
+            return at + bisect_left(run, stop, key=offset)
+        at += len(run)
+    return at
 
 
 def contents(found: LastMessages) -> LastRecords:

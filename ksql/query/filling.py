@@ -1,29 +1,75 @@
 """Fills the stores of tables from the records of their topics, and commits.
 
-Records are read as committed by their writers, so the offset behind each batch of records is one
-at which a store may commit: what comes later can only add to it. A store commits when it has
-caught up, when its commit interval has passed, and when all open batches together are too large.
+Records are read as committed by their writers. A poll may end inside a transaction all the same,
+so a store commits at offsets only that have no transaction on both sides. Kafka tells one of them:
+the end of what is decided at a moment (the last stable offset). A store whose commit is due asks
+for it, and reading stops there for the commit. A gap between offsets is no sign, as compaction
+makes gaps too.
+
+A commit is due when the store has caught up, when its commit interval has passed, and when all
+open batches together are too large. A batch that grows further all the same is committed in parts,
+marked as such: whoever reads committed rows waits until the rest is there.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ksql.base.ids import Offset
 from ksql.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.stores.retained import Retained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ksql.kafka.admin import StableEnd
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Place = tuple[str, int]
 Batch = Mapping[Place, Mapping[bytes, Change]]
 """The last record of each key, by partition: nobody can see those before it."""
 
 _NOTHING: Mapping[bytes, Change] = {}
+_QUIET_S: Final = 30.0
+_AGAIN_S: Final = 0.1
+_UNANSWERED_S: Final = 5.0
+_TIMES: Final = 8
+"""So many times the bound are taken up by transactions that are larger than it."""
+
+
+class Turns:
+    """Lets many threads read what one thread changes, as it is between two of its changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turn = 0
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change things meanwhile."""
+        with self._lock:
+            self._turn += 1
+            try:
+                yield
+            finally:
+                self._turn += 1
+
+    def read(self, read: Callable[[], T]) -> T:
+        """Return what ``read`` does between two changes; it may be called twice."""
+        turn = self._turn
+        if turn % 2 == 0:
+            found = read()
+            if self._turn == turn:
+                return found
+        with self._lock:
+            return read()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,33 +79,51 @@ class Filled:
     ``reached`` is the offset behind what was put, ``goal`` where the topic ended when filling
     began (-1: not yet), ``since`` the time of the first put after the last commit. ``putting`` and
     ``committing`` are set before it is done: what lies before them may be visible already.
+    ``sole``: one writer at a time writes the partition, so no two transactions overlap.
+    ``target`` is an offset to commit at, once it is reached; none if 0. ``asked_s`` is when such
+    an offset was first asked for, ``again_s`` when it may be asked for next.
     """
 
     place: Place
     store: Store
     commit_s: float
+    sole: bool = True
     reached: int = 0
     goal: int = -1
     since: float | None = None
     putting: int = 0
     committing: int = 0
+    target: int = 0
+    asked_s: float | None = None
+    again_s: float = 0.0
+    puts: Turns = field(default_factory=Turns)
+    commits: Turns = field(default_factory=Turns)
 
     def resume(self, begin: int, end: int) -> str:
-        """Begin where the store is, in a topic from ``begin`` to ``end``; nothing may be waiting.
+        """Begin where the store is, in a topic from ``begin`` to ``end``, or go on where it was.
 
         Returns: why it must be filled anew, or nothing.
         """
+        if self.goal >= 0 and begin <= self.reached <= end and self._is_followed():
+            return ""
         before = self.store.position()
-        self.reached = resumed(self.store, Offset(begin), Offset(end))
-        self.putting = self.committing = 0
+        with self.puts.changing(), self.commits.changing():
+            self.reached = resumed(self.store, Offset(begin), Offset(end))
+        self.putting = self.committing = self.target = 0
+        self.since = self.asked_s = None
         again = before is not None and self.store.position() is None
         if again or self.goal < 0:
             self.goal = end
+            self.target = end if self.sole and end > self.reached else 0
         if not again:
             return ""
         if begin <= (before or 0) <= end:
             return "its rows are of no certain offset, as the server did not end in order"
         return f"it was read up to the offset {before}, and the topic has {begin} to {end}"
+
+    def _is_followed(self) -> bool:
+        """Return whether the store holds what lies before ``reached``, committed or not."""
+        return self.since is not None or self.store.position() == self.reached
 
     def at(self, *, committed: bool = False) -> int:
         """Return the offset up to which the store can be asked."""
@@ -73,11 +137,23 @@ class Filled:
             return max(self.store.position() or 0, self.committing)
         return max(self.reached, self.putting)
 
+    def shows(self, *, committed: bool = False) -> bool:
+        """Return whether it may be read; of what is committed, whole transactions only."""
+        return not committed or self.store.is_whole()
+
+    def read(self, read: Callable[[], T], *, committed: bool = False) -> tuple[T, int, bool]:
+        """Return what ``read`` finds in the store, the offset that this is of, and ``shows``."""
+        turns = self.commits if committed and self.store.transactional else self.puts
+        return turns.read(
+            lambda: (read(), self.at(committed=committed), self.shows(committed=committed))
+        )
+
     def put(self, changes: Iterable[Change], reached: int, now: float) -> None:
         """Put what lies before an offset."""
         self.putting = reached
-        self.store.put(changes)
-        self.reached = reached
+        with self.puts.changing():
+            self.store.put(changes)
+            self.reached = reached
         self.since = now if self.since is None else self.since
 
     def tidy(self, now: float) -> None:
@@ -88,16 +164,53 @@ class Filled:
     def is_due(self, now: float) -> bool:
         """Return whether it is time to commit."""
         if self.since is None:
-            return False
+            return not self.store.is_whole()
         caught_up = (self.store.position() or 0) < self.goal <= self.reached
         return caught_up or now - self.since >= self.commit_s
 
-    def commit(self) -> None:
-        """Commit if anything was put."""
-        if self.since is not None:
-            self.committing = self.reached
-            self.store.commit(Offset(self.reached))
-            self.since = None
+    def asks(self, now: float) -> bool:
+        """Return whether it is to be asked now for an offset to commit at."""
+        return self.target <= self.reached and now >= self.again_s
+
+    def aim(self, end: StableEnd | None, now: float) -> None:
+        """Take up to where its partition is decided; None if no broker said so in time.
+
+        Where transactions may overlap, only an end at which none was open lies inside none of
+        them. One that never comes is not waited for.
+        """
+        self.again_s = now + (_UNANSWERED_S if end is None else _AGAIN_S)
+        self.asked_s = now if self.asked_s is None else self.asked_s
+        waited = now - self.asked_s >= _QUIET_S
+        if end is not None and (self.sole or end.quiet or waited) and end.offset >= self.reached:
+            self.target = end.offset
+
+    def commit(self, *, whole: bool = True) -> None:
+        """Commit if anything was put, or only a part of a transaction was committed before."""
+        if self.since is None and self.store.is_whole():
+            return
+        self.committing = self.reached
+        with self.commits.changing():
+            if whole:
+                self.store.commit(Offset(self.reached))
+            else:
+                self.store.commit(Offset(self.reached), whole=False)
+        self.since = None
+        if whole:
+            self.target, self.asked_s, self.again_s = 0, None, 0.0
+
+    def settle(self) -> bool:
+        """Commit if no transaction lies on both sides of what was reached, as far as is known."""
+        known = 0 < self.target <= self.reached or (
+            self.store.position() == self.reached and self.store.is_whole()
+        )
+        if known or not self.store.transactional:
+            self.commit()
+        return known or not self.store.transactional
+
+    def end(self) -> None:
+        """Commit all that was put, marked as a part where a transaction may go on behind it."""
+        if not self.settle():
+            self.commit(whole=False)
 
 
 class Filler:
@@ -114,9 +227,9 @@ class Filler:
         self._filled = list(stores)
 
     def take(self, batch: Batch, positions: Mapping[Place, int]) -> None:
-        """Put a batch of records into the stores and commit those that are due.
+        """Put a batch of records into the stores and commit those that are due and may commit.
 
-        ``positions`` are the offsets behind them.
+        ``positions`` are the offsets behind them, none of them beyond ``stops``.
         Raises: StoreFailed.
         """
         now = self._now_s()
@@ -127,6 +240,41 @@ class Filler:
                     each.put(batch.get(each.place, _NOTHING).values(), reached, now)
         self._commit_due(now)
 
+    def stops(self) -> dict[Place, int]:
+        """Return the offsets at which a store is to commit: what is behind them comes later."""
+        found: dict[Place, int] = {}
+        for each in self._all():
+            if each.target > each.reached:
+                found[each.place] = min(each.target, found.get(each.place, each.target))
+        return found
+
+    def asks(self) -> set[Place]:
+        """Return the partitions that lack an offset at which a store that is due may commit."""
+        now, full = self._now_s(), self._is_full()
+        return {
+            each.place
+            for each in self._all()
+            if each.store.transactional
+            and (each.is_due(now) or (full and each.since is not None))
+            and each.asks(now)
+        }
+
+    def opened(self) -> set[Place]:
+        """Return the partitions that have something which is not committed."""
+        return {each.place for each in self._all() if each.since is not None}
+
+    def aim(self, asked: Iterable[Place], ends: Mapping[Place, StableEnd]) -> None:
+        """Take the ends of these partitions, as far as brokers said them; commit what is there.
+
+        Raises: StoreFailed.
+        """
+        now, places = self._now_s(), set(asked)
+        for each in self._all():
+            if each.place in places and each.store.transactional:
+                each.aim(ends.get(each.place), now)
+                with suppress(StoreDamaged):
+                    each.settle()
+
     def tidy(self) -> None:
         """Remove forgotten rows, in slices."""
         now = self._now_s()
@@ -135,20 +283,43 @@ class Filler:
                 each.tidy(now)
 
     def commit(self) -> None:
-        """Commit all that was put.
+        """Commit all that was put, marked as a part where a transaction may go on behind it.
 
         Raises: StoreFailed.
         """
         for each in self._all():
             with suppress(StoreDamaged):
-                each.commit()
+                each.end()
 
     def _commit_due(self, now: float) -> None:
-        full = sum(each.store.uncommitted_bytes for each in self._all()) > self._most_bytes
         for each in self._all():
-            if full or each.is_due(now):
+            if each.target or each.is_due(now):
                 with suppress(StoreDamaged):
-                    each.commit()
+                    each.settle()
+        if self._is_full():
+            far = self._is_full(_TIMES)
+            for each in self._all():
+                if each.since is not None and (far or each.reached < each.goal):
+                    with suppress(StoreDamaged):
+                        self._commit_part(each)
+
+    def _commit_part(self, each: Filled) -> None:
+        """Commit what cannot be kept in memory; it is logged of one that has caught up."""
+        if each.reached >= each.goal:
+            topic, partition = each.place
+            _log.warning(
+                "transaction_committed_in_parts",
+                extra={
+                    "topic": topic,
+                    "partition": partition,
+                    "bytes": each.store.uncommitted_bytes,
+                },
+            )
+        each.commit(whole=False)
+
+    def _is_full(self, times: int = 1) -> bool:
+        held = sum(each.store.uncommitted_bytes for each in self._all())
+        return held > self._most_bytes * times
 
     def _all(self) -> list[Filled]:
         """Return the stores; a damaged one is left as it is until its owner has rebuilt it."""

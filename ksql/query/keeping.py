@@ -6,11 +6,14 @@ reaches the tables that state nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import canonical
 from ksql.base.ids import QueryId
+from ksql.dataflow.layout import layout
+from ksql.plan import codec
 from ksql.query.retention import retention_ms
 from ksql.stores.kinds import SETTING, StoreType, store_type
 
@@ -24,11 +27,15 @@ INTERVAL: Final = "commit.interval.ms"
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """The type of a table's stores, its RETENTION if it is windowed, its commit interval."""
+    """The type of a table's stores, its RETENTION if it is windowed, its commit interval.
+
+    ``sole``: whether one task at a time writes each partition, so no transactions overlap there.
+    """
 
     kind: StoreType
     retention_ms: int | None
     commit_ms: int
+    sole: bool = field(default=False, compare=False)
 
 
 def keeping(catalog: Catalog, source: DataSource, settings: Settings) -> Keeping:
@@ -39,4 +46,20 @@ def keeping(catalog: Catalog, source: DataSource, settings: Settings) -> Keeping
         kind=store_type(stated.get(SETTING) or settings.text(SETTING)),
         retention_ms=retention_ms(catalog, source),
         commit_ms=int(stated.get(INTERVAL) or settings.number(INTERVAL)),
+        sole=query is not None and _is_sole(query.plan),
+    )
+
+
+@lru_cache(maxsize=4096)  # of every table, at each change of the catalog
+def _is_sole(text: str) -> bool:
+    """Return whether each partition of a query's topic is written by one of its tasks.
+
+    Tasks of a query without state may share partitions, as do all of an earlier version's plan.
+    """
+    try:
+        plan = codec.loads(text)
+    except codec.UnreadablePlan:  # what runs the query tells it; its topic has records all the same
+        return False
+    return plan.placement == "moved" or (
+        plan.placement == "keyed" and bool(layout(plan.sink).stages)
     )

@@ -42,6 +42,7 @@ _LONGEST_REST_S = 15.0
 _GATHER_S = 0.05
 _MANY = 500
 _SLICES = 10
+_STABLE_S: Final = 1.0
 MOST_BYTES: Final = "ksql.store.max.uncommitted.bytes"
 
 FOLLOWING: Final[Config] = {
@@ -223,6 +224,8 @@ class Materializer:
         found = self.table(source)
         if found is None or found.missing(committed=committed) > lag:
             return None
+        if not found.shows(committed=committed):
+            return None
         return None if self.waits else found
 
     def await_table(
@@ -292,18 +295,21 @@ class Materializer:
                     self._turned = True
                     self._problem = ""
         finally:
+            self._end(admin)
             admin.close()
-            self._end()
 
-    def _end(self) -> None:
+    def _end(self, admin: Admin) -> None:
         """Commit what can be committed, and close all stores."""
         self._tables = {}
         try:
+            asked = self._filler.opened()
+            self._filler.aim(asked, admin.stable_ends(asked, _STABLE_S))
             self._filler.commit()
         except KsqlError as problem:
             _log.warning("stores_not_committed", extra={"reason": problem.text()})
-        self._filler.fill(())
-        self._room.close_all()
+        finally:
+            self._filler.fill(())
+            self._room.close_all()
 
     def _note_problem(self, error: Exception) -> None:
         reason = (
@@ -326,7 +332,8 @@ class Materializer:
                 self._changed.wait(_REST_S)
             return
         try:
-            batch = reader.poll_last(timeout_s=_POLL_S, gather_s=self._gather_s)
+            stops = self._filler.stops()
+            batch = reader.poll_last(timeout_s=_POLL_S, gather_s=self._gather_s, stops=stops)
         except NewerRecord as refused:  # its table waits, the others are read on
             self._unreadable[refused.topic] = refused.text()
             self._changed.set()
@@ -334,9 +341,16 @@ class Materializer:
         # a busy topic is read in large pieces, a still one without delay
         self._gather_s = _GATHER_S if sum(map(len, batch.values())) >= _MANY else 0.0
         self._filler.take(batch, reader.positions)
+        self._aim(admin)
         self._filler.tidy()
         with self._progress:
             self._progress.notify_all()
+
+    def _aim(self, admin: Admin) -> None:
+        """Ask where the stores that are due may commit."""
+        asked = self._filler.asks()
+        if asked:
+            self._filler.aim(asked, admin.stable_ends(asked, _STABLE_S))
 
     def _upgrade(self) -> None:
         """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
@@ -357,7 +371,6 @@ class Materializer:
         """Open, move and close stores as the catalog wants it; read for all from where they are."""
         with self._lock:
             wanted = dict(self._wanted)
-        self._filler.commit()
         self._room.keep({home_of(source) for source, _ in wanted.values()})
         topics = admin.topics()
         there = {name: each for name, each in wanted.items() if each[0].topic in topics}
@@ -439,11 +452,16 @@ class Materializer:
         elif old is not None and old.keeping == keeping:
             return part
         else:
+            part.end()
             store = self._room.moved(part.store, source, partition, keeping)
         if store is None:
             return None
-        commit_s = keeping.commit_ms / 1000
-        return Filled(place=(source.topic, partition), store=store, commit_s=commit_s)
+        return Filled(
+            place=(source.topic, partition),
+            store=store,
+            commit_s=keeping.commit_ms / 1000,
+            sole=keeping.sole,
+        )
 
     def _read_on(self, reader: Reader, admin: Admin, tables: Mapping[str, Materialized]) -> None:
         """Read all tables from where they are; the fresh ones are shown with what they lack."""

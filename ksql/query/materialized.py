@@ -58,6 +58,10 @@ class Materialized:
             for part in self.parts.values()
         )
 
+    def shows(self, *, committed: bool = False) -> bool:
+        """Return whether its stores may be read; of what is committed, whole transactions only."""
+        return all(part.shows(committed=committed) for part in self.parts.values())
+
     def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
         """Return which of its stores has not reached these offsets, in words; empty if all have."""
         for part in self.parts.values():

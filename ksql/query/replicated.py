@@ -58,6 +58,7 @@ class Reader:
 
     Attributes:
         credentials: The client's, as the header Authorization has them; they are passed on.
+        info: Whether the answer says how far its copies were, which is to be of its rows exactly.
         at_least: The positions that copies must have reached, by topic and partition.
         token: What the client has seen already, from which such positions follow.
         patience_s: How long it waits for copies that cannot answer yet.
@@ -66,10 +67,16 @@ class Reader:
     allowed: Allowed
     committed: bool = False
     credentials: str = ""
+    info: bool = False
     at_least: Mapping[tuple[str, int], int] = field(default_factory=dict)
     token: Token | None = None
     origins: Origins = field(default_factory=Origins)
     patience_s: float = READY_S
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that a running copy of this server has will do, whatever moment it is of."""
+        return not (self.committed or self.info or self.allowed.is_limited)
 
 
 class Replicas:

@@ -6,6 +6,7 @@ Source: KIP-535.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -18,9 +19,8 @@ from ksql.replicas.standing import MISSING, Standing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.query.filling import Filled
+    from ksql.query.filling import Filled, Place
     from ksql.query.materialize import Materializer
-    from ksql.query.materialized import Materialized
     from ksql.replicas.asking import Ask
     from ksql.replicas.gauge import Gauge
     from ksql.replicas.placement import Role
@@ -55,25 +55,50 @@ class Shelf(Copy):
             standing = self._standing_for(part, ask)
             if part is None or not ask.terms.accept(standing):
                 raise Turned(standing)
-            rows = part.store.committed() if ask.committed else part.store
-            seen = partial(part.seen, committed=ask.committed)
-            if ask.keys is not None:
-                keys = ask.keys
-                answers = (
-                    rows.get_many(keys[at : at + CHUNK_ROWS])
-                    for at in range(0, len(keys), CHUNK_ROWS)
-                )
-                return Reading(standing, answers=_reported(answers), seen=seen, hidden=rows.hidden)
-            found = rows.range(*ask.span)
-            chunks = iter(lambda: list(itertools.islice(found, CHUNK_ROWS)), [])
-            return Reading(standing, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
+            return self._reading(part, ask)
         except KsqlError as error:
             raise Unreachable(error.text()) from error
+
+    def _reading(self, part: Filled, ask: Ask) -> Reading:
+        """Begin to read a store; what is said of its position is of the rows that are read.
+
+        Raises: Turned, KsqlError.
+        """
+        rows = part.store.committed() if ask.committed else part.store
+        seen = partial(part.seen, committed=ask.committed)
+        if ask.keys is None:
+            found, position, shown = part.read(
+                lambda: rows.range(*ask.span), committed=ask.committed
+            )
+            chunks = iter(lambda: list(itertools.islice(found, CHUNK_ROWS)), [])
+            standing = self._accepted(part, ask, position, shown=shown)
+            return Reading(standing, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
+        keys = ask.keys
+        answers, position, shown = part.read(
+            lambda: [
+                rows.get_many(keys[at : at + CHUNK_ROWS]) for at in range(0, len(keys), CHUNK_ROWS)
+            ],
+            committed=ask.committed,
+        )
+        standing = self._accepted(part, ask, position, shown=shown)
+        return Reading(standing, answers=iter(answers), seen=seen, hidden=rows.hidden)
+
+    def _accepted(self, part: Filled, ask: Ask, position: int, *, shown: bool) -> Standing:
+        """Return how far a copy was at that position, if it may answer.
+
+        Raises: Turned.
+        """
+        standing = self._standing(part, position)
+        if not shown:
+            raise Turned(replace(standing, state="RESTORING"))
+        if not ask.terms.accept(standing):
+            raise Turned(standing)
+        return standing
 
     def standings(self) -> dict[tuple[str, int], Standing]:
         """Return how far every copy is, by query and partition, as far as its topic was seen."""
         return {
-            (home_of(table.source), number): self._standing(part)
+            (home_of(table.source), number): self._standing(part, part.at())
             for table in self._tables.tables()
             for number, part in sorted(table.parts.items())
         }
@@ -88,14 +113,14 @@ class Shelf(Copy):
         if topics:
             self._gauge.look(topics)
 
-    def seen(self, table: Materialized, partition: int, *, committed: bool) -> Standing:
-        """Return how far a copy is by a look of this moment.
+    def measured(self, place: Place, standing: Standing) -> Standing:
+        """Return how far a copy is behind by a look of this moment.
 
         Raises: KsqlError.
         """
-        part = table.parts[partition]
-        self._gauge.freshen(*part.place, _FRESH_S)
-        return self._standing(part, committed=committed)
+        self._gauge.freshen(*place, _FRESH_S)
+        offsets, time_ms = self._gauge.lag(place, standing.position)
+        return replace(standing, offset_lag=offsets, time_lag_ms=time_ms)
 
     def _part(self, home: str, partition: int) -> Filled | None:
         table = self._tables.of_home(home)
@@ -106,16 +131,15 @@ class Shelf(Copy):
         if part is None:
             return MISSING
         if not ask.terms.limited:
-            return self._standing(part, committed=ask.committed)
+            return self._standing(part, part.at(committed=ask.committed))
         self._gauge.freshen(*part.place, _OLD_S)
-        standing = self._standing(part, committed=ask.committed)
+        standing = self._standing(part, part.at(committed=ask.committed))
         if not ask.terms.accept(standing):
             self._gauge.freshen(*part.place, _FRESH_S)
-            standing = self._standing(part, committed=ask.committed)
+            standing = self._standing(part, part.at(committed=ask.committed))
         return standing
 
-    def _standing(self, part: Filled, *, committed: bool = False) -> Standing:
-        position = part.at(committed=committed)
+    def _standing(self, part: Filled, position: int) -> Standing:
         offsets, time_ms = self._gauge.lag(part.place, position)
         runs = 0 <= part.goal <= position and not self._tables.waits
         return Standing(

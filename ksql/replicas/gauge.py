@@ -5,6 +5,9 @@ how long ago the latest end was seen that the store has reached. So it needs no 
 and no clock of another machine, and it never says too little: all that was in the topic then is in
 the store. It says too much by the time between two looks at most.
 
+A look is worth something for a few seconds only, by a clock that goes on while the machine sleeps
+or the process is stopped: who returns from a pause knows that it does not know the ends.
+
 Source: KIP-535 (offset lag); the time lag is an upper bound of its own making.
 """
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]
 _MOST_LOOKS: Final = 600
+KNOWN_S: Final = 5.0
+"""How long the end of a topic that was looked at counts as known."""
 
 
 @dataclass(slots=True)
@@ -52,7 +57,10 @@ class Gauge:
         ends: Callable[[Iterable[str]], Mapping[Place, int]],
         now_s: Callable[[], float],
     ) -> None:
-        """Take ``ends``, which asks for the offsets behind all records; ``now_s`` is a clock."""
+        """Take ``ends``, which asks for the offsets behind all records.
+
+        ``now_s`` is a clock in seconds that does not rest while the machine sleeps.
+        """
         self._ends = ends
         self._now_s = now_s
         self._seen: dict[Place, _Seen] = {}
@@ -88,7 +96,10 @@ class Gauge:
             self._seen = {place: seen for place, seen in self._seen.items() if place[0] in topics}
 
     def lag(self, place: Place, position: int) -> tuple[int | None, int | None]:
-        """Return how many offsets and milliseconds a store is behind, as far as is known."""
+        """Return how many offsets and milliseconds a store is behind, as far as is known.
+
+        The offsets are not known if the last look is too old.
+        """
         with self._lock:
             seen = self._seen.get(place)
             if seen is None:
@@ -96,4 +107,5 @@ class Gauge:
             level_s = seen.level_s(position)
             now_s = self._now_s()
         time_ms = None if level_s is None else max(0, math.ceil((now_s - level_s) * 1000))
-        return max(0, seen.end - position), time_ms
+        offsets = max(0, seen.end - position) if now_s - seen.at_s <= KNOWN_S else None
+        return offsets, time_ms

@@ -23,7 +23,7 @@ _MOST_KEYS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """Which copy of a partition an answer is of, and how far that was when it was asked."""
+    """Which copy of a partition an answer is of, and how far that was when it was read."""
 
     table: str
     partition: int
@@ -33,7 +33,11 @@ class Freshness:
 
 @dataclass(slots=True)
 class Origins:
-    """The copies that one query has read, the latest answer of each; ``last`` is the last host."""
+    """The copies that one query has read; ``last`` is the last host.
+
+    Of a copy that was read several times the answer of the lowest position counts: all that lies
+    before it is in each of them.
+    """
 
     last: str = ""
     found: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
@@ -57,9 +61,11 @@ class Origins:
     def note(self, table: str, partition: int, host: str, standing: Standing) -> None:
         """Remember that a copy has answered."""
         self.last = host
-        self.found[table, partition, host] = Freshness(
-            table=table, partition=partition, host=host, standing=standing
-        )
+        known = self.found.get((table, partition, host))
+        if known is None or standing.position <= known.standing.position:
+            self.found[table, partition, host] = Freshness(
+                table=table, partition=partition, host=host, standing=standing
+            )
 
     def listed(self) -> list[Freshness]:
         """Return them, ordered by table, partition and host."""

@@ -1,9 +1,9 @@
 """Which server is asked next for a partition, after what others have answered; pure.
 
-The active copy comes first. If it is not there yet, because the partition has just moved, the next
-copy that runs answers in its place. If its server does not answer, other copies may only if reads
-of standbys are allowed. At last come copies that are being restored, by least lag, within what is
-allowed of them.
+The active copy comes first. If it is not there yet, because the partition has just moved, or lacks
+more than a stated limit, the next copy that runs answers in its place. If its server does not
+answer, other copies may only if reads of standbys are allowed. At last come copies that are being
+restored, by least lag, within what is allowed of them.
 
 Source: KIP-535; ksqlDB's high availability for pull queries.
 """
@@ -58,8 +58,8 @@ class Route:
         for rank, server in enumerate(self._sorted()):
             outcome = self.outcomes.get(server)
             if outcome is None:
-                terms = Terms(allowed=self.allowed, limited=rank > 0, at_least=self.at_least)
-                return server, terms
+                limited = rank > 0 or self.allowed.is_limited
+                return server, Terms(allowed=self.allowed, limited=limited, at_least=self.at_least)
             if rank == 0 and isinstance(outcome, Down) and not self.allowed.standby_reads:
                 return None
         return self._restoring()

@@ -1,8 +1,9 @@
 """How far a copy of a partition is, and whether a request may be answered from it.
 
 A copy runs once it holds all that its topic held when it was opened; before that it restores. The
-active copy answers while it runs, however far its topic is ahead at the moment. Every other answer
-is of a copy that may be behind, and stands under the limits that the request and the server set.
+limits that the request or the server states bind every copy, the active one too: it is a follower
+of its topic like the others, and one that returns from a pause is behind. Where none is stated the
+active copy answers while it runs, however far its topic is ahead at the moment.
 
 Source: KIP-535; ksqlDB's high availability for pull queries.
 """
@@ -84,6 +85,11 @@ class Allowed:
             offset_lag=offset,
             time_lag_ms=time,
         )
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit is stated."""
+        return self.offset_lag is not None or self.time_lag_ms is not None
 
     def covers(self, standing: Standing) -> bool:
         """Return whether a lag is within the limits; one that is not known is within none."""

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["CLOCK", "HIDDEN", "IN_USE", "POSITION", "DiskStore", "StoreBudget", "destroy"]
+__all__ = [
+    "CLOCK",
+    "HIDDEN",
+    "IN_USE",
+    "PARTIAL",
+    "POSITION",
+    "DiskStore",
+    "StoreBudget",
+    "destroy",
+]
 
 POSITION = "position"
 CLOCK = "clock"
@@ -29,7 +38,9 @@ HIDDEN = "hidden"
 """The time of the earliest window that a retention has hidden; earlier versions have no such."""
 IN_USE = "in use"
 """A number of the store while its rows may be ahead of its position, or behind."""
-NUMBERS = (POSITION, CLOCK, HIDDEN, IN_USE)
+PARTIAL = "partial"
+"""A number of the store while its position lies inside a transaction of its topic."""
+NUMBERS = (POSITION, CLOCK, HIDDEN, IN_USE, PARTIAL)
 
 
 def numbers_of(offset: Offset, clock: int | None, hidden_from: int | None) -> dict[str, int | None]:
@@ -117,8 +128,17 @@ class DiskStore(Store):
         self._reliable = False
         self._rocks.write(fresh.values(), {})
 
+    def is_whole(self) -> bool:
+        """Tell nothing of transactions: what is put is seen at once."""
+        return True
+
     def commit(
-        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
         """Move to that position."""
         check_forward(self.position(), offset)

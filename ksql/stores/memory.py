@@ -1,4 +1,9 @@
-"""A store in memory: the type ``in_memory``; each start of the server fills it from the topic."""
+"""A store in memory: the type ``in_memory``; each start of the server fills it from the topic.
+
+It is transactional, as ``txn_rocksdb`` is: what is put waits in an open batch over the rows.
+
+Source: KIP-892, which has in-memory stores with such a batch.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ksql.stores.base import Change, Rows, Store, StoreClosed, Stored, StoredRow, check_forward
-from ksql.stores.ordered import Ordered, coalesced
+from ksql.stores.ordered import Ordered, coalesced, laid_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,68 +24,116 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._rows = Ordered()
+        self._batch = Ordered()
         self._deleted = 0
         self._position: Offset | None = None
         self._clock: int | None = None
         self._hidden_from: int | None = None
-        self._reliable = True
+        self._whole = True
         self._open = True
         self._lock = threading.Lock()
 
     @property
     def transactional(self) -> bool:
-        """Puts apply at once."""
-        return False
+        """Puts wait for the commit."""
+        return True
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Nothing waits for a commit."""
-        return 0
+        """Return about how much memory the open batch takes."""
+        return self._batch.bytes
 
     @property
     def damage(self) -> str:
         """There are no files."""
         return ""
 
+    # --- what readers see
+
     def committed(self) -> Rows:
-        """Return the store itself: nothing waits for a commit."""
-        return self
+        """Return the rows without the open batch."""
+        return _Committed(self)
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
-        found = self._live().get(key)
-        return None if found is None or found[1] is None else Stored(found[1], found[2])
+        self._check_open()
+        # in this order: a commit brings the changes to the rows before it takes them out here
+        change = self._batch.get(key) or self._rows.get(key)
+        return _row_of(change)
+
+    def get_committed(self, key: bytes) -> Stored | None:
+        """Return the committed row of that key, or None."""
+        self._check_open()
+        return _row_of(self._rows.get(key))
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Return rows with ``lo <= key < hi`` in order."""
         with self._lock:
-            found = self._live().between(lo, hi)
-        return (StoredRow(key, value, time) for key, value, time in found if value is not None)
+            self._check_open()
+            waiting, kept = self._batch.between(lo, hi), self._rows.between(lo, hi)
+        return laid_over(waiting, _rows_of(kept)) if waiting else _rows_of(kept)
+
+    def range_committed(
+        self, lo: bytes | None = None, hi: bytes | None = None
+    ) -> Iterator[StoredRow]:
+        """Return committed rows with ``lo <= key < hi`` in order."""
+        with self._lock:
+            self._check_open()
+            return _rows_of(self._rows.between(lo, hi))
 
     def position(self) -> Offset | None:
         """Return the offset of the last commit."""
-        self._live()
+        self._check_open()
         return self._position
+
+    def is_whole(self) -> bool:
+        """Return whether the last commit was whole."""
+        self._check_open()
+        return self._whole
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated."""
-        self._live()
+        self._check_open()
         return self._clock
 
     def hidden_from(self) -> int | None:
         """Return the time of the earliest hidden window that the last commit stated."""
-        self._live()
+        self._check_open()
         return self._hidden_from
 
+    # --- what its writer does
+
     def put(self, changes: Iterable[Change]) -> None:
-        """Take changes in order."""
+        """Take changes into the open batch."""
         fresh = coalesced(changes)
         with self._lock:
-            self._live().update(fresh)
-            self._reliable = self._reliable and not fresh
-            self._deleted += sum(value is None for _, value, _ in fresh.values())
-            if 2 * self._deleted > len(self._rows):
-                self._sweep()
+            self._check_open()
+            self._batch.update(fresh)
+
+    def commit(
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
+    ) -> None:
+        """Bring the open batch to the rows, and move to that position."""
+        with self._lock:
+            self._check_open()
+            check_forward(self._position, offset)
+            self._apply()
+            self._position, self._whole = offset, whole
+            self._clock = self._clock if clock is None else clock
+            self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
+
+    def _apply(self) -> None:
+        fresh = coalesced(self._batch.changes())
+        self._rows.update(fresh)
+        self._batch = Ordered()
+        self._deleted += sum(value is None for _, value, _ in fresh.values())
+        if 2 * self._deleted > len(self._rows):
+            self._sweep()
 
     def _sweep(self) -> None:
         """Take out deleted keys; some may have been counted twice."""
@@ -88,21 +141,12 @@ class MemoryStore(Store):
         kept.update(coalesced(c for c in self._rows.changes() if c[1] is not None))
         self._rows, self._deleted = kept, 0
 
-    def commit(
-        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
-    ) -> None:
-        """Move to that position."""
-        with self._lock:
-            self._live()
-            check_forward(self._position, offset)
-            self._position, self._reliable = offset, True
-            self._clock = self._clock if clock is None else clock
-            self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
-
     def recover(self, offset: Offset) -> bool:
-        """Keep the rows if nothing was put since the last commit."""
+        """Discard the open batch; the rows are always those of the position."""
         position = self.position()
-        if self._reliable and position is not None and position >= offset:
+        if position is not None and position >= offset:
+            with self._lock:
+                self._batch = Ordered()
             return True
         self.clear()
         return False
@@ -110,16 +154,39 @@ class MemoryStore(Store):
     def clear(self) -> None:
         """Forget all rows, the position and the times."""
         with self._lock:
-            self._live()
-            self._rows, self._deleted, self._reliable = Ordered(), 0, True
+            self._check_open()
+            self._rows, self._batch, self._deleted = Ordered(), Ordered(), 0
             self._position = self._clock = self._hidden_from = None
+            self._whole = True
 
     def close(self) -> None:
         """End all use."""
         with self._lock:
-            self._open, self._rows = False, Ordered()
+            self._open, self._rows, self._batch = False, Ordered(), Ordered()
 
-    def _live(self) -> Ordered:
+    def _check_open(self) -> None:
         if not self._open:
             raise StoreClosed("in memory")
-        return self._rows
+
+
+class _Committed(Rows):
+    """The rows without the open batch."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return the row of that key, or None."""
+        return self._store.get_committed(key)
+
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
+        """Return rows with ``lo <= key < hi`` in order."""
+        return self._store.range_committed(lo, hi)
+
+
+def _row_of(change: Change | None) -> Stored | None:
+    return None if change is None or change[1] is None else Stored(change[1], change[2])
+
+
+def _rows_of(kept: Iterable[Change]) -> Iterator[StoredRow]:
+    return (StoredRow(key, value, time) for key, value, time in kept if value is not None)

@@ -7,8 +7,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from ksql.stores.base import StoredRow
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ksql.stores.base import Change
 
@@ -75,6 +77,23 @@ class Ordered:
 def coalesced(changes: Iterable[Change]) -> dict[bytes, Change]:
     """Return the last change of each key."""
     return {change[0]: change for change in changes}
+
+
+def laid_over(waiting: Sequence[Change], kept: Iterator[StoredRow]) -> Iterator[StoredRow]:
+    """Lay changes over rows; both are in the keys' order."""
+    changes = iter(waiting)
+    change = next(changes, None)
+    for row in kept:
+        while change is not None and change[0] < row[0]:
+            if change[1] is not None:
+                yield StoredRow(change[0], change[1], change[2])
+            change = next(changes, None)
+        if change is None or change[0] != row[0]:
+            yield row
+    while change is not None:
+        if change[1] is not None:
+            yield StoredRow(change[0], change[1], change[2])
+        change = next(changes, None)
 
 
 def _size(changes: Collection[Change]) -> int:

@@ -143,13 +143,23 @@ class Retained(Store):
             )
         self._seen = seen
 
+    def is_whole(self) -> bool:
+        """Return whether the last commit was whole."""
+        return self._store.is_whole()
+
     def commit(
-        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
         """Apply what was put, with the time that it has moved to and the earliest hidden one."""
         times = [time for time in (clock, self._seen) if time is not None]
         hidden = [time for time in (hidden_from, self._hidden_from) if time is not None]
-        self._store.commit(offset, max(times, default=None), min(hidden, default=None))
+        latest, earliest = max(times, default=None), min(hidden, default=None)
+        self._store.commit(offset, latest, earliest, whole=whole)
         self._seen = self._committed = self._store.clock()
 
     def recover(self, offset: Offset) -> bool:

@@ -24,11 +24,12 @@ from ksql.stores.disk import (
     HIDDEN,
     IN_USE,
     NUMBERS,
+    PARTIAL,
     POSITION,
     StoreBudget,
     numbers_of,
 )
-from ksql.stores.ordered import Ordered, coalesced
+from ksql.stores.ordered import Ordered, coalesced, laid_over
 from ksql.stores.rocks import Rocks
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class TxnStore(Store):
         self._position = None if position is None else Offset(position)
         self._clock = rocks.number(CLOCK)
         self._hidden_from = rocks.number(HIDDEN)
+        self._whole = rocks.number(PARTIAL) is None
         if rocks.number(IN_USE) is not None:  # another type's, and not ended in order
             self.clear()
 
@@ -110,12 +112,17 @@ class TxnStore(Store):
             kept = self._rocks.range(lo, hi)
         if applying:
             waiting = _over(waiting, applying)
-        return _merged(waiting, kept) if waiting else kept
+        return laid_over(waiting, kept) if waiting else kept
 
     def position(self) -> Offset | None:
         """Return the offset of the last commit."""
         self._rocks.check_open()
         return self._position
+
+    def is_whole(self) -> bool:
+        """Return whether the last commit was whole."""
+        self._rocks.check_open()
+        return self._whole
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated."""
@@ -137,11 +144,18 @@ class TxnStore(Store):
             self._batch.update(fresh)
 
     def commit(
-        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
         """Write the batch and the position at once; if that fails, the batch stays open."""
         check_forward(self.position(), offset)
         numbers = numbers_of(offset, clock, hidden_from)
+        if whole != self._whole:
+            numbers[PARTIAL] = None if whole else 1
         with self._lock:
             self._applying, self._batch = self._batch, Ordered()
         try:
@@ -150,7 +164,7 @@ class TxnStore(Store):
             with self._lock:
                 self._batch, self._applying = self._applying, None
             raise
-        self._position = offset
+        self._position, self._whole = offset, whole
         self._clock = self._clock if clock is None else clock
         self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
         with self._lock:
@@ -171,6 +185,7 @@ class TxnStore(Store):
         self._rocks.clear(dict.fromkeys(NUMBERS))
         self._discard()
         self._position = self._clock = self._hidden_from = None
+        self._whole = True
 
     def close(self) -> None:
         """Close, without a commit."""
@@ -201,20 +216,3 @@ def _over(upper: list[Change], lower: list[Change]) -> list[Change]:
     """Lay later changes over earlier ones; both and the result are in the keys' order."""
     found = coalesced((*lower, *upper))
     return [found[key] for key in sorted(found)]
-
-
-def _merged(waiting: list[Change], kept: Iterator[StoredRow]) -> Iterator[StoredRow]:
-    """Lay changes over rows; both are in the keys' order."""
-    changes = iter(waiting)
-    change = next(changes, None)
-    for row in kept:
-        while change is not None and change[0] < row[0]:
-            if change[1] is not None:
-                yield StoredRow(change[0], change[1], change[2])
-            change = next(changes, None)
-        if change is None or change[0] != row[0]:
-            yield row
-    while change is not None:
-        if change[1] is not None:
-            yield StoredRow(change[0], change[1], change[2])
-        change = next(changes, None)

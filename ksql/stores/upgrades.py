@@ -214,7 +214,7 @@ class Upgrades:
         if not copy_of(path).exists():
             return False
         try:
-            return Upgrading.is_whole(path, self._budget)
+            return Upgrading.has_whole_copy(path, self._budget)
         except KsqlError:
             return False
 

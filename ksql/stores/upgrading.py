@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import KsqlError
 from ksql.stores import formats
 from ksql.stores.base import Change, Rows, Store, Stored, StoredRow, StoreFailed
-from ksql.stores.disk import CLOCK, HIDDEN, POSITION, StoreBudget
+from ksql.stores.disk import CLOCK, HIDDEN, PARTIAL, POSITION, StoreBudget
 from ksql.stores.formats import UNKNOWN_TIME
 from ksql.stores.ordered import coalesced
 from ksql.stores.places import copy_of, discard_copy
@@ -70,7 +70,7 @@ class Copy:
             made.close()
             discard_copy(path)
             made = Rocks.open(copy_of(path), budget, logged=True)
-            numbers = {name: old.number(name) for name in (CLOCK, HIDDEN)}
+            numbers = {name: old.number(name) for name in (CLOCK, HIDDEN, PARTIAL)}
             made.write((), {POSITION: position, **numbers})
         return cls(old, made)
 
@@ -156,7 +156,7 @@ class Upgrading(Store):
             self.given_up = problem.text()
 
     @staticmethod
-    def is_whole(path: Path, budget: StoreBudget) -> bool:
+    def has_whole_copy(path: Path, budget: StoreBudget) -> bool:
         """Return whether a store, which need not be one itself, has a whole copy next to it.
 
         Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
@@ -261,12 +261,21 @@ class Upgrading(Store):
         if self._copy is not None:
             self._copy.store.put(fresh)
 
+    def is_whole(self) -> bool:
+        """Return whether the last commit was whole."""
+        return self._old.is_whole()
+
     def commit(
-        self, offset: Offset, clock: int | None = None, hidden_from: int | None = None
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
         """Commit the old store, then the copy."""
-        self._old.commit(offset, clock, hidden_from)
-        self._both(lambda copy: copy.store.commit(offset, clock, hidden_from))
+        self._old.commit(offset, clock, hidden_from, whole=whole)
+        self._both(lambda copy: copy.store.commit(offset, clock, hidden_from, whole=whole))
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed; or empty both."""

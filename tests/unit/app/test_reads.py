@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ksql.app import tables as module
 from ksql.app.progress import AllEnds
 from ksql.app.reads import Reads
 from ksql.app.tables import TableReads
 from ksql.base.errors import ServerError
 from ksql.base.ids import Offset
+from ksql.cluster.members import Server
 from ksql.query.filling import Filled
 from ksql.query.following import Following, QueryStuck, TokenNotReached
 from ksql.query.keeping import Keeping
@@ -19,10 +21,14 @@ from ksql.query.materialize import Materializer
 from ksql.query.materialized import Materialized
 from ksql.query.pull import TableNotReady
 from ksql.query.pulled import Pulls, Sites
-from ksql.query.replicated import Caller
-from ksql.query.results import is_quick, token_of
+from ksql.query.replicated import Caller, Replicas
+from ksql.query.results import freshness_of, is_quick, token_of
+from ksql.query.shelf import Shelf
 from ksql.replicas.asking import Processed
+from ksql.replicas.gauge import Gauge
+from ksql.replicas.holdings import Holdings
 from ksql.replicas.routed import Origins
+from ksql.replicas.routing import NoReplica
 from ksql.replicas.standing import Standing
 from ksql.replicas.token import Token
 from ksql.statements.answers import RequestFailed
@@ -119,8 +125,8 @@ class Counted:
         tables = TableReads(found, self.admin, lambda _query: self.begun, None, following)
         self.reads = Reads(self.world.engine, None, self.admin, tables, lambda: 1000)
 
-    def open(self, token=None, text="SELECT * FROM T;", **properties):
-        world, asked = self.world, Caller(token=token)
+    def open(self, token=None, text="SELECT * FROM T;", info=False, **properties):
+        world, asked = self.world, Caller(token=token, info=info)
         return self.reads.open(text, world.services, world.settings, properties, {}, asked=asked)
 
     def ask(self, token=None, **properties):
@@ -335,6 +341,99 @@ def test_reads_of_other_servers_are_told_from_those_of_this_one():
     ):  # fmt: skip
         origins.note(table, partition, host, standing)
     assert reads.sites(origins) == {"T": Sites(local=1, remote=2), "U": Sites(remote=1)}
+
+
+# --- a server alone, with the copies that it has
+
+
+class Alone:
+    """The members of a service of one server."""
+
+    me = Server("here", 1)
+
+    def alive(self):
+        return (self.me,)
+
+    def waiting(self):
+        return frozenset()
+
+
+class NoOthers:
+    def silent(self, server):
+        return ""
+
+    def lags(self, home, partition):
+        return {}
+
+
+@pytest.fixture
+def alone(counted, monkeypatch):
+    """A table at a server that has parts for its copies; its topic ends where ``admin`` says."""
+    monkeypatch.setattr(module, "_READY_S", 0.1)
+    table = counted(10)
+    table.now_s = 0.0
+    found, holdings = table.reads._tables._tables, Holdings(Alone(), 0)
+    shelf = Shelf(found, holdings, Gauge(table.admin.end_offsets, lambda: table.now_s))
+    replicas = Replicas(holdings, shelf, None, found, NoOthers())
+    copies = SimpleNamespace(host="here:1", shelf=shelf, replicas=replicas)
+    table.reads._tables._copies = copies
+    return table
+
+
+TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"
+
+
+def test_a_stated_limit_binds_the_only_copy_too(alone):
+    assert alone.ask(**{LAG: "0"}) == [("a", 2), ("b", 1)]
+    assert alone.ask(**{TIME_LAG: "0"}) == [("a", 2), ("b", 1)]
+    alone.now_s, alone.admin.end = 28.0, 510  # it slept, and others wrote
+    assert alone.ask() == [("a", 2), ("b", 1)]
+    assert alone.ask(**{LAG: "500", TIME_LAG: "28000"}) == [("a", 2), ("b", 1)]
+    for limit in ({LAG: "499"}, {TIME_LAG: "27999"}):
+        with pytest.raises(NoReplica, match="exceed the maximum allowed lag") as caught:
+            alone.ask(**limit)
+        assert caught.value.code == 50302
+        assert "lag 500" in caught.value.detail
+
+
+def test_limits_are_no_question_that_is_answered_at_once(alone):
+    text = "SELECT C FROM T WHERE K = 'b';"
+    list(alone.open(text=text).batches())
+    list(alone.open(text=text, **{LAG: "0"}).batches())
+
+    def at_once(**properties):
+        return alone.reads.at_once(text, alone.world.settings, properties, Caller())
+
+    assert at_once() is not None
+    assert at_once(**{LAG: "0"}) is None
+    assert at_once(**{LEVEL: "read_committed"}) is None
+
+
+@pytest.mark.parametrize(("level", "position"), [("read_committed", 10), ("read_uncommitted", 12)])
+def test_the_position_that_is_told_is_that_of_the_rows(alone, level, position):
+    alone.store.commit(Offset(10))
+    alone.ask()
+    alone.part.put([(b"a", b'{"C": 3}', 0)], 12, 0.0)
+    alone.admin.end = 20
+    query = alone.open(info=True, **{LEVEL: level})
+    rows = sorted(row.values for batch in query.batches() for row in batch)
+    assert rows == [("a", 2 if position == 10 else 3), ("b", 1)]
+    alone.part.put([(b"a", b'{"C": 4}', 0)], 15, 0.0)
+    alone.part.target = 15
+    alone.part.settle()  # before the client is told
+    [read] = freshness_of(query)
+    assert (read.standing.position, read.standing.offset_lag) == (position, 20 - position)
+    assert (read.host, read.standing.role) == ("here:1", "ACTIVE")
+
+
+def test_a_part_of_a_transaction_is_not_committed(alone):
+    alone.store.commit(Offset(10), whole=False)
+    assert alone.ask() == [("a", 2), ("b", 1)]
+    with pytest.raises(RequestFailed, match="not ready"):
+        alone.ask(**{LEVEL: "read_committed"})
+    alone.part.target = 10
+    alone.part.settle()
+    assert alone.ask(**{LEVEL: "read_committed"}) == [("a", 2), ("b", 1)]
 
 
 # --- what a client has seen

@@ -56,6 +56,32 @@ def test_the_last_record_of_each_key_is_given_and_every_record_counts(kafka):
     }
 
 
+def test_a_poll_ends_at_a_stop_and_the_next_one_goes_on(kafka):
+    """Behind the stop nothing is lost, and records of other partitions come as ever."""
+    with Reader(kafka) as reader:
+        reader.assign({("t", 0): 0, ("t", 1): 0})
+        found, stop = {}, ("t", 0)
+        while reader.positions[stop] < 2:
+            batch = reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={stop: 2})
+            found |= batch.get(stop, {})
+        assert reader.positions[stop] == 2
+        assert found == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
+        later = {}
+        while reader.positions != ENDS:
+            for place, records in reader.poll_last(timeout_s=0.5, stops={stop: 2}).items():
+                later.setdefault(place, {}).update(records)  # one that is behind does not count
+        assert later[stop] == {b"a": (b"a", b"4", 103), b"b": (b"b", None, 105)}
+
+
+def test_records_that_a_stop_has_kept_back_are_forgotten_with_their_assignment(kafka):
+    with Reader(kafka) as reader:
+        reader.assign({("t", 0): 0})
+        while reader.positions["t", 0] < 1:
+            reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={("t", 0): 1})
+        reader.assign({("t", 1): 1})
+        assert polled(reader, {("t", 1): 2}) == [{("t", 1): {}}]
+
+
 def test_it_begins_at_an_offset_and_takes_so_many(kafka):
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 2})

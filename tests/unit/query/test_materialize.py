@@ -11,7 +11,7 @@ import pytest
 
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
-from ksql.kafka.admin import Identity
+from ksql.kafka.admin import Identity, StableEnd
 from ksql.kafka.errors import OffsetsGone
 from ksql.query import materialize, topicnote
 from ksql.query.materialize import Materializer
@@ -82,7 +82,10 @@ class Kafka:
     def assign(self, offsets):
         self.positions = dict(offsets)
 
-    def poll_last(self, timeout_s, gather_s):
+    def stable_ends(self, places, _timeout_s):
+        return {place: StableEnd(self.ends[place], quiet=True) for place in places}
+
+    def poll_last(self, timeout_s, gather_s, stops):
         self.gathered.append(gather_s)
         if self.failures:
             raise self.failures.pop()

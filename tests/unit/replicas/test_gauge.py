@@ -67,6 +67,32 @@ def test_a_look_is_shared_for_a_while():
     assert world.looks == 2
 
 
+def test_an_end_that_was_seen_long_ago_is_not_known():
+    """A server that slept sees its rows agree with an end that is as old as they are."""
+    world = World()
+    world.end = 10
+    world.gauge.look(["t"])
+    world.s += 5
+    assert world.gauge.lag(PLACE, 10) == (0, 5000)
+    world.s += 23
+    assert world.gauge.lag(PLACE, 10) == (None, 28_000)  # so old at least
+    world.end = 500
+    world.gauge.freshen("t", 0, 1.0)
+    assert world.gauge.lag(PLACE, 10) == (490, 28_000)
+
+
+def test_a_look_that_lasted_over_a_sleep_is_as_old_as_its_question():
+    world = World()
+
+    def slept(topics):
+        world.s += 60
+        return {(topic, 0): 10 for topic in topics}
+
+    world.gauge = Gauge(slept, lambda: world.s)
+    world.gauge.look(["t"])
+    assert world.gauge.lag(PLACE, 10) == (None, 60_000)
+
+
 def test_topics_of_the_past_are_forgotten():
     world = World()
     world.gauge.look(["t", "u"])

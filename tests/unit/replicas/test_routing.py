@@ -39,9 +39,23 @@ def asked(allowed, outcomes, order=(A, B, C), **more):
     return found, route
 
 
-def test_the_active_copy_is_asked_first_and_without_limits():
-    found, _ = asked(Allowed(offset_lag=0), {A: Refused(Standing(state="RUNNING", offset_lag=9))})
+def test_the_active_copy_is_asked_first_and_without_limits_where_none_is_stated():
+    found, _ = asked(STANDBYS, {A: Refused(Standing(state="RUNNING", offset_lag=9))})
     assert found == [(A, "running", False)]
+
+
+@pytest.mark.parametrize("limit", [{"offset_lag": 8}, {"time_lag_ms": 8}])
+def test_a_stated_limit_binds_the_active_copy_too(limit):
+    """It is a follower of its topic, and one that returns from a pause is behind."""
+    behind = Refused(Standing(state="RUNNING", offset_lag=9, time_lag_ms=9))
+    within = Refused(Standing(state="RUNNING", offset_lag=8, time_lag_ms=8))
+    found, _ = asked(Allowed(**limit), {A: within})
+    assert found == [(A, "running", True)]
+    found, _ = asked(Allowed(**limit), {A: behind, B: within})
+    assert found == [(A, "running", True), (B, "running", True)]
+    found, route = asked(Allowed(**limit), {A: behind, B: behind, C: behind})
+    assert not route.answered
+    assert route.is_waiting()
 
 
 def test_without_reads_of_standbys_nobody_stands_in_for_a_server_that_is_down():
@@ -118,7 +132,7 @@ def test_every_way_ends_and_no_copy_answers_beyond_what_is_allowed(order, given_
     found, route = asked(allowed, outcomes, order=order)
     assert len(found) <= 6
     assert len(set(found)) == len(found)
-    assert found[0] == (order[0], "running", False)
+    assert found[0] == (order[0], "running", allowed.is_limited)
     for server, how, limited in found:
         if how == "any":
             assert limited

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from ksql.base.config import Settings
+from ksql.base.ids import Offset
 from ksql.base.servertoken import FILE, HEADER, BadSecret, ServerSecret
 from ksql.cluster.members import Server
 from ksql.query.filling import Filled
@@ -99,12 +100,16 @@ class Host(FakeService):
         self.table = Tables()
         self.waiting = members.those
         self.holdings = Holdings(members, 1)
-        gauge = Gauge(lambda topics: {(topic, 0): END for topic in topics}, lambda: 0.0)
+        self.now_s, self.end = 0.0, END
+        gauge = Gauge(lambda topics: {(topic, 0): self.end for topic in topics}, self.clock)
         self.shelf = Shelf(self.table, self.holdings, gauge)
         self.asks = 0
         self.done = {}
         self.failure = ""
         self.own = ""
+
+    def clock(self):
+        return self.now_s
 
     @property
     def host(self):
@@ -215,6 +220,77 @@ def test_a_copy_that_is_restored_says_so_and_does_not_answer():
         found = within(60)
         assert found.standing.offset_lag == 60
         assert list(found.answers) == [[Stored(b"v", 7)]]
+
+
+def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
+    """In its memory the end is where its rows are; its first answer must not believe that."""
+    with running(1) as ([one], peers):
+        put(one.host, b"a")
+        copy = peers.copy(one.server)
+        limited = Terms(allowed=Allowed(offset_lag=0), limited=True)
+        found = copy.read(ask(keys=[b"a"], terms=limited))
+        assert (found.standing.role, found.standing.offset_lag) == ("ACTIVE", 0)
+        assert list(found.answers) == [[Stored(b"v", 7)]]
+        one.host.now_s, one.host.end = 28.0, END + 60_000
+        plain = copy.read(ask(keys=[b"a"]))
+        assert plain.standing.offset_lag is None  # it knows that it does not know
+        assert list(plain.answers) == [[Stored(b"v", 7)]]
+        with pytest.raises(Turned) as caught:
+            copy.read(ask(keys=[b"a"], terms=limited))
+        assert caught.value.standing.offset_lag == 60_000
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("span", [True, False])
+def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
+    """A writer that goes on behind the look at the position, and before the rows are read."""
+    with running(1) as ([one], peers):
+        part = one.host.table.part
+        part.store.put([(b"a", b"100", 7)])
+        part.store.commit(Offset(END))
+        store, moved = part.store, []
+
+        def late(read):
+            def found(*args):
+                if not moved:
+                    moved.append(1)
+                    writer = threading.Thread(target=write)
+                    writer.start()
+                    writer.join()
+                return read(*args)
+
+            return found
+
+        def write():
+            part.put([(b"a", b"%d" % (END + 5), 8)], END + 5, 0.0)
+            part.commit()
+
+        kept = store.committed()
+        kept.range, kept.get = late(kept.range), late(kept.get)
+        store.committed = lambda: kept
+        if not committed:
+            store.range, store.get = late(store.range), late(store.get)
+        asked = ask(committed=committed) if span else ask(committed=committed, keys=[b"a"])
+        found = peers.copy(one.server).read(asked)
+        rows = [row for some in (found.rows or found.answers) for row in some]
+        assert moved
+        assert [int(row.value) for row in rows] == [found.standing.position]
+
+
+def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
+    with running(1) as ([one], peers):
+        part = one.host.table.part
+        part.put([(b"a", b"1", 7)], END + 1, 0.0)
+        part.commit(whole=False)
+        copy = peers.copy(one.server)
+        assert list(copy.read(ask(keys=[b"a"])).answers) == [[Stored(b"1", 7)]]
+        with pytest.raises(Turned) as caught:
+            copy.read(ask(keys=[b"a"], committed=True))
+        assert caught.value.standing.state == "RESTORING"
+        part.target = END + 1
+        part.settle()
+        found = copy.read(ask(keys=[b"a"], committed=True))
+        assert list(found.answers) == [[Stored(b"1", 7)]]
 
 
 def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone():

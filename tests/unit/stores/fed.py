@@ -32,7 +32,8 @@ POINTS = (
 )
 FIRST, SECOND, THIRD = range(40), range(41, 66), range(67, 90)
 """Offsets of three transactions; each is followed by a marker."""
-MOST_BYTES = {"full batch": 2_000}
+MOST_BYTES = {"full batch": 250}
+"""A transaction is committed in parts beyond eight times the bound."""
 
 
 def record(layout, offset):
