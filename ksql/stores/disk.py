@@ -129,7 +129,7 @@ class DiskStore(Store):
         self._rocks.write(fresh.values(), {})
 
     def is_whole(self) -> bool:
-        """Tell nothing of transactions: what is put is seen at once."""
+        """Have no transactions: what is put is seen at once."""
         return True
 
     def commit(

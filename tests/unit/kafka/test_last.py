@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import Producer
 
@@ -60,13 +62,14 @@ def test_a_poll_ends_at_a_stop_and_the_next_one_goes_on(kafka):
     """Behind the stop nothing is lost, and records of other partitions come as ever."""
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 0, ("t", 1): 0})
-        found, stop = {}, ("t", 0)
+        found: dict[bytes, Any] = {}
+        stop = ("t", 0)
         while reader.positions[stop] < 2:
             batch = reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={stop: 2})
             found |= batch.get(stop, {})
         assert reader.positions[stop] == 2
         assert found == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
-        later = {}
+        later: dict[Any, dict[bytes, Any]] = {}
         while reader.positions != ENDS:
             for place, records in reader.poll_last(timeout_s=0.5, stops={stop: 2}).items():
                 later.setdefault(place, {}).update(records)  # one that is behind does not count

@@ -148,7 +148,7 @@ def test_committed_rows_are_those_of_whole_transactions(steps, kind, sole, most_
                     followed.poll(most)
                 case "kill", _:
                     followed.kill()
-                case "end", _:
+                case _:  # the end of a server
                     followed.filler.commit()
                     followed.kill()
             followed.check()

@@ -248,7 +248,8 @@ def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
         part = one.host.table.part
         part.store.put([(b"a", b"100", 7)])
         part.store.commit(Offset(END))
-        store, moved = part.store, []
+        store = part.store
+        moved: list[bool] = []
 
         def late(read):
             def found(*args):
