@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 from random import Random
 
-from ksql.query.filling import _TIMES, Filled, Filler
+from ksql.query.filling import Filled, Filler
 from ksql.stores.disk import POSITION
 from ksql.stores.kinds import open_store
 from ksql.stores.ordered import coalesced
