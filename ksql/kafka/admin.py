@@ -27,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     ResourceType,
 )
 
+from ksql.base.errors import KsqlError
 from ksql.kafka.errors import (
     KafkaDenied,
     KafkaRefused,
@@ -228,7 +229,10 @@ class Admin(Administrative):
     # --- changes ------------------------------------------------------------------------------
 
     def create(self, topic: Topic) -> bool:
-        """Create the topic and wait until its partitions have leaders.
+        """Create the topic and wait until its partitions have leaders, and these answer.
+
+        A record that is written before that may be acknowledged and lost: its leader has shown the
+        partition before its log was the one that stays.
 
         Returns: False if it exists: another server may have created it since it was looked for.
         """
@@ -253,6 +257,8 @@ class Admin(Administrative):
         except TopicExists:
             created = False
         _wait(lambda: self._has_leaders(topic.name))
+        with contextlib.suppress(KsqlError):  # the topic is there
+            self.end_offsets([topic.name])
         return created
 
     def delete(self, *names: str) -> None:

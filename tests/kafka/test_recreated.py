@@ -138,6 +138,16 @@ def test_a_worker_that_knew_the_topic_as_deleted_writes_to_the_new_one(kafka, ad
     assert written(kafka, topic) == {b"0": 0}
 
 
+def test_the_first_records_of_a_new_topic_are_there(kafka, admin):
+    """A broker may acknowledge records of a partition that is just being made, and lose them."""
+    with contextlib.closing(SharedSender(kafka)) as sender:
+        for _ in range(50):  # the first finds no open connection, and is too slow
+            topic = unique("new")
+            recreate(admin, topic, 4)
+            write_shared(sender, topic)
+            assert sum(admin.end_offsets([topic]).values()) == len(KEYS)
+
+
 @COUNTS
 def test_a_reader_of_its_own_reads_all_partitions(kafka, admin, topic, before, after):
     for partitions in (before, after):
