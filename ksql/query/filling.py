@@ -1,14 +1,14 @@
 """Fills the stores of tables from the records of their topics, and commits.
 
 Records are read as committed by their writers. A poll may end inside a transaction all the same,
-so a store commits at offsets only that have no transaction on both sides. Kafka tells one of them:
+so a store commits at offsets only that have no transaction on both sides. Kafka shows one of them:
 the end of what is decided at a moment (the last stable offset). A store whose commit is due asks
 for it, and reading stops there for the commit. A gap between offsets is no sign, as compaction
 makes gaps too.
 
 A commit is due when the store has caught up, when its commit interval has passed, and when all
 open batches together are too large. A batch that grows further all the same is committed in parts,
-marked as such: whoever reads committed rows waits until the rest is there.
+marked as such: readers of committed rows wait until the rest is there.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Filled:
     commits: Turns = field(default_factory=Turns)
 
     def resume(self, begin: int, end: int) -> str:
-        """Begin where the store is, in a topic from ``begin`` to ``end``, or go on where it was.
+        """Begin where the store is, in a topic from ``begin`` to ``end``, or continue where it was.
 
         Returns: why it must be filled anew, or nothing.
         """
@@ -173,7 +173,7 @@ class Filled:
         return self.target <= self.reached and now >= self.again_s
 
     def aim(self, end: StableEnd | None, now: float) -> None:
-        """Take up to where its partition is decided; None if no broker said so in time.
+        """Take up to where its partition is decided; None if no broker answered in time.
 
         Where transactions may overlap, only an end at which none was open lies inside none of
         them. One that never comes is not waited for.
@@ -208,7 +208,7 @@ class Filled:
         return known or not self.store.transactional
 
     def end(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may go on behind it."""
+        """Commit all that was put, marked as a part where a transaction may continue behind it."""
         if not self.settle():
             self.commit(whole=False)
 
@@ -283,7 +283,7 @@ class Filler:
                 each.tidy(now)
 
     def commit(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may go on behind it.
+        """Commit all that was put, marked as a part where a transaction may continue behind it.
 
         Raises: StoreFailed.
         """

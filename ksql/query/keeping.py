@@ -58,7 +58,9 @@ def _is_sole(text: str) -> bool:
     """
     try:
         plan = codec.loads(text)
-    except codec.UnreadablePlan:  # what runs the query tells it; its topic has records all the same
+    except (
+        codec.UnreadablePlan
+    ):  # what runs the query reports it; its topic has records all the same
         return False
     return plan.placement == "moved" or (
         plan.placement == "keyed" and bool(layout(plan.sink).stages)

@@ -5,7 +5,7 @@ how long ago the latest end was seen that the store has reached. So it needs no 
 and no clock of another machine, and it never says too little: all that was in the topic then is in
 the store. It says too much by the time between two looks at most.
 
-A look is worth something for a few seconds only, by a clock that goes on while the machine sleeps
+A look is worth something for a few seconds only, by a clock that continues while the machine sleeps
 or the process is stopped: who returns from a pause knows that it does not know the ends.
 
 Source: KIP-535 (offset lag); the time lag is an upper bound of its own making.
