@@ -404,7 +404,7 @@ class Reader:
 
         For readers that a key's last record is enough for: cheaper than ``poll``. ``gather_s`` is
         how long to wait for more records behind the first: many at once cost less. Where a
-        partition has one of the ``stops``, this call ends there; the next one goes on.
+        partition has one of the ``stops``, this call ends there; the next one continues.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
         got, self._left = self._left or self._gathered(most, timeout_s, gather_s), []
