@@ -109,7 +109,7 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
         while not enough.is_set():
             writer.write()
 
-    writing = threading.Thread(target=write)
+    writing = threading.Thread(target=write, daemon=True)
     writing.start()
     command = [sys.executable, "-m", "tests.kafka.follows"]
     found = []
