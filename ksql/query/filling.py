@@ -1,7 +1,7 @@
 """Fills the stores of tables from the records of their topics, and commits.
 
 Records are read as committed by their writers. A poll may end inside a transaction all the same,
-so a store commits at offsets only that have no transaction on both sides. Kafka names one of them:
+so a store commits at offsets only that have no transaction on both sides. Kafka shows one of them:
 the end of what is decided at a moment (the last stable offset). A store whose commit is due asks
 for it, and reading stops there for the commit. A gap between offsets is no sign, as compaction
 makes gaps too.
@@ -173,7 +173,7 @@ class Filled:
         return self.target <= self.reached and now >= self.again_s
 
     def aim(self, end: StableEnd | None, now: float) -> None:
-        """Take up to where its partition is decided; None if none was stated in time.
+        """Take up to where its partition is decided; None if no broker answered in time.
 
         Where transactions may overlap, only an end at which none was open lies inside none of
         them. One that never comes is not waited for.

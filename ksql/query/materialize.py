@@ -164,7 +164,8 @@ class Materializer:
                 found.insert(
                     0,
                     f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
-                    f"{table.missing()} records to read before it answers",
+                    f"{table.missing()} records to read before it answers, "
+                    f"{table.uncommitted_bytes} bytes not committed",
                 )
         return "; ".join(filter(None, found))
 

@@ -45,6 +45,11 @@ class Materialized:
             for partition, part in self.parts.items()
         }
 
+    @property
+    def uncommitted_bytes(self) -> int:
+        """How many bytes its stores hold that they have not committed, about."""
+        return sum(part.store.uncommitted_bytes for part in self.parts.values())
+
     def is_of(self, topic: Identity | None) -> bool:
         """Return whether its topic is the one that the stores follow, as far as is known."""
         if topic is None:  # a broker that has just come up may not know it yet

@@ -60,7 +60,7 @@ class Shelf(Copy):
             raise Unreachable(error.text()) from error
 
     def _reading(self, part: Filled, ask: Ask) -> Reading:
-        """Begin to read a store; the stated position is of the rows that are read.
+        """Begin to read a store; the position that is shown is that of the rows that are read.
 
         Raises: Turned, KsqlError.
         """

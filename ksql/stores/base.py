@@ -209,7 +209,7 @@ class Store(Rows, Protocol):
         """Return the offset of the last commit; None before any."""
 
     def is_whole(self) -> bool:
-        """Return whether the last commit was ``whole``; one of an earlier version was."""
+        """Return whether the last commit was ``whole``; without that number: yes."""
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated; None before any did."""

@@ -129,7 +129,7 @@ class DiskStore(Store):
         self._rocks.write(fresh.values(), {})
 
     def is_whole(self) -> bool:
-        """Have no transactions: what is put is seen at once."""
+        """Return True: no transactions are known here, what is put is seen at once."""
         return True
 
     def commit(

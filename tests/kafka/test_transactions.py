@@ -103,7 +103,13 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
     """At each of several commits, in the middle of what comes in."""
     for _ in range(3):
         writer.write()
-    writing = threading.Thread(target=lambda: [writer.write() for _ in range(4)])
+    enough = threading.Event()
+
+    def write():
+        while not enough.is_set():
+            writer.write()
+
+    writing = threading.Thread(target=write, daemon=True)
     writing.start()
     command = [sys.executable, "-m", "tests.kafka.follows"]
     found = []
@@ -128,10 +134,9 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
             assert sum(values(opened).values()) in (0, KEYS)
         opened.close()
         shutil.rmtree(tmp_path / "copy")
-        if not writing.is_alive():
-            break
+    enough.set()
     writing.join()
     assert any(whole and position for _, position, whole in found), found
     with following(broker.bootstrap, writer.topic, tmp_path) as (_, part):
-        await_true("all is there", lambda: values(part.store.committed()) == {7: KEYS})
+        await_true("all is there", lambda: values(part.store.committed()) == {writer.written: KEYS})
         assert part.shows(committed=True)

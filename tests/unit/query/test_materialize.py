@@ -316,10 +316,13 @@ def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
     source = table(world, "T")
     found = follower.await_table(source, {}, PATIENCE_S, committed=True)
     assert found is not None  # a store commits when it has caught up
+    assert ", 0 bytes not committed" in follower.summary(source.created_by)
     kafka.ends["T", 1] = 3
     let(kafka, 1)
     place = {("T", 1): 3}
     found = follower.await_table(source, place, PATIENCE_S)
+    assert found.uncommitted_bytes > 0
+    assert f", {found.uncommitted_bytes} bytes not committed" in follower.summary(source.created_by)
     assert sum(len(list(rows.scan())) for rows in found.rows().values()) == 3
     assert sum(len(list(rows.scan())) for rows in found.rows(committed=True).values()) == 2
     assert found.missing(place, committed=True) == 1
