@@ -7,8 +7,9 @@ for it, and reading stops there for the commit. A gap between offsets is no sign
 makes gaps too.
 
 A commit is due when the store has caught up, when its commit interval has passed, and when all
-open batches together are too large. A batch that grows further all the same is committed in parts,
-marked as such: readers of committed rows wait until the rest is there.
+open batches together are too large. A batch that grows further all the same, or whose interval
+passes while the store catches up, is committed in parts, marked as such: readers of committed rows
+wait until the rest is there.
 """
 
 from __future__ import annotations
@@ -168,6 +169,11 @@ class Filled:
         caught_up = (self.store.position() or 0) < self.goal <= self.reached
         return caught_up or now - self.since >= self.commit_s
 
+    def is_late(self, now: float) -> bool:
+        """Return whether its interval is over while it catches up: what it has read is to last."""
+        begun = self.since is not None and now - self.since >= self.commit_s
+        return begun and self.reached < self.goal
+
     def asks(self, now: float) -> bool:
         """Return whether it is to be asked now for an offset to commit at."""
         return self.target <= self.reached and now >= self.again_s
@@ -295,7 +301,8 @@ class Filler:
         for each in self._all():
             if each.target or each.is_due(now):
                 with suppress(StoreDamaged):
-                    each.settle()
+                    if not each.settle() and each.is_late(now):
+                        each.commit(whole=False)
         if self._is_full():
             far = self._is_full(_TIMES)
             for each in self._all():

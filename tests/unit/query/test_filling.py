@@ -317,6 +317,21 @@ def test_a_store_that_is_restored_commits_parts_at_the_bound(store, tmp_path):
     again.close()
 
 
+def test_a_store_that_is_restored_commits_a_part_when_its_interval_is_over(store):
+    """What a restore has read is not read again after a kill, however far the topic's end is."""
+    clock = Clock()
+    filler, part = filling(store, clock, goal=100)
+    filler.take(records(b"1"), {PLACE: 30})
+    clock.now = 3.0
+    filler.take(records(b"2"), {PLACE: 60})
+    assert (store.position(), store.is_whole(), part.since) == (60, False, None)
+    filler.take(records(b"3"), {PLACE: 90})
+    assert store.position() == 60, "only when its interval is over again"
+    turn(filler, records(b"4"), {PLACE: 100})
+    turn(filler, {}, {PLACE: 100})
+    assert (store.position(), store.is_whole()) == (100, True)
+
+
 def test_a_store_that_goes_on_keeps_what_is_not_committed(store):
     filler, part = filling(store, Clock())
     turn(filler, records(b"1"), {PLACE: 5})
