@@ -292,7 +292,12 @@ def test_the_embedded_brokers_topics_lie_in_the_directory(disaster):
 
 
 @pytest.mark.parametrize(
-    "where", ["ksql.backup.topics.save", "ksql.backup.directory.save", "ksql.backup.save.finish"]
+    "where",
+    [
+        pytest.param("ksql.backup.topics.save", marks=pytest.mark.proof),
+        "ksql.backup.directory.save",
+        pytest.param("ksql.backup.save.finish", marks=pytest.mark.proof),
+    ],
 )
 def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
     scene = disaster.scene
@@ -309,12 +314,12 @@ def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
 @pytest.mark.parametrize(
     "where",
     [
-        "ksql.backup.directory.stage",
+        pytest.param("ksql.backup.directory.stage", marks=pytest.mark.proof),
         "ksql.backup.topics._send",
-        "ksql.backup.topics._compare",
-        "ksql.backup.directory.put",
+        pytest.param("ksql.backup.topics._compare", marks=pytest.mark.proof),
+        pytest.param("ksql.backup.directory.put", marks=pytest.mark.proof),
         "ksql.backup.restore.write_identity",
-        "ksql.backup.restore.finish",
+        pytest.param("ksql.backup.restore.finish", marks=pytest.mark.proof),
     ],
 )
 def test_a_restore_that_is_killed_keeps_servers_out_and_is_repeated(disaster, where):
