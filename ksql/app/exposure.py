@@ -66,17 +66,16 @@ class EmbeddedOpen(StartError):
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse a Spark cluster without authentication, and embedded parts of a server that is open.
+    """Refuse a Spark cluster without authentication, and embedded parts that are open.
 
     Raises: SparkOpen, BadSparkSecret, EmbeddedOpen.
     """
     _check_spark(settings, authentication(settings))
-    parts = list(_embedded(settings))
-    if not parts or settings.flag(REMOTE):
+    if settings.flag(REMOTE):
         return
-    for name, listener in _listeners(settings):
+    for part, name, listener in _beside(settings):
         if not is_loopback(urlsplit(listener).hostname or ""):
-            raise EmbeddedOpen(parts[0], f"{name} {listener}")
+            raise EmbeddedOpen(part, f"{name} {listener}")
 
 
 def authentication(settings: Settings) -> dict[str, str]:
@@ -111,16 +110,15 @@ def _read(path: str) -> str:
     return text
 
 
-def _embedded(settings: Settings) -> Iterator[str]:
+def _beside(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield the embedded parts with the listeners that must be this machine's for them.
+
+    A server with a broker of its own holds all records on this machine; a registry of its own is
+    behind its own listener alone.
+    """
+    if not settings.text(REGISTRY):
+        yield "the embedded schema registry", REGISTRY_LISTENER, settings.text(REGISTRY_LISTENER)
     if not settings.text("bootstrap.servers"):
-        yield "the embedded Kafka broker"
-    if not settings.text(REGISTRY):
-        yield "the embedded schema registry"
-
-
-def _listeners(settings: Settings) -> Iterator[tuple[str, str]]:
-    if not settings.text(REGISTRY):
-        yield REGISTRY_LISTENER, settings.text(REGISTRY_LISTENER)
-    for name in ("listeners", INTERNAL):
-        for listener in comma_list(settings.text(name)):
-            yield name, listener
+        for name in ("listeners", INTERNAL):
+            for listener in comma_list(settings.text(name)):
+                yield "the embedded Kafka broker", name, listener
