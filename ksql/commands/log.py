@@ -25,14 +25,9 @@ from ksql.commands.record import check_size, decode, encode
 from ksql.commands.whole import CommandTopicBroken, CommandTopicLost, Span, Wholeness
 from ksql.engine.ports import Command, CommandInDoubt
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import (
-    CommitInDoubt,
-    OpenTransaction,
-    Reader,
-    TransactionalSender,
-    settled_end,
-)
+from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
+from ksql.kafka.settled import OpenTransaction, settled_end
 
 if TYPE_CHECKING:
     from ksql.base.records import RawRecord

@@ -45,17 +45,6 @@ _STEP_S: Final = 0.1
 _CONNECT_S: Final = 1.0
 _BATCH: Final = 5000
 _MOST_LAST: Final = 10_000
-_SETTLE_S: Final = 0.005
-
-
-class OpenTransaction(ServerError):
-    """A transaction that neither commits nor aborts hides what is behind it."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(
-            f"a transaction on the topic {topic} stays open",
-            hint="Its writer may hang; Kafka aborts it after its transaction.timeout.ms.",
-        )
 
 
 def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
@@ -307,24 +296,6 @@ class TransactionalSender(Sender):
         )
 
 
-def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
-    """Return the partition's end, once the markers of all transactions are there.
-
-    The broker writes them after it has answered; until then the records are not readable, and the
-    next offset is not known.
-
-    Raises: OpenTransaction when one stays open for longer.
-    """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        readable = admin.end_offsets([place[0]])[place]
-        if readable == admin.end_offsets([place[0]], committed=False)[place]:
-            return readable
-        if time.monotonic() > deadline:
-            raise OpenTransaction(place[0])
-        time.sleep(_SETTLE_S)
-
-
 class Reader:
     """Reads assigned partitions from given offsets; no consumer group, nothing is committed.
 
@@ -387,11 +358,8 @@ class Reader:
 
         Raises: OffsetsGone, UnknownTopic, KafkaDenied, NewerRecord.
         """
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return []
-        more = self._consumer.consume(most - 1, 0) if most > 1 else []  # what is there already
-        return [self._record(message) for message in (first, *more) if self._is_record(message)]
+        got = self._gathered(most, timeout_s, 0)  # what is there already
+        return [self._record(message) for message in got if self._is_record(message)]
 
     def poll_last(
         self,
@@ -408,9 +376,7 @@ class Reader:
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
         got, self._left = self._left or self._gathered(most, timeout_s, gather_s), []
-        ahead = {
-            place: stop for place, stop in (stops or {}).items() if stop > self._positions[place]
-        }
+        ahead = {place: at for place, at in (stops or {}).items() if at > self._positions[place]}
         found: LastMessages = {}
         begin = 0
         errors = [at for at, error in enumerate(map(Message.error, got)) if error is not None]

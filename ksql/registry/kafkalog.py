@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import KsqlError, StartError
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import (
-    CommitInDoubt,
-    OpenTransaction,
-    Reader,
-    TransactionalSender,
-    settled_end,
-)
+from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import ProducerFenced
+from ksql.kafka.settled import OpenTransaction, settled_end
 from ksql.registry.records import UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten
 

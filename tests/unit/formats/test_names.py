@@ -25,6 +25,7 @@ OTHER_MEANING = {
     "ksql/app/cluster.py": "a partition is not placed on a server",
     "ksql/app/talk.py": "a partition is not placed on a server",
     "ksql/kafka/processing_log.py": "ksqlDB tells a wrong JSON record in other words",
+    "ksql/query/guessing.py": "how PRINT shows the texts that it guesses",
     "ksql/replicas/holdings.py": "a partition is not placed on a server",
     "server/cli/forms.py": "how the terminal prints its answers",
     "server/cli/terminal.py": "how the terminal prints its answers",
