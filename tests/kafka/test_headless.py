@@ -111,6 +111,7 @@ def checkpoints(headless):
     return sorted(each.name for each in found)
 
 
+@pytest.mark.proof
 def test_a_file_runs_and_continues_and_is_upgraded(headless):
     first = headless.start(headless.text())
     headless.send()
