@@ -40,11 +40,11 @@ class Connection(socket.socket):
     is_busy: Callable[[], bool]
 
     @classmethod
-    def of(cls, accepted: socket.socket, table: Connections, place: str) -> Connection:
+    def of(cls, accepted: socket.socket, table: Connections, origin: str) -> Connection:
         """Return the socket, which knows the table that it is to be in."""
-        made = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        made.table, made.place, made.is_busy = table, place, _never
-        return made
+        connection = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        connection.table, connection.place, connection.is_busy = table, origin, _never
+        return connection
 
     def close(self) -> None:
         """Close, and make room."""
@@ -131,17 +131,17 @@ class Connections:
             del self._by_place[connection.place]
 
     def _make_room(self, full: Iterable[OrderedDict[int, Connection]], newcomer: str) -> bool:
-        found = None
+        idle = None
         if self._closing < _MOST_CLOSING:
-            each = itertools.chain.from_iterable(mine.values() for mine in full)
-            found = next((one for one in each if not one.closing and not one.is_busy()), None)
+            connections = itertools.chain.from_iterable(mine.values() for mine in full)
+            idle = next((one for one in connections if not one.closing and not one.is_busy()), None)
         if times := self._crowded.due():
             extra = {"open": self._count, "address": newcomer, "times": times}
             _log.warning("connections_crowded", extra=extra)
-        if found is None:
+        if idle is None:
             return False
         self._closing += 1
-        found.make_room()
+        idle.make_room()
         return True
 
 
@@ -149,19 +149,19 @@ def place_of(address: Any) -> str:
     """Return the address by which a client is counted; of IPv6 the network."""
     host = str(address[0]).partition("%")[0] if isinstance(address, tuple) and address else ""
     with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(host)
-        if isinstance(found, ipaddress.IPv6Address):
-            if found.ipv4_mapped is not None:
-                return str(found.ipv4_mapped)
-            return str(ipaddress.ip_network((int(found), _NETWORK_BITS), strict=False))
+        ip = ipaddress.ip_address(host)
+        if isinstance(ip, ipaddress.IPv6Address):
+            if ip.ipv4_mapped is not None:
+                return str(ip.ipv4_mapped)
+            return str(ipaddress.ip_network((int(ip), _NETWORK_BITS), strict=False))
     return host
 
 
 def connection_of(transport: asyncio.BaseTransport) -> Connection | None:
     """Return the connection below a transport; None if nobody counts it."""
     shown = transport.get_extra_info("socket")
-    found = getattr(shown, "_sock", None)  # asyncio shows a socket's shadow
-    return found if isinstance(found, Connection) else None
+    sock = getattr(shown, "_sock", None)  # asyncio shows a socket's shadow
+    return sock if isinstance(sock, Connection) else None
 
 
 def quiet_about_descriptors(loop: asyncio.AbstractEventLoop) -> None:
