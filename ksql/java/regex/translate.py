@@ -162,30 +162,30 @@ class _Translator:
         atom = self.atom()
         if not atom.code:
             return atom
-        found = _QUANTIFIER.match(self.pattern, self.place)
-        if not found:
+        quantifier = _QUANTIFIER.match(self.pattern, self.place)
+        if not quantifier:
             return atom
-        self.place = found.end()
+        self.place = quantifier.end()
         suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
         self.place += len(suffix)
         # of these RE2 reports other groups; Java repeats no more once it has matched nothing
-        shy = atom.shy and found[0] != "?"
+        shy = atom.shy and quantifier[0] != "?"
         if suffix == "+" or (atom.empty and (atom.captures or shy)):
             self.dialect.beyond()
-        least = int(found[1] or found[0] == "+")
-        most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
-        endless = found[0] in "*+" or bool(found[2] and not found[3])
+        least = int(quantifier[1] or quantifier[0] == "+")
+        most = 1 if quantifier[0] == "?" else int(quantifier[3] or quantifier[1] or 0)
+        endless = quantifier[0] in "*+" or bool(quantifier[2] and not quantifier[3])
         self.optional += atom.size * max(most - max(least, 1), 0)
         if self.optional > _MOST_OPTIONAL:
             why = f"more than {_MOST_OPTIONAL} pieces that may be absent"
             raise BadRegex(self.pattern, why)
         simple = atom.ways == 1 and not atom.loops and not atom.empty
-        if found[0] == "?":
+        if quantifier[0] == "?":
             ways: float = atom.ways + 1
         else:
             ways = (1 if endless else max(most - least + 1, 1)) if simple else math.inf
         return _Piece(
-            f"{atom.code}{found[0]}{suffix}",
+            f"{atom.code}{quantifier[0]}{suffix}",
             atom.empty or not least,
             atom.size * max(least, most, 1),
             atom.captures,
@@ -246,22 +246,22 @@ class _Translator:
         rest = self.pattern[self.place :]
         if not rest.startswith("?"):
             return self.enclosed("(")._replace(captures=True)
-        if found := _NAME.match(rest):
-            return self.named(found)
+        if match := _NAME.match(rest):
+            return self.named(match)
         for head in _GROUP_HEADS:
             if rest.startswith(head):
                 return self.special(head)
-        if found := _FLAGS.match(rest):
-            self.place += found.end()
-            return self.flag_group(found)
+        if match := _FLAGS.match(rest):
+            self.place += match.end()
+            return self.flag_group(match)
         raise BadRegex(self.pattern, "Unknown inline modifier or group")
 
-    def named(self, found: re.Match[str]) -> _Piece:
-        if found[1] in self.names:
-            raise BadRegex(self.pattern, f"Named capturing group <{found[1]}> is already defined")
-        self.names.add(found[1])
-        self.place += found.end()
-        return self.enclosed(f"(?P<{found[1]}>")._replace(captures=True)
+    def named(self, match: re.Match[str]) -> _Piece:
+        if match[1] in self.names:
+            raise BadRegex(self.pattern, f"Named capturing group <{match[1]}> is already defined")
+        self.names.add(match[1])
+        self.place += match.end()
+        return self.enclosed(f"(?P<{match[1]}>")._replace(captures=True)
 
     def special(self, head: str) -> _Piece:
         if head != "?:":
@@ -272,11 +272,11 @@ class _Translator:
             raise BadRegex(self.pattern, _UNBOUNDED_LOOK_BEHIND)
         return body._replace(empty=True, endless=False) if head in _LOOKS else body
 
-    def flag_group(self, found: re.Match[str]) -> _Piece:
-        changed = (self.flags | set(found[1])) - set(found[2] or "")
+    def flag_group(self, match: re.Match[str]) -> _Piece:
+        changed = (self.flags | set(match[1])) - set(match[2] or "")
         if "U" in changed:
             raise BadRegex(self.pattern, "the flag U is not supported yet")
-        if found[3] == ")":
+        if match[3] == ")":
             self.flags = changed
             return _NOTHING
         outer, self.flags = self.flags, changed
@@ -323,13 +323,13 @@ class _Translator:
         return _Piece(f"(?:{code})" if len(text) > 1 else code, not text, len(text))
 
     def named_reference(self) -> _Piece:
-        found = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.place :])
-        if not found:
+        match = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.place :])
+        if not match:
             raise BadRegex(self.pattern, r"\k is not followed by '<' for named capturing group")
-        if found[1] not in self.names:
-            raise BadRegex(self.pattern, f"named capturing group <{found[1]}> does not exist")
-        self.place += found.end()
-        return self.reference(f"(?P={found[1]})")
+        if match[1] not in self.names:
+            raise BadRegex(self.pattern, f"named capturing group <{match[1]}> does not exist")
+        self.place += match.end()
+        return self.reference(f"(?P={match[1]})")
 
     def reference(self, code: str) -> _Piece:
         self.dialect.beyond()
@@ -357,15 +357,15 @@ class _Translator:
         if not rest:
             raise BadRegex(self.pattern, "Unexpected internal error: ends with a backslash")
         character = rest[0]
-        if found := _HEX.match(rest):
-            self.place += found.end()
-            code = int(found[1] or found[2] or found[3], 16)
+        if match := _HEX.match(rest):
+            self.place += match.end()
+            code = int(match[1] or match[2] or match[3], 16)
             return ((code, code),)
-        if found := _OCTAL.match(rest):
-            self.place += found.end()
-            return ((int(found[1], 8),) * 2,)
-        if found := _PROPERTY.match(rest):
-            return self.property(found)
+        if match := _OCTAL.match(rest):
+            self.place += match.end()
+            return ((int(match[1], 8),) * 2,)
+        if match := _PROPERTY.match(rest):
+            return self.property(match)
         self.place += 1
         if character == "c" and len(rest) > 1:
             self.place += 1
@@ -379,13 +379,13 @@ class _Translator:
             raise BadRegex(self.pattern, f"Illegal/unsupported escape sequence \\{character}")
         return charset.of_characters(character)
 
-    def property(self, found: re.Match[str]) -> Ranges:
-        self.place += found.end()
-        name = found[1] or found[2]
+    def property(self, match: re.Match[str]) -> Ranges:
+        self.place += match.end()
+        name = match[1] or match[2]
         ranges = charset.of_property(name)
         if ranges is None:
             raise BadRegex(self.pattern, f"the character property {name} is not supported yet")
-        return charset.complement(ranges) if found[0][0] == "P" else ranges
+        return charset.complement(ranges) if match[0][0] == "P" else ranges
 
     def char_class(self) -> Ranges:
         """Return the set between brackets: unions, nested classes, intersections (&&)."""
