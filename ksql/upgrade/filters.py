@@ -123,7 +123,7 @@ def _passing(plan: QueryPlan, functions: Functions) -> tuple[object, ...]:
     parts, used = _asked(plan)
     settings = bearing(plan.settings, parts, [fold.function for fold in used])
     decided_by = deciding(plan)
-    code = [each for each in plan.code if each[0] in decided_by]
+    code = [entry for entry in plan.code if entry[0] in decided_by]
     return _counted(parts, functions), sorted(map(repr, used)), settings, code
 
 

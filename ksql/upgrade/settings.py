@@ -105,9 +105,9 @@ def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
 def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
     """Return the names whose values differ; one that is nowhere stated has its default."""
     names = dict.fromkeys((*a, *b))
-    for each in (a, b):
+    for side in (a, b):
         for name in names:
-            each.setdefault(name, PROPERTIES[name].default if name in PROPERTIES else "none")
+            side.setdefault(name, PROPERTIES[name].default if name in PROPERTIES else "none")
     return [name for name in names if a[name].lower() != b[name].lower()]
 
 
@@ -126,15 +126,15 @@ def bearing(
     """Return the settings that bear on expressions, or on what these functions aggregate."""
     stated = dict(settings)
     called = {*functions, *(call.function for call in calls(tuple(parts)))}
-    found = {
-        f"{each}.{name}": value
-        for each in called
-        for name, value in function_settings(each, stated).items()
+    relevant = {
+        f"{function}.{name}": value
+        for function in called
+        for name, value in function_settings(function, stated).items()
     }
     for name, concerns in _BEARING.items():
         if name in stated and any(map(concerns, (n for part in parts for n in trees.nodes(part)))):
-            found[name] = stated[name].lower()
-    return found
+            relevant[name] = stated[name].lower()
+    return relevant
 
 
 # --- what the state keeps of a setting
