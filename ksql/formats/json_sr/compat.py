@@ -162,16 +162,16 @@ class Comparison:
         """Return how many schemas find a compatible one of their own (the largest matching)."""
         taken: dict[int, int] = {}
 
-        def place(index: int, tried: set[int]) -> bool:
+        def assign(index: int, tried: set[int]) -> bool:
             for other, one in enumerate(reader):
                 if other not in tried and not self.compare(one, writer[index], path):
                     tried.add(other)
-                    if other not in taken or place(taken[other], tried):
+                    if other not in taken or assign(taken[other], tried):
                         taken[other] = index
                         return True
             return False
 
-        return sum(place(index, set()) for index in range(len(writer)))
+        return sum(assign(index, set()) for index in range(len(writer)))
 
     # --- single schemas
 
@@ -289,11 +289,11 @@ def _constant(keyword: str) -> str:
 
 def _bound(node: Node, keyword: str) -> float | None:
     """Return the value of a bound; draft 4 marks the plain one as exclusive."""
-    found = node.schema.get(keyword)
-    if keyword.startswith("exclusive") and isinstance(found, bool):
+    bound = node.schema.get(keyword)
+    if keyword.startswith("exclusive") and isinstance(bound, bool):
         plain = node.schema.get(keyword.removeprefix("exclusive").lower())
-        found = plain if found else None
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+        bound = plain if bound else None
+    return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else None
 
 
 def _allowed(node: Node) -> frozenset[bytes]:

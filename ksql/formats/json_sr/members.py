@@ -72,9 +72,9 @@ class Objects:
             yield self._on.told("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
 
     def _uncovered(self, change: str, new: Json, old: Json, path: str) -> Iterator[Difference]:
-        found = self._on.inner(new, old, self._nodes, path)
-        yield from found
-        if found:
+        differences = self._on.inner(new, old, self._nodes, path)
+        yield from differences
+        if differences:
             kind = f"PROPERTY_{change}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
             yield self._on.told(kind, path)
 
@@ -87,18 +87,18 @@ class Objects:
 
     def _dependencies(self) -> Iterator[Difference]:
         new, old = _dependencies(self._new), _dependencies(self._old)
-        for name, wanted in new.items():
+        for name, needed in new.items():
             path = f"{self._path}/dependencies/{name}"
             had = old.get(name)
-            match wanted, had:
+            match needed, had:
                 case list(), list():
-                    if not set(wanted) <= set(had):
-                        more = "EXTENDED" if set(had) <= set(wanted) else "CHANGED"
+                    if not set(needed) <= set(had):
+                        more = "EXTENDED" if set(had) <= set(needed) else "CHANGED"
                         yield self._on.told(f"DEPENDENCY_ARRAY_{more}", path)
                 case list(), _:
                     yield self._on.told("DEPENDENCY_ARRAY_ADDED", path)
                 case _, (dict() | bool()):
-                    yield from self._on.inner(wanted, had, self._nodes, path)
+                    yield from self._on.inner(needed, had, self._nodes, path)
                 case _:
                     yield self._on.told("DEPENDENCY_SCHEMA_ADDED", path)
 
@@ -143,8 +143,8 @@ class Arrays:
             if rest is False:
                 if not self._on.is_never(old[index], self._nodes[1]):
                     yield self._on.told("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-            elif found := self._on.inner(rest, old[index], self._nodes, path):
-                yield from found
+            elif differences := self._on.inner(rest, old[index], self._nodes, path):
+                yield from differences
                 kind = "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
                 yield self._on.told(kind, path)
         else:
@@ -153,9 +153,9 @@ class Arrays:
                 if self._on.made(new[index], self._nodes[0]).kind != "any":
                     yield self._on.told("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
             elif rest is not False and (
-                found := self._on.inner(new[index], rest, self._nodes, path)
+                differences := self._on.inner(new[index], rest, self._nodes, path)
             ):
-                yield from found
+                yield from differences
                 kind = "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
                 yield self._on.told(kind, path)
 
@@ -176,8 +176,8 @@ def _more(
 
 
 def _object(schema: Mapping[str, Json], keyword: str) -> Mapping[str, Json]:
-    found = schema.get(keyword)
-    return found if isinstance(found, dict) else {}
+    members = schema.get(keyword)
+    return members if isinstance(members, dict) else {}
 
 
 def _is_open(schema: Mapping[str, Json]) -> bool:
@@ -186,9 +186,9 @@ def _is_open(schema: Mapping[str, Json]) -> bool:
 
 def _covering(schema: Mapping[str, Json], name: str) -> Json | None:
     """Return the schema for a property that is not declared in a partly open object."""
-    for pattern, found in _object(schema, "patternProperties").items():
+    for pattern, covering in _object(schema, "patternProperties").items():
         if _is_in(pattern, name):
-            return found
+            return covering
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, dict) else None
 

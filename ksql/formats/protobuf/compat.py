@@ -80,12 +80,12 @@ def _compare(reader: Proto, writer: Proto, roles: Roles) -> Iterator[Difference]
 
 def _messages(schema: Proto) -> _Messages:
     package = schema.file.package
-    found: dict[str, DescriptorProto] = {}
+    messages: dict[str, DescriptorProto] = {}
     for file in schema.files:
         outer = f".{file.package}." if file.package else "."
         for name, message in _walk(file.message_type, outer):
-            found.setdefault(_local(name, package), message)
-    return _Messages(found, package)
+            messages.setdefault(_local(name, package), message)
+    return _Messages(messages, package)
 
 
 def _walk(messages: Iterable[DescriptorProto], outer: str) -> Iterator[tuple[str, DescriptorProto]]:
@@ -138,10 +138,10 @@ class _Fields:
         if (entries[0] is None) != (entries[1] is None):
             yield self._told("FIELD_KIND_CHANGED", new, "has another kind of type for the field")
             return
-        found = list(self._types(new, old, new))
-        yield from found
+        differences = list(self._types(new, old, new))
+        yield from differences
         repeated = (new.label == _F.LABEL_REPEATED, old.label == _F.LABEL_REPEATED)
-        if not found and repeated[0] != repeated[1] and _is_number(new):
+        if not differences and repeated[0] != repeated[1] and _is_number(new):
             yield self._told(
                 "FIELD_NUMERIC_LABEL_CHANGED", new, "has another label for the numeric field"
             )
@@ -215,7 +215,11 @@ def _entry(one: FieldDescriptorProto, message: DescriptorProto) -> DescriptorPro
         return None
     name = one.type_name.rpartition(".")[2]
     return next(
-        (each for each in message.nested_type if each.name == name and each.options.map_entry),
+        (
+            nested
+            for nested in message.nested_type
+            if nested.name == name and nested.options.map_entry
+        ),
         None,
     )
 
