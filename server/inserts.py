@@ -60,18 +60,18 @@ async def lines(pieces: AsyncIterator[bytes], longest: int) -> AsyncIterator[lis
         if others:
             whole = [bytes(rest), *others[:-1]]
             rest = bytearray(others[-1])
-            if found := [line for line in whole if line.strip()]:
-                yield _bounded(found, longest)
+            if nonblank := [line for line in whole if line.strip()]:
+                yield _bounded(nonblank, longest)
         if len(rest) > longest:
             raise BodyTooLong(longest, "a line")
     if rest.strip():
         yield [bytes(rest)]
 
 
-def _bounded(found: list[bytes], longest: int) -> list[bytes]:
-    if any(len(line) > longest for line in found):
+def _bounded(batch: list[bytes], longest: int) -> list[bytes]:
+    if any(len(line) > longest for line in batch):
         raise BodyTooLong(longest, "a line")
-    return found
+    return batch
 
 
 class InsertsResponse(Response):
@@ -157,10 +157,10 @@ class InsertsResponse(Response):
             return self._told(error)
 
     def _ack(self, begun: Delivery | dict[str, Any]) -> dict[str, Any]:
-        told = begun if isinstance(begun, dict) else self._outcome(begun)
+        outcome = begun if isinstance(begun, dict) else self._outcome(begun)
         sequence, self._sequence = self._sequence, self._sequence + 1
-        status = "error" if "error_code" in told else "ok"
-        return {"status": status, "seq": sequence, **told}
+        status = "error" if "error_code" in outcome else "ok"
+        return {"status": status, "seq": sequence, **outcome}
 
     def _outcome(self, delivery: Delivery) -> dict[str, Any]:
         try:

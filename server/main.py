@@ -109,15 +109,15 @@ async def _serve(
         loop.add_signal_handler(number, _stop_or_die, stop, last)
     loop.add_signal_handler(signal.SIGHUP, Renewal(users, lambda: (doors.tls, service.tls)))
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
-    answering = asyncio.gather(*(each.serve() for each in servers))
+    answering = asyncio.gather(*(server.serve() for server in servers))
     try:
         ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
         await _run(service, door, stop, ready)
     finally:
         door.shut()
         await door.drain(DRAIN_S)
-        for each in servers:
-            each.end()
+        for server in servers:
+            server.end()
         await answering
         await _in_thread(service.stop)
         door.release()

@@ -165,19 +165,19 @@ def _joined(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} " for cell in cells) + "|"
 
 
-def _narrowed(wanted: list[int], room: int, places: Sequence[int], least: int) -> list[int]:
+def _narrowed(widths: list[int], room: int, places: Sequence[int], least: int) -> list[int]:
     """Lower the widest of these columns to one common height, until all fit or are at the least."""
-    others = sum(width for place, width in enumerate(wanted) if place not in places)
+    others = sum(width for index, width in enumerate(widths) if index not in places)
     limit = max(
         (
             limit
-            for limit in range(least, max(wanted) + 1)
-            if others + _cut(wanted, places, limit) <= room
+            for limit in range(least, max(widths) + 1)
+            if others + _cut(widths, places, limit) <= room
         ),
         default=least,
     )
-    return [min(w, limit) if place in places else w for place, w in enumerate(wanted)]
+    return [min(w, limit) if index in places else w for index, w in enumerate(widths)]
 
 
-def _cut(wanted: list[int], places: Sequence[int], limit: int) -> int:
-    return sum(min(wanted[place], limit) for place in places)
+def _cut(widths: list[int], places: Sequence[int], limit: int) -> int:
+    return sum(min(widths[index], limit) for index in places)
