@@ -125,7 +125,7 @@ def _answers(case: Case, part: RestPart, driver: Served, talk: _Talk) -> list[An
     kinds = ("query", "queryProto") if part.proto else ("query",)
     questions = [(kind, query) for kind in kinds for query in queries]
     for (kind, query), want in zip_longest(questions, expected[: len(questions)]):
-        answers.append(_asked(talk, kind, query, want, ordered=part.ordered))
+        answers.append(_answer_in_time(talk, kind, query, want, ordered=part.ordered))
     return answers
 
 
@@ -144,7 +144,7 @@ def _is_push(raw: RawStatement) -> bool:
     return any(word.text.upper() == "EMIT" for word in raw.words)
 
 
-def _asked(
+def _answer_in_time(
     talk: _Talk, kind: str, query: RawStatement, want: Any, *, ordered: bool
 ) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""

@@ -55,12 +55,12 @@ def run(case: Case, drivers: Drivers) -> Result:
         else:
             _run(case, driver, drivers.default_partitions)
         status, reason = "passed", ""
-    except Unsupported as unsupported:
-        status, reason = "unsupported", str(unsupported)
-    except (NotSupportedYet, NoRegistry) as unsupported:
-        status, reason = "unsupported", unsupported.message
-    except Mismatch as unsupported:
-        status, reason = "failed", str(unsupported)
+    except Unsupported as problem:
+        status, reason = "unsupported", str(problem)
+    except (NotSupportedYet, NoRegistry) as problem:
+        status, reason = "unsupported", problem.message
+    except Mismatch as problem:
+        status, reason = "failed", str(problem)
     except KsqlError as error:
         status, reason = "failed", f"{type(error).__name__}: {error.text()}"
     except Exception as error:  # noqa: BLE001 - a defect is a failed case, not the end of the run

@@ -53,7 +53,7 @@ class Header:
         return self.name, formatdate(clock() + int(self.value) / 1000, usegmt=True).encode()
 
 
-def wanted(settings: Settings) -> tuple[Header, ...]:
+def configured_headers(settings: Settings) -> tuple[Header, ...]:
     """Return the headers of the configuration.
 
     Raises: BadHeaders.

@@ -112,7 +112,7 @@ class _Writer:
     def __init__(
         self, spec: Wanted, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
     ) -> None:
-        self._wanted = spec
+        self._spec = spec
         self._kind = kind
         self._build = build
         self._known: RowWriter | None = None
@@ -123,15 +123,15 @@ class _Writer:
         Raises: RegistryUnreachable, SchemaRejected, SchemaNotFound.
         """
         if self._known is None:
-            registry, format_ = self._wanted.registry, self._wanted.format
+            registry, format_ = self._spec.registry, self._spec.format
             if format_.schema_id is not None:
                 chosen, schema = format_.schema_id, registry.by_id(format_.schema_id)
             else:
-                columns, wrapped = self._wanted.columns, self._wanted.wrapped
+                columns, wrapped = self._spec.columns, self._spec.wrapped
                 schema = self._kind.schema_for(columns, format_, wrapped=wrapped)
-                latest = registry.latest(self._wanted.subject)
+                latest = registry.latest(self._spec.subject)
                 schema = self._kind.following(schema, latest.schema if latest else None)
-                chosen = registry.register(self._wanted.subject, schema)
+                chosen = registry.register(self._spec.subject, schema)
             self._known = self._build(schema, framed(chosen))
         return self._known
 

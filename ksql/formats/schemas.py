@@ -167,7 +167,7 @@ def look_up(format_: Format, side: Side, topic: str, registry: Registry) -> Foun
 
     Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, RegistryUnreachable.
     """
-    schema = _found(format_, side, topic, registry)
+    schema = _registered(format_, side, topic, registry)
     if schema.kind != KINDS.get(format_.name):
         raise WrongSchemaKind(topic, side, format_.name, schema.kind)
     try:
@@ -196,7 +196,7 @@ def columns_in(registered: FoundSchema, format_: Format, side: Side, topic: str)
     return columns
 
 
-def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
+def _registered(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
     if format_.schema_id is not None:
         try:
             return registry.by_id(format_.schema_id)

@@ -160,7 +160,7 @@ class _Reader:
                 raise BadSignature(text, f"unexpected {text[position]!r}")
             self.tokens.append(match[1])
             position = match.end()
-        self.place = 0
+        self.position = 0
 
     def whole(self) -> Pattern:
         pattern = self.pattern()
@@ -169,7 +169,7 @@ class _Reader:
         return pattern
 
     def peek(self) -> str:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
 
     def take(self, expected: str = "") -> str:
         token = self.peek()
@@ -177,7 +177,7 @@ class _Reader:
             raise BadSignature(
                 self.text, f"expected {expected or 'a type'}, found {token or 'the end'}"
             )
-        self.place += 1
+        self.position += 1
         return token
 
     def pattern(self) -> Pattern:

@@ -73,7 +73,7 @@ def not_in_tests(words: Sequence[Word]) -> ParseError:
 def unexpected(machine: Machine, at: int) -> ParseError:
     """Explain the error at the word ``at``, or at the end of the text."""
     words = machine.words
-    span, shown = _place(words, at)
+    span, shown = _span_and_text(words, at)
     near = _near(span, shown)
     accepted = machine.accepted()
     advice = _variable_hint(words, at) or mistakes.hint(machine, at)
@@ -126,7 +126,7 @@ def _meant(machine: Machine, index: int, at: int) -> str:
     return ""
 
 
-def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:
+def _span_and_text(words: Sequence[Word], at: int) -> tuple[Span, str]:
     if at < len(words):
         return words[at].span, words[at].text
     if not words:

@@ -122,7 +122,7 @@ class _Naming:
                 return replace(plan, source=below, calls=calls), {**names, **renamed}
             case Select():
                 below, names = self.visit(plan.source)
-                key, value = (_each(part, names) for part in (plan.key, plan.value))
+                key, value = (_renamed_columns(part, names) for part in (plan.key, plan.value))
                 return replace(plan, source=below, key=key, value=value), {}
             case Aggregate():
                 return self._aggregate(plan)
@@ -172,7 +172,7 @@ class _Naming:
         self, columns: tuple[Named, ...], names: Names
     ) -> tuple[tuple[Named, ...], dict[str, str]]:
         """Name key columns: those of the running plan keep its names, each name once."""
-        renamed = _each(columns, names)
+        renamed = _renamed_columns(columns, names)
         free = list(self._keys)
         keys = []
         for key in renamed:
@@ -230,7 +230,7 @@ def _renamed(expr: Bound, names: Names) -> Bound:
     return trees.rewrite(expr, rename)
 
 
-def _each(columns: tuple[Named, ...], names: Names) -> tuple[Named, ...]:
+def _renamed_columns(columns: tuple[Named, ...], names: Names) -> tuple[Named, ...]:
     return tuple(Named(column.name, _renamed(column.expr, names)) for column in columns)
 
 

@@ -82,7 +82,7 @@ def _belongs_to_the_query(name: str) -> bool:
 
 def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
     """List the inherited settings for which a new query would get other values."""
-    would, has = _told(fresh), _told(plan)
+    would, has = _settings_of(fresh), _settings_of(plan)
     return tuple(
         f"{name} = {has[name]} (a new query would have {would[name]})"
         for name in _differing(has, would)
@@ -91,7 +91,7 @@ def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
 
 def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
     """Yield the settings that the request states and that are others than the running query's."""
-    before, after = _told(old), _told(new)
+    before, after = _settings_of(old), _settings_of(new)
     for name in _differing(before, after):
         text = f"{before[name]} became {after[name]}"
         kept = next(_kept(name, old, new), None)
@@ -111,7 +111,7 @@ def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
     return [name for name in names if a[name].lower() != b[name].lower()]
 
 
-def _told(plan: QueryPlan) -> dict[str, str]:
+def _settings_of(plan: QueryPlan) -> dict[str, str]:
     """Return the plan's settings by name; the buckets are compared as a field."""
     caching = "0 (every change is emitted)" if plan.every_change else "caching"
     return {**dict(plan.settings), CACHE: caching}

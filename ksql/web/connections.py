@@ -35,15 +35,15 @@ class Connection(socket.socket):
     """A client's socket; ``is_busy``: whether the client waits for this end."""
 
     table: Connections | None = None
-    place = ""
+    client = ""
     closing = False
     is_busy: Callable[[], bool]
 
     @classmethod
-    def of(cls, accepted: socket.socket, table: Connections, origin: str) -> Connection:
+    def of(cls, accepted: socket.socket, table: Connections, client: str) -> Connection:
         """Return the socket, which knows the table that it is to be in."""
         connection = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        connection.table, connection.place, connection.is_busy = table, origin, _never
+        connection.table, connection.client, connection.is_busy = table, client, _never
         return connection
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Listening(socket.socket):
         while self._taken < _AT_ONCE:
             self._taken += 1
             accepted, address = super().accept()
-            connection = Connection.of(accepted, self.table, place_of(address))
+            connection = Connection.of(accepted, self.table, client_of(address))
             if self.table.admit(connection):
                 return connection, address
             connection.close()
@@ -92,7 +92,7 @@ class Connections:
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
         self._most_of_one = most_of_one
-        self._by_place: dict[str, OrderedDict[int, Connection]] = {}
+        self._by_client: dict[str, OrderedDict[int, Connection]] = {}
         self._count = self._closing = 0
         self._crowded = Seldom()
 
@@ -102,33 +102,33 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Take a new one if there is room, or some can be made."""
-        mine = self._by_place.get(connection.place, OrderedDict())
+        mine = self._by_client.get(connection.client, OrderedDict())
         full: Iterable[OrderedDict[int, Connection]] = ()
         if len(mine) >= self._most_of_one:
             full = (mine,)
         elif self._count >= self._most:
-            full = sorted(self._by_place.values(), key=len, reverse=True)
-        if full and not self._make_room(full, connection.place):
+            full = sorted(self._by_client.values(), key=len, reverse=True)
+        if full and not self._make_room(full, connection.client):
             return False
-        self._by_place.setdefault(connection.place, mine)[id(connection)] = connection
+        self._by_client.setdefault(connection.client, mine)[id(connection)] = connection
         self._count += 1
         return True
 
     def touch(self, connection: Connection) -> None:
         """Take note that something has come or gone."""
-        mine = self._by_place.get(connection.place)
+        mine = self._by_client.get(connection.client)
         if mine is not None and id(connection) in mine:
             mine.move_to_end(id(connection))
 
     def forget(self, connection: Connection) -> None:
         """Take note that one is closed."""
-        mine = self._by_place.get(connection.place)
+        mine = self._by_client.get(connection.client)
         if mine is None or mine.pop(id(connection), None) is None:
             return
         self._count -= 1
         self._closing -= connection.closing
         if not mine:
-            del self._by_place[connection.place]
+            del self._by_client[connection.client]
 
     def _make_room(self, full: Iterable[OrderedDict[int, Connection]], newcomer: str) -> bool:
         idle = None
@@ -145,7 +145,7 @@ class Connections:
         return True
 
 
-def place_of(address: Any) -> str:
+def client_of(address: Any) -> str:
     """Return the address by which a client is counted; of IPv6 the network."""
     host = str(address[0]).partition("%")[0] if isinstance(address, tuple) and address else ""
     with contextlib.suppress(ValueError):

@@ -61,7 +61,7 @@ class SqlCompleter(Completer):
         word = match[0] if match else ""
         head = statement[: len(statement) - len(word)]
         yield from self._of_commands(f"{head}{word}" if word else f"{head} ".lstrip(), word)
-        cursor = _place(head, document)
+        cursor = _cursor(head, document)
         yield from _matching(word, candidates(cursor, self.names))
 
     def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
@@ -86,7 +86,7 @@ class SqlCompleter(Completer):
         if "<file>" in self._commands.get(" ".join(head.lower().split()), ""):
             yield from self._paths.get_completions(Document(word), event)
             return
-        cursor = _place(head, document)
+        cursor = _cursor(head, document)
         if quote == "'":
             is_closed = document.text_after_cursor.startswith(quote)
             end = "" if is_closed else quote
@@ -98,7 +98,7 @@ class SqlCompleter(Completer):
             yield from _matching(quote + word, quoted)
 
 
-def _place(head: str, document: Document) -> Place:
+def _cursor(head: str, document: Document) -> Place:
     rest = document.text_after_cursor.partition(";")[0]
     return Place(tokens_of(head), tokens_of(f"{head} {rest}"))
 

@@ -103,7 +103,7 @@ class _Next:
 
 
 def _next(text: str, start: int) -> _Next:
-    clean: list[str] = []  # what lies before ``place``, without comments
+    clean: list[str] = []  # what lies before ``position``, without comments
     position = start
     for token in _TOKEN.finditer(text, start):
         before = text[position : token.start()]

@@ -69,7 +69,7 @@ def _plan(source: ConnectType, target: SqlType, path: str) -> tuple[SqlType, Con
     match source, target:
         case Items(item), model.Array(wanted_item):
             type_, convert = _plan(item, wanted_item, f"{path}[]")
-            return model.Array(type_), convert and partial(_each, convert)
+            return model.Array(type_), convert and partial(_converted_items, convert)
         case Entries(key, value, True), model.Map(_, wanted_value):
             text = scalar_conversion(key, model.STRING, f"{path}.key")
             type_, convert = _plan(value, wanted_value, f"{path}.value")
@@ -77,7 +77,7 @@ def _plan(source: ConnectType, target: SqlType, path: str) -> tuple[SqlType, Con
             return model.Array(model.Struct(entry)), partial(_each_entry, text, convert)
         case Entries(_, value), model.Map(key, wanted_value):
             type_, convert = _plan(value, wanted_value, f"{path}.value")
-            return model.Map(key, type_), convert and partial(_each_value, convert)
+            return model.Map(key, type_), convert and partial(_converted_values, convert)
         case Group(one_of=True), model.Struct(fields):
             return _choice_plan(source, fields, path)
         case Group(), model.Struct(fields):
@@ -161,11 +161,11 @@ def _members(
     return plans
 
 
-def _each(convert: Convert, items: list[Value]) -> list[Value]:
+def _converted_items(convert: Convert, items: list[Value]) -> list[Value]:
     return [None if item is None else convert(item) for item in items]
 
 
-def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
+def _converted_values(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
     return {key: None if item is None else convert(item) for key, item in items.items()}
 
 

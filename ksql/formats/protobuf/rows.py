@@ -111,7 +111,7 @@ def _then(first: Convert, second: Convert | None) -> Convert:
     return first if second is None else lambda value: second(first(value))
 
 
-def _each(convert: Convert, items: Value) -> list[Value]:
+def _converted(convert: Convert, items: Value) -> list[Value]:
     out: list[Value] = []
     try:
         for item in items:
@@ -138,7 +138,7 @@ class _Reader(Draft):
     """Writes ``row(m)`` for a message and the declared columns."""
 
     def __init__(self, messages: Messages) -> None:
-        super().__init__({"Bad": Bad, "each": _each, "each_value": _each_value})
+        super().__init__({"Bad": Bad, "each": _converted, "each_value": _each_value})
         self._messages = messages
 
     def members(
@@ -346,11 +346,11 @@ class _Writer(Draft):
     def _field(self, one: FieldDescriptor, type_: SqlType, var: str) -> str:
         match type_:
             case model.Array(item) if one.is_repeated and not is_map(one):
-                return f"None if {var} is None else [{self._each(one, item)} for x in {var}]"
+                return f"None if {var} is None else [{self._element(one, item)} for x in {var}]"
             case model.Map(_, value) if is_map(one) and one.message_type is not None:
                 entry = one.message_type.fields_by_name["value"]
                 key = f"(no_key({one.name!r}) if k is None else k)"
-                code = f"{{{key}: {self._each(entry, value)} for k, x in {var}.items()}}"
+                code = f"{{{key}: {self._element(entry, value)} for k, x in {var}.items()}}"
                 return f"None if {var} is None else {code}"
             case _:
                 convert = self._item(one, type_)
@@ -370,7 +370,7 @@ class _Writer(Draft):
         self.define(f"{name}(v)", [*lines, "return {}"])
         return name
 
-    def _each(self, one: FieldDescriptor, item: SqlType) -> str:
+    def _element(self, one: FieldDescriptor, item: SqlType) -> str:
         """Return an element; there is no null among them, so it becomes the type's zero."""
         convert = self._item(one, item)
         if isinstance(item, model.Struct) and one.message_type is not None:

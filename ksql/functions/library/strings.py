@@ -140,7 +140,7 @@ def element(position: int, *options: str | None) -> str | None:
 
 
 def field(text: str | None, *options: str | None) -> int:
-    """Return the 1-based position of the first option that equals ``wanted``, or 0."""
+    """Return the 1-based position of the first option that equals ``text``, or 0."""
     return options.index(text) + 1 if text is not None and text in options else 0
 
 
