@@ -323,13 +323,15 @@ def with_ids(statement: ast.Statement, ids: Mapping[int, int]) -> ast.Statement:
 def _prefixed(
     properties: tuple[ast.Property, ...], prefix: str, default: str | None
 ) -> tuple[ast.Property, ...]:
-    prefixed, named = [], False
+    with_prefix, named = [], False
     for property_ in properties:
         if property_.name.upper() == "KAFKA_TOPIC" and isinstance(property_.value, ex.StringLit):
             named = True
-            prefixed.append(replace(property_, value=ex.StringLit(prefix + property_.value.value)))
+            with_prefix.append(
+                replace(property_, value=ex.StringLit(prefix + property_.value.value))
+            )
         else:
-            prefixed.append(property_)
+            with_prefix.append(property_)
     if not named and default is not None:
-        prefixed.append(ast.Property("KAFKA_TOPIC", ex.StringLit(prefix + default)))
-    return tuple(prefixed)
+        with_prefix.append(ast.Property("KAFKA_TOPIC", ex.StringLit(prefix + default)))
+    return tuple(with_prefix)

@@ -137,7 +137,7 @@ class Door:
         self._calls += 1
         try:
             return await loop.run_in_executor(
-                self._statements, lambda: _reported(lambda: work(*args, **kwargs))
+                self._statements, lambda: _translated(lambda: work(*args, **kwargs))
             )
         finally:
             self._calls -= 1
@@ -299,7 +299,7 @@ class Door:
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
         return await asyncio.get_running_loop().run_in_executor(
-            self._streams, lambda: _reported(work)
+            self._streams, lambda: _translated(work)
         )
 
     async def peer(self, work: Callable[[], T]) -> T:
@@ -411,7 +411,7 @@ def _ended(stream: ResultStream | TextStream) -> ResultStream | TextStream:
     return Whole.of(stream) if is_quick(stream) else stream
 
 
-def _reported(work: Callable[[], T]) -> T:
+def _translated(work: Callable[[], T]) -> T:
     try:
         return work()
     except Overrun as error:

@@ -184,10 +184,10 @@ def output_named(text: str) -> Output:
 
     Raises: CommandFailed.
     """
-    output = OUTPUTS.get(text.upper())
-    if output is None:
+    chosen = OUTPUTS.get(text.upper())
+    if chosen is None:
         raise CommandFailed(f"there is no output form '{text}', only TABLE, JSON and CSV")
-    return output
+    return chosen
 
 
 @command("timing", "[ON | OFF]")

@@ -97,8 +97,8 @@ def _lags(lags: HostLags) -> c.HostStoreLags:
     stores = {
         name: c.StateStoreLags(
             {
-                partition: c.LagInfo(lag.current, lag.end, lag.lag)
-                for partition, lag in store.by_partition.items()
+                partition: c.LagInfo(partition_lag.current, partition_lag.end, partition_lag.lag)
+                for partition, partition_lag in store.by_partition.items()
             }
         )
         for name, store in lags.stores.items()

@@ -218,14 +218,14 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
         schema = _resource(text).contents
         draft = cast("type[Draft7Validator]", validator_for(schema, default=Draft7Validator))
         draft.check_schema(schema, _NO_FORMATS)
-        document = Document(text, imported)
-        document.check()
+        parsed = Document(text, imported)
+        parsed.check()
     except SchemaError as error:
         pointer = "/".join(map(str, error.absolute_path))
         raise BrokenJsonSchema(f"{error.message} at #/{pointer}") from error
     except RecursionError as error:
         raise BrokenJsonSchema("it is nested too deeply") from error
-    return document
+    return parsed
 
 
 def canonical_text(text: str, *, normalize: bool = False) -> str:

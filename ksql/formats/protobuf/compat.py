@@ -140,10 +140,10 @@ class _Fields:
                 "FIELD_KIND_CHANGED", new, "has another kind of type for the field"
             )
             return
-        differences = list(self._types(new, old, new))
-        yield from differences
+        type_differences = list(self._types(new, old, new))
+        yield from type_differences
         repeated = (new.label == _F.LABEL_REPEATED, old.label == _F.LABEL_REPEATED)
-        if not differences and repeated[0] != repeated[1] and _is_number(new):
+        if not type_differences and repeated[0] != repeated[1] and _is_number(new):
             yield self._difference(
                 "FIELD_NUMERIC_LABEL_CHANGED", new, "has another label for the numeric field"
             )

@@ -282,7 +282,7 @@ def union_type(
 ) -> Group:
     """Return a oneof as Connect sees it: a struct of which one member is there."""
     members = (
-        Member(field.name, field_type(messages, field, inside, room)) for field in one.fields
+        Member(branch.name, field_type(messages, branch, inside, room)) for branch in one.fields
     )
     return Group(tuple(members), one_of=True)
 
