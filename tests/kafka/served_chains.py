@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -67,8 +68,18 @@ class Served:
         self.ids = site.create(statements, **self.properties(most))
 
     def replace(self, site: Site, most: int, chance: random.Random) -> None:
-        """Replace one of the queries by another one of the same meaning."""
-        texts = [link.text for link in self.chain.links if link.text.startswith("CREATE")]
+        """Replace one of the queries by another one of the same meaning.
+
+        A stream that other queries write, too, cannot be replaced.
+        """
+        writers = Counter(link.sink for link in self.chain.links)
+        texts = [
+            link.text
+            for link in self.chain.links
+            if link.text.startswith("CREATE") and writers[link.sink] == 1
+        ]
+        if not texts:
+            return
         text = equivalent(chance.choice(texts)).replace("CREATE", "CREATE OR REPLACE", 1)
         answer = site.http.one(self.named(text), self.properties(most))
         assert answer["upgrade"]["accepted"], answer
