@@ -75,13 +75,13 @@ class AggregateProcessor(Paused):
         yield
         clock = Clock.read(store, windows)
         places = list(self._placed(records, windows, clock, log))
-        windows_by_space: defaultdict[bytes, dict[bytes, int]] = defaultdict(dict)
+        starts_by_space: defaultdict[bytes, dict[bytes, int]] = defaultdict(dict)
         for space, key, start, _ in places:
-            windows_by_space[space][key] = start
-        for space, some in windows_by_space.items():
+            starts_by_space[space][key] = start
+        for space, some in starts_by_space.items():
             store.load(space, some)
         yield
-        return Visits(places, windows_by_space, clock)
+        return Visits(places, starts_by_space, clock)
 
     def states(self, packed: Collection[bytes], store: Store, space: bytes) -> list[State]:
         """Return the states of groups, as copies."""

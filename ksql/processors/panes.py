@@ -196,9 +196,9 @@ def log_late(
         return
     behind_ms = stream_time - record.timestamp
     late = [
-        Late.of(_LATE.format(open_), behind_ms, record.topic, record.partition)
-        for open_ in starts
-        if open_ <= last
+        Late.of(_LATE.format(pane_start), behind_ms, record.topic, record.partition)
+        for pane_start in starts
+        if pane_start <= last
     ]
     for row in logged_rows(record):
         for message in late:

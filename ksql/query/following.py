@@ -185,9 +185,7 @@ class _Way:
     def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
         """Return the offsets that the token names of a topic, but for those behind its end."""
         every = self.token.of_topic(topic)
-        named = {
-            partition: offset for partition, offset in every.items() if offset
-        }  # 0: of nothing
+        named = {part: offset for part, offset in every.items() if offset}  # 0: of nothing
         if all(offset <= here.get(partition, 0) for partition, offset in named.items()):
             return named
         ends = self.following.ends([topic])

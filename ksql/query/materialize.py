@@ -374,19 +374,19 @@ class Materializer:
             views = dict(self._views)
         self._room.keep({home_of(source) for source, _ in views.values()})
         topics = admin.topics()
-        there = {name: table for name, table in views.items() if table[0].topic in topics}
+        there = {name: view for name, view in views.items() if view[0].topic in topics}
         ids = admin.topic_ids(sorted({source.topic for source, _ in there.values()}))
         tables: dict[str, Materialized] = {}
         self._hindered = {}
-        for name, table in views.items():
+        for name, view in views.items():
             if name not in there:
-                self._room.close(home_of(table[0]))
-            elif reason := self._unreadable.get(table[0].topic):
-                self._room.close(home_of(table[0]))
-                self._hindered[home_of(table[0])] = reason
+                self._room.close(home_of(view[0]))
+            elif reason := self._unreadable.get(view[0].topic):
+                self._room.close(home_of(view[0]))
+                self._hindered[home_of(view[0])] = reason
             else:
-                topic = topics[table[0].topic].partitions, ids.get(table[0].topic, "")
-                if opened := self._opened(name, *table, *topic):
+                topic = topics[view[0].topic].partitions, ids.get(view[0].topic, "")
+                if opened := self._opened(name, *view, *topic):
                     tables[name] = opened
         again = len(tables) < len(views)
         self._look_again = time.monotonic() + _LONGEST_REST_S if again else None

@@ -108,11 +108,11 @@ def rows(stored: Iterable[StoredRow]) -> Iterator[bytes]:
         yield frame(ROWS, b"".join(parts))
 
 
-def answers(answers_: Iterable[Stored | None]) -> Iterator[bytes]:
+def answers(stored: Iterable[Stored | None]) -> Iterator[bytes]:
     """Yield the answers to keys, in their order, without the keys."""
     parts: list[bytes] = []
     size = 0
-    for answer in answers_:
+    for answer in stored:
         if answer is None:
             parts.append(_ROW.pack(0, 0, _ABSENT))
             size += _ROW.size
