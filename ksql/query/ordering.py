@@ -85,7 +85,7 @@ def orderable(type_: SqlType) -> bool:
 def in_order(
     chunks: Chunks, keys: Sequence[SortKey], most_rows: int | None, room: Room
 ) -> Iterator[list[Row]]:
-    """Yield the rows in order, the first ``most_rows`` of them; rows that are equal stay as they come.
+    """Yield the rows in order, the first ``most_rows`` of them; equal rows stay as they come.
 
     While rows are still read the chunks are empty.
     """
