@@ -239,9 +239,7 @@ class SparkRunner:
         Their tasks have no right to write any more, so no batch need be waited for.
         """
         self.abandoned = why
-        for running in [
-            running for query_id in list(self.running) for running in self._ending(query_id)
-        ]:
+        for running in [q for query_id in list(self.running) for q in self._ending(query_id)]:
             Thread(target=running.stop, kwargs={"graceful": False}, daemon=True).start()
 
     def forget(self, query_id: QueryId) -> None:
