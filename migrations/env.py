@@ -9,8 +9,8 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection, create_engine
 
-from ksql.ledger.database import parse_url
-from ksql.ledger.model import Base
+from ksql.history.database import parse_url
+from ksql.history.model import Base
 
 
 def _run(connection: Connection) -> None:

@@ -12,8 +12,8 @@ from qtt.model import Case, Mismatch, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.catalog.model import DataSource
     from ksql.formats.schema_registry import Registry
+    from ksql.sql.catalog.model import DataSource
 
 
 class Actual(NamedTuple):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.base.records import Headers
+from ksql.core.records import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.base.config import Settings
-    from ksql.catalog.catalog import Catalog
-    from ksql.catalog.topic import Topic
+    from ksql.core.config import Settings
     from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
     from ksql.formats.table import Side
-    from ksql.syntax import ast
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.syntax import ast
     from qtt.compare import Actual
     from qtt.model import Case
 
@@ -75,7 +75,7 @@ SERVED: Final = {
 """The configuration of such a server."""
 
 
-class Arrived:
+class DeliveredRecord:
     """A record that a driver has waited for already."""
 
     def wait(self) -> None:

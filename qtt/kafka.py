@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import QueryFailed
+from ksql.core.errors import QueryFailed
 from ksql.formats.schema_registry import Reference
 from ksql.kafka.client import Reader
 from qtt.compare import Actual
@@ -13,12 +13,12 @@ from qtt.compare import Actual
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.catalog.model import PersistentQuery
     from ksql.formats.schema_registry import Registry, Schema
     from ksql.kafka.admin import Admin
     from ksql.kafka.settings import KafkaSettings
-    from ksql.spark.runner import SparkRunner
-    from ksql.spark.running import RunningQuery
+    from ksql.spark.query.query_supervisor import QuerySupervisor
+    from ksql.spark.query.runner import SparkRunner
+    from ksql.sql.catalog.model import PersistentQuery
 
 _TIMEOUT_S = 120.0
 _FAILURES = 3  # a worker that starts too slowly on a busy machine is started again
@@ -36,7 +36,7 @@ def await_queries(queries: Iterable[PersistentQuery], runner: SparkRunner, admin
             _await(query.id, running, admin)
 
 
-def _await(query_id: str, running: RunningQuery, admin: Admin) -> None:
+def _await(query_id: str, running: QuerySupervisor, admin: Admin) -> None:
     goal: dict[str, dict[int, int]] = {}
     for (topic, partition), end in admin.end_offsets(sorted(running.topics)).items():
         goal.setdefault(topic, {})[partition] = end

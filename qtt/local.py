@@ -6,27 +6,27 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.config import Settings
-from ksql.engine.engine import Engine
-from ksql.engine.memory import MemoryLog
+from ksql.control.engine.engine import Engine
+from ksql.control.engine.memory import MemoryLog
+from ksql.control.statements.services import QueryHealth, Request, Services
+from ksql.control.statements.table import HANDLERS
+from ksql.core.config import Settings
+from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
-from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.statements.services import QueryHealth, Request, Services
-from ksql.statements.table import HANDLERS
 from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import SERVED, Arrived
+from qtt.driver import SERVED, DeliveredRecord
 from qtt.extensions import FUNCTIONS
 from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.catalog.catalog import Catalog
-    from ksql.catalog.topic import Topic
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
-    from ksql.syntax import ast
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.syntax import ast
     from qtt.driver import Driver, RawInput
     from qtt.model import Case
 
@@ -94,11 +94,11 @@ class LocalDriver:
         value: bytes | None,
         timestamp: int | None,
         headers: object = None,
-    ) -> Arrived:
+    ) -> DeliveredRecord:
         """INSERT VALUES' record."""
         del headers
         self._topics.append(topic, key, value, timestamp or 0)
-        return Arrived()
+        return DeliveredRecord()
 
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records and run the queries."""
@@ -135,7 +135,7 @@ class LocalServed(LocalDriver):
         value: bytes | None,
         timestamp: int | None,
         headers: object = None,
-    ) -> Arrived:
+    ) -> DeliveredRecord:
         """Write a record of INSERT VALUES, and let every query process it."""
         arrived = super().begin(topic, key, value, timestamp, headers)
         self.feed([])

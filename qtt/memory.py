@@ -6,15 +6,15 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from ksql.app.reads import Reads
-from ksql.base.config import Settings
-from ksql.base.ids import Offset
-from ksql.local.feed import MemoryExtents, MemoryFeed
-from ksql.query.keeping import keeping
-from ksql.replicas.token import Home, Token
-from ksql.statements import execute as requests
-from ksql.stores.memory import MemoryStore
-from ksql.stores.retained import Retained
+from ksql.control.statements import execute as requests
+from ksql.core.config import Settings
+from ksql.core.ids import Offset
+from ksql.core.token import Token, TokenScope
+from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
+from ksql.serving.query_service import QueryService
+from ksql.views.store_config import keeping
+from ksql.views.stores.memory import MemoryStore
+from ksql.views.stores.retention_store import RetentionStore
 from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ksql.app.service import KsqlService
-    from ksql.catalog.model import DataSource
-    from ksql.engine.engine import Engine
-    from ksql.local.driver import MemoryTopics
-    from ksql.query.pulled import Sites
-    from ksql.query.replicated import Caller
-    from ksql.query.results import ResultStream, TextStream
-    from ksql.replicas.routed import Freshness
-    from ksql.statements.services import Services
-    from ksql.stores.base import Rows, Store
+    from ksql.cluster.replicas.failover import Freshness
+    from ksql.cluster.replicas.replicated import Caller
+    from ksql.control.engine.engine import Engine
+    from ksql.control.pull_metrics import BySite
+    from ksql.control.statements.services import Services
+    from ksql.exec.memory.driver import MemoryTopics
+    from ksql.serving.results import ResultStream, TextStream
+    from ksql.sql.catalog.model import DataSource
+    from ksql.views.stores.base import Rows, Store
 
 ANYWHERE_FREE: Final = "http://127.0.0.1:0"
 
@@ -59,7 +59,7 @@ class MemoryTables:
         store: Store = MemoryStore()
         kept_ms = keeping(self._engine.catalog, source, Settings()).retention_ms
         if kept_ms is not None and source.window is not None:
-            store = Retained(store, kept_ms, sessions=source.window.size_ms is None)
+            store = RetentionStore(store, kept_ms, sessions=source.window.size_ms is None)
         log = self._topics.records.get(source.topic, [])
         store.put(
             (record.key, record.value, record.timestamp) for record in log if record.key is not None
@@ -71,7 +71,7 @@ class MemoryTables:
         """Return nothing: there is no other server."""
         return ""
 
-    def sites(self) -> Mapping[str, Sites]:
+    def sites(self) -> Mapping[str, BySite]:
         """Return nothing: nobody counts."""
         return {}
 
@@ -91,12 +91,12 @@ class MemoryTables:
 
 def memory_reads(
     engine: Engine, topics: MemoryTopics, now_ms: Callable[[], int], *, follow: bool = True
-) -> Reads:
+) -> QueryService:
     """Return the queries of clients over these topics.
 
     ``follow``: push queries wait for records that are still to come.
     """
-    return Reads(
+    return QueryService(
         engine,
         partial(MemoryFeed, topics, follow=follow),
         MemoryExtents(topics),
@@ -108,9 +108,9 @@ def memory_reads(
 class MemoryService:
     """The part of ``KsqlService`` that a client's statements and queries ask."""
 
-    standing_by = False
+    is_follower = False
     terminated = False
-    home = Home("memory", "default_")
+    home = TokenScope("memory", "default_")
     host = "localhost:8088"
 
     def __init__(

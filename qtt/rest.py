@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from ksql.base.config import Settings
-from ksql.syntax.parser import split
+from ksql.core.config import Settings
+from ksql.sql.syntax.parser import split
 from qtt import proto, tokens, topics, wire
 from qtt.compare import check_topic, same
 from qtt.model import Mismatch, Unsupported
@@ -20,7 +20,7 @@ from server.wire import V1_JSON, V1_PROTOBUF
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.syntax.parser import RawStatement
+    from ksql.sql.syntax.parser import RawStatement
     from qtt.driver import Served
     from qtt.model import Case, RestPart
 

@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.base.config import Settings
-from ksql.base.errors import (
+from ksql.core.config import Settings
+from ksql.core.errors import (
     KsqlError,
     NotSupportedYet,
     ParseError,
@@ -16,9 +16,9 @@ from ksql.base.errors import (
     StatementError,
 )
 from ksql.formats.table import NoRegistry
-from ksql.syntax import ast, printer
-from ksql.syntax import expr as ex
-from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.sql.syntax import ast, printer
+from ksql.sql.syntax import expr as ex
+from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 from qtt import sqlfile, topics, wire
 from qtt.compare import check_topic
 from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported

@@ -16,44 +16,44 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.app.registry import kafka_log, open_registry
-from ksql.base.aside import Aside
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, QueryFailed
-from ksql.base.jars import jars
-from ksql.engine.engine import Engine
-from ksql.engine.memory import MemoryLog
+from ksql.control.engine.engine import Engine
+from ksql.control.engine.memory import MemoryLog
+from ksql.control.statements.services import Request, Services
+from ksql.control.statements.table import HANDLERS
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, QueryFailed
+from ksql.core.process.jars import jars
+from ksql.core.trash import Trash
 from ksql.formats.schema_registry import Reference, subject_name
 from ksql.kafka.admin import Admin
-from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.client import Sender
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
-from ksql.spark.jvm import SparkSettings
-from ksql.spark.runner import SparkRunner
-from ksql.spark.runtime import SparkRuntime
-from ksql.spark.surroundings import Surroundings
-from ksql.statements.services import Request, Services
-from ksql.statements.table import HANDLERS
-from ksql.syntax import ast
-from ksql.syntax import expr as ex
+from ksql.registry.registry import kafka_log, open_registry
+from ksql.spark.query.runner import SparkRunner
+from ksql.spark.query.runner_context import RunnerContext
+from ksql.spark.session.jvm import SparkSettings
+from ksql.spark.session.runtime import SparkRuntime
+from ksql.sql.syntax import ast
+from ksql.sql.syntax import expr as ex
 from qtt import rest
-from qtt.driver import Arrived, Driver, RawInput, in_runs
+from qtt.driver import DeliveredRecord, Driver, RawInput, in_runs
 from qtt.extensions import FUNCTIONS, SOURCES
+from qtt.http_driver import served
 from qtt.kafka import await_queries, read_topic, register_import
 from qtt.local import NoMonitor
-from qtt.served import served
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.base.records import Headers
-    from ksql.catalog.catalog import Catalog
-    from ksql.catalog.model import PersistentQuery
-    from ksql.catalog.topic import Topic
+    from ksql.core.records import Headers
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog.topic import Topic
     from qtt.compare import Actual
     from qtt.model import Case
 
@@ -130,7 +130,7 @@ class SparkDriver:
         self._shared = shared
         self._prefix = prefix
         self._directory = directory
-        around = Surroundings(
+        around = RunnerContext(
             settings=Settings(_SETTINGS),
             directory=directory,
             consumer={"bootstrap.servers": shared.kafka.bootstrap},
@@ -144,7 +144,7 @@ class SparkDriver:
             shared.runtime,
             around,
             shared.admin.end_offsets,
-            aside=Aside(directory.with_name(f"{directory.name}-aside"), lambda: 0),
+            aside=Trash(directory.with_name(f"{directory.name}-aside"), lambda: 0),
             incarnation=lambda: secrets.token_hex(6),
         )
         self._topics = KafkaTopics(shared.admin)
@@ -214,12 +214,12 @@ class SparkDriver:
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None = None,
-    ) -> Arrived:
+    ) -> DeliveredRecord:
         """INSERT VALUES' record."""
         with self._shared.sender_lock:
             self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
             self._shared.sender.flush()
-        return Arrived()
+        return DeliveredRecord()
 
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records, topic by topic.

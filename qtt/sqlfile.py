@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
-from ksql.compile.constants import constant_value
-from ksql.engine.columns import columns_of
-from ksql.engine.properties import With
+from ksql.control.planning.columns import columns_of
+from ksql.control.planning.properties import With
+from ksql.control.statements.insert import check_count
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, NotSupportedYet, StatementError
+from ksql.core.types.model import BIGINT
+from ksql.core.types.schema import ROWTIME
+from ksql.core.types.windowed import WindowedKeys
+from ksql.exec.expressions.constants import constant_value
 from ksql.formats.schemas import key_schema_name, topic_serde
 from ksql.formats.table import NoRegistry
-from ksql.statements.insert import check_count
-from ksql.syntax import ast
-from ksql.syntax.parser import Parsed, parse_one, split
-from ksql.types.model import BIGINT
-from ksql.types.schema import ROWTIME
-from ksql.types.windowed import WindowedKeys
+from ksql.sql.syntax import ast
+from ksql.sql.syntax.parser import Parsed, parse_one, split
 from qtt import run as runs
 from qtt.extensions import FUNCTIONS
 from qtt.model import Case, Mismatch, Unsupported
@@ -27,9 +27,9 @@ from qtt.model import Case, Mismatch, Unsupported
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ksql.catalog.model import DataSource
-    from ksql.engine.properties import FormatClause
-    from ksql.types.format import Format
+    from ksql.control.planning.properties import FormatClause
+    from ksql.core.types.format import Format
+    from ksql.sql.catalog.model import DataSource
     from qtt.driver import Driver
 
 
@@ -100,7 +100,7 @@ class _Block:
         raise Mismatch(f"there is no script {path}")
 
     def _create_topic(self, stmt: ast.CreateSource) -> None:
-        from ksql.catalog.topic import Topic  # noqa: PLC0415 - only here
+        from ksql.sql.catalog.topic import Topic  # noqa: PLC0415 - only here
 
         name = With(stmt.properties, ddl=True).topic
         if name:

@@ -8,26 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError
-from ksql.catalog.topic import Topic
-from ksql.engine.columns import columns_of
-from ksql.engine.properties import With, configured_formats, with_configured_wrap
+from ksql.control.planning.columns import columns_of
+from ksql.control.planning.properties import With, configured_formats, with_configured_wrap
+from ksql.core.errors import KsqlError
+from ksql.core.types.format import capabilities
+from ksql.core.types.schema import Schema as Columns
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import schema_for
 from ksql.formats.table import validate
-from ksql.syntax import ast
-from ksql.syntax.parser import RawStatement, parse_one, split
-from ksql.types.format import capabilities
-from ksql.types.schema import Schema as Columns
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.syntax import ast
+from ksql.sql.syntax.parser import RawStatement, parse_one, split
 from qtt.model import SchemaDef, TopicDef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.table import Side
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
     from qtt.driver import Bench
     from qtt.model import Case
 

@@ -7,21 +7,21 @@ import struct
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ksql.core.types import model
+from ksql.core.types.format import capabilities
+from ksql.core.types.render import java_double
+from ksql.core.types.windowed import WindowedKeys, session_key, window_key
 from ksql.formats.table import NoRegistry, Side, is_unwrapped, serde_for
 from ksql.formats.written import Written, shape
-from ksql.types import model
-from ksql.types.format import capabilities
-from ksql.types.render import java_double
-from ksql.types.windowed import WindowedKeys, session_key, window_key
 from qtt import tokens
 from qtt.model import Mismatch, Record, WindowBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.catalog.model import DataSource
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
+    from ksql.sql.catalog.model import DataSource
     from qtt.driver import Bench, RawInput
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from ksql.statements.entities import Entity
-from ksql.types.model import SqlType
+from ksql.control.statements.entities import Entity
+from ksql.core.types.model import SqlType
 from server.wire import JSON, V1_JSON, camel
 
 Schema = dict[str, Any]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Response
 
-from ksql.web.access import Access
-from ksql.web.compression import Compression
-from ksql.web.guarded import guard
+from ksql.http.access import Access
+from ksql.http.auth_middleware import guard
+from ksql.http.compression import Compression
 from server import description, errors
-from server.context import Door
+from server.context import AppContext
+from server.fast_routes import FastRoutes
 from server.headers import Header, Headers
-from server.often import Often
 from server.routes import (
     cluster,
     health,
@@ -32,7 +32,7 @@ from server.signin import SignIn
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
-    from ksql.base.servertoken import ServerSecret
+    from ksql.core.servertoken import ServerSecret
     from server.users import Users
 
 FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
@@ -53,7 +53,7 @@ WEBSOCKET_S = 3600.0
 def create_app(
     service: KsqlService | None = None,
     *,
-    door: Door | None = None,
+    door: AppContext | None = None,
     access: Access | None = None,
     users: Users | None = None,
     secret: ServerSecret | None = None,
@@ -73,7 +73,7 @@ def create_app(
     if door is None:
         if service is None:
             raise ValueError("a service or a door is needed")
-        door = Door(service)
+        door = AppContext(service)
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -87,7 +87,7 @@ def create_app(
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
     for_statements = {} if headless else query.OFTEN
-    app.add_middleware(Often, answers=for_statements | stores.OFTEN | cluster.OFTEN)
+    app.add_middleware(FastRoutes, answers=for_statements | stores.OFTEN | cluster.OFTEN)
     app.add_middleware(Compression)
     if users is not None:
         app.add_middleware(SignIn, users=users)

@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ksql.base.errors import StartError
-from ksql.base.jars import jars
-from ksql.spark.archive import prepared_stand
+from ksql.core.errors import StartError
+from ksql.core.process.jars import jars
+from ksql.spark.session.cds_archive import prepared_stand
 
 
 def main() -> int:

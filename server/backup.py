@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ksql.backup.save import save
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
+from ksql.app.backup.save import save
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 

@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 from typing import Final
 
-from ksql.base.errors import KsqlError
-from ksql.base.jars import jars
+from ksql.core.errors import KsqlError
+from ksql.core.process.jars import jars
 from ksql.kafka.admin import Admin
-from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
-from ksql.spark.archive import WRITE, Stand, forget_others
-from ksql.spark.jvm import SparkSettings
-from ksql.spark.runtime import SparkRuntime
+from ksql.spark.session.cds_archive import WRITE, JvmHome, forget_others
+from ksql.spark.session.jvm import SparkSettings
+from ksql.spark.session.runtime import SparkRuntime
 from server.cli.client import Client, Row, ServerFailure, Unreachable
 from server.demo.site import service
 
@@ -44,7 +44,7 @@ class NoResults(KsqlError):
         super().__init__(f"The queries gave no results within {_PATIENCE_S:.0f} s")
 
 
-def write(stand: Stand, folder: Path) -> None:
+def write(stand: JvmHome, folder: Path) -> None:
     """Run a service in the folder until its queries have results, and keep what its JVM writes.
 
     Raises: FAILURES.

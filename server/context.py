@@ -11,21 +11,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
-from ksql.base.errors import KsqlError, NotReady, StatementError, TooManyRequests
+from ksql.control.statements.answers import Health, RequestFailed
+from ksql.core.errors import KsqlError, NotReady, StatementError, TooManyRequests
 from ksql.functions.user.watch import Overrun
-from ksql.query.pull import TableNotReady
-from ksql.query.results import is_quick
-from ksql.statements.answers import Health, RequestFailed
+from ksql.serving.pull import TableNotReady
+from ksql.serving.results import is_quick
+from server.buffered_result import BufferedResult
 from server.errors import ClusterTerminated, ShuttingDown
-from server.stalls import Stalls
-from server.whole import Whole
+from server.io_budget import IoBudget
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
-    from ksql.query.replicated import Caller
-    from ksql.query.results import ResultStream, TextStream
-    from ksql.replicas.token import Token
-    from ksql.statements.entities import Entity
+    from ksql.cluster.replicas.replicated import Caller
+    from ksql.control.statements.entities import Entity
+    from ksql.core.token import Token
+    from ksql.serving.results import ResultStream, TextStream
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ _REFUSALS: dict[State, Callable[[], KsqlError]] = {
 }
 
 
-class Door:
+class AppContext:
     """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Door:
         self._lock = threading.Lock()
         self._health: tuple[float, Health] | None = None
         self._looking: asyncio.Task[Health] | None = None
-        self._stalls = Stalls()
+        self._stalls = IoBudget()
 
     @property
     def state(self) -> State:
@@ -408,7 +408,7 @@ def _begun(
 
 def _ended(stream: ResultStream | TextStream) -> ResultStream | TextStream:
     """Take the rows of a query if they are there at once."""
-    return Whole.of(stream) if is_quick(stream) else stream
+    return BufferedResult.of(stream) if is_quick(stream) else stream
 
 
 def _translated(work: Callable[[], T]) -> T:

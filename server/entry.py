@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from server import ending
+from server import shutdown
 
 PARTS = {
     "backup": "server.backup",
@@ -36,7 +36,7 @@ def command() -> None:
     if sys.argv[1:2] == ["server"]:  # before its modules are loaded, which takes a while
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     status = main()
-    ending.leave_if_threads_hang(status)
+    shutdown.leave_if_threads_hang(status)
     sys.exit(status)
 
 

@@ -17,10 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from ksql.base.errors import KsqlError, StatementError, TooManyRequests
-from ksql.base.excerpt import excerpt
-from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import Entity
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.entities import Entity
+from ksql.core.errors import KsqlError, StatementError, TooManyRequests
+from ksql.core.truncate import excerpt
 from server.wire import JSON, BadRequest, to_wire
 
 log = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import StartError
-from ksql.base.excerpt import excerpt
+from ksql.core.errors import StartError
+from ksql.core.truncate import excerpt
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 CONFIG: Final = "response.http.headers.config"
 _RULE = re.compile(r"(set|add|setDate|addDate)\s+([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*(.*)")

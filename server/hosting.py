@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ksql.web.hosting import HttpServer
+from ksql.http.hosting import HttpServer
 from server.app import create_app
-from server.context import Door
+from server.context import AppContext
 
 if TYPE_CHECKING:
     import socket
@@ -19,9 +19,9 @@ _GRACE_S = 2
 
 
 @contextlib.contextmanager
-def behind_http(service: KsqlService, sockets: Sequence[socket.socket]) -> Iterator[Door]:
+def behind_http(service: KsqlService, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
     """Answer on these sockets for a running service; the caller starts and stops both."""
-    door = Door(service)
+    door = AppContext(service)
     http = HttpServer(create_app(door=door), sockets, _GRACE_S)
     http.start("http")
     try:

@@ -13,12 +13,12 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ksql.replicas.token import Token
-from ksql.statements.answers import UnknownField
-from ksql.statements.inserts import RowWriter
-from ksql.statements.services import Delivery
-from ksql.web.access import BodyTooLong
-from server.context import Door
+from ksql.control.statements.answers import UnknownField
+from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.services import Delivery
+from ksql.core.token import Token
+from ksql.http.access import BodyTooLong
+from server.context import AppContext
 from server.errors import ShuttingDown, streamed_body
 from server.values import dumps
 from server.wire import DELIMITED, BadRequest
@@ -82,7 +82,7 @@ class InsertsResponse(Response):
 
     def __init__(
         self,
-        door: Door,
+        door: AppContext,
         writer: RowWriter,
         first: list[bytes],
         more: AsyncIterator[list[bytes]],

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ksql.base.config import PROPERTIES, Settings, comma_list
-from ksql.base.descriptors import raise_limit
-from ksql.base.errors import StartError
-from ksql.web.access import INTERNAL, is_loopback
-from ksql.web.connections import Connections
-from ksql.web.hosting import HttpServer
-from ksql.web.sockets import listen, url
-from ksql.web.tls import Renewable, server_context
+from ksql.core.config import PROPERTIES, Settings, comma_list
+from ksql.core.descriptors import raise_limit
+from ksql.core.errors import StartError
+from ksql.http.access import INTERNAL, is_loopback
+from ksql.http.connections import Connections
+from ksql.http.hosting import HttpServer
+from ksql.http.sockets import listen, url
+from ksql.http.tls import Renewable, server_context
 
 log = logging.getLogger(__name__)
 

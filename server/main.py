@@ -20,22 +20,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.base.config import Settings
-from ksql.base.descriptors import raise_limit
-from ksql.base.errors import KsqlError
-from ksql.base.garbage import settle
-from ksql.base.servertoken import ServerSecret
-from ksql.statements.queriesfile import FILE
-from ksql.web.access import Access
+from ksql.control.statements.queriesfile import FILE
+from ksql.core.config import Settings
+from ksql.core.descriptors import raise_limit
+from ksql.core.errors import KsqlError
+from ksql.core.gc_tuning import settle
+from ksql.core.servertoken import ServerSecret
+from ksql.http.access import Access
 from server.app import create_app
-from server.context import Door
-from server.ending import LastResort, status_of
+from server.context import AppContext
 from server.headers import configured_headers
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
 from server.renewal import Renewal, ignore_hangups
 from server.settings import add_configuration, odd_properties, read_configuration
+from server.shutdown import LastResort, status_of
 from server.users import Users
 from server.variables import odd_variables
 
@@ -90,7 +90,9 @@ async def _serve(
     last: LastResort,
 ) -> None:
     settings = Settings(configuration)
-    door = Door(service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000)
+    door = AppContext(
+        service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000
+    )
     app = create_app(
         door=door,
         access=Access.of(settings, doors.hosts),
@@ -157,7 +159,7 @@ def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 async def _run(
-    service: KsqlService, door: Door, stop: asyncio.Event, ready: Callable[[], None]
+    service: KsqlService, door: AppContext, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Start the service and wait for the stop; one during the start waits a while for its end."""
     starting = _in_thread(service.start)

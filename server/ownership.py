@@ -7,14 +7,14 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import StartError
-from ksql.base.statedir import directory
+from ksql.core.errors import StartError
+from ksql.core.statedir import directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 UMASK: Final = "ksql.state.umask"
 _ALL: Final = 0o777

@@ -9,8 +9,8 @@ import logging
 import signal
 from collections.abc import Callable, Iterable
 
-from ksql.base.errors import KsqlError
-from ksql.web.tls import Renewable
+from ksql.core.errors import KsqlError
+from ksql.http.tls import Renewable
 from server.users import Users
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError
-from ksql.base.servertoken import FILE, HEADER
+from ksql.core.errors import KsqlError
+from ksql.core.servertoken import FILE, HEADER
 from server.errors import response_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ksql.base.servertoken import ServerSecret
+    from ksql.core.servertoken import ServerSecret
 
 ONLY_SERVERS: Final = frozenset(
     {"/stores/read", "/stores/processed", "/queries/reports", "/heartbeat", "/lag"}

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical, check_server
-from ksql.base.errors import StartError
-from ksql.base.properties.model import Property
+from ksql.core.config import PROPERTIES, STREAMS_PREFIX, canonical, check_server
+from ksql.core.errors import StartError
+from ksql.core.properties.model import Property
 from server.propertiesfile import parse_properties
 from server.variables import is_property, properties_of
 

@@ -24,7 +24,7 @@ from server.wire import JSON
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ksql.base.errors import KsqlError
+    from ksql.core.errors import KsqlError
     from server.users import Users
 
 _SCHEME = b"basic"

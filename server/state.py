@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ksql.base.aside import Aside, Moved
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, StartError
-from ksql.base.statedir import directory
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, StartError
+from ksql.core.statedir import directory
+from ksql.core.trash import Trash, TrashEntry
 from server.settings import add_configuration, odd_properties, read_configuration
 
 
@@ -71,12 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _aside(settings: Settings) -> Aside:
+def _aside(settings: Settings) -> Trash:
     folder = directory(settings) / settings.text("ksql.service.id") / "aside"
-    return Aside(folder, lambda: int(time.time() * 1000))
+    return Trash(folder, lambda: int(time.time() * 1000))
 
 
-def _list(aside: Aside, keep_ms: int) -> None:
+def _list(aside: Trash, keep_ms: int) -> None:
     entries = aside.entries()
     for moved in entries:
         until = f"kept until {_day(moved.when_ms + keep_ms)}" if keep_ms >= 0 else "kept"
@@ -89,8 +89,8 @@ def _list(aside: Aside, keep_ms: int) -> None:
         sys.stdout.write("Nothing lies aside.\n")
 
 
-def _remove(aside: Aside, names: Sequence[str]) -> None:
-    entries: dict[str, Moved] = {moved.name: moved for moved in aside.entries()}
+def _remove(aside: Trash, names: Sequence[str]) -> None:
+    entries: dict[str, TrashEntry] = {moved.name: moved for moved in aside.entries()}
     for name in names:
         if name not in entries:
             raise NoSuchEntry(name)

@@ -13,8 +13,8 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ksql.base.errors import KsqlError
-from ksql.query.results import (
+from ksql.core.errors import KsqlError
+from ksql.serving.results import (
     ResultRow,
     ResultStream,
     TextStream,
@@ -23,11 +23,11 @@ from ksql.query.results import (
     is_dated,
     token_of,
 )
-from server.context import Door
+from server.buffered_result import BufferedResult
+from server.context import AppContext
 from server.errors import ShuttingDown, streamed_body
-from server.rows import Form, copies_form
+from server.row_encoders import Form, copies_form
 from server.values import dumps
-from server.whole import Whole
 from server.wire import DELIMITED
 
 PLAIN = "text/plain; charset=utf-8"
@@ -38,7 +38,7 @@ class QueryResponse(StreamingResponse):
 
     def __init__(
         self,
-        door: Door,
+        door: AppContext,
         stream: ResultStream | TextStream,
         content: AsyncIterator[bytes],
         media_type: str,
@@ -59,7 +59,7 @@ class QueryResponse(StreamingResponse):
 
 
 def whole_response(
-    whole: Whole, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
+    whole: BufferedResult, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
 ) -> Response:
     """Return the rows of a query that has ended, in one piece where the protocol allows it."""
     scope.setdefault("state", {})["query_id"] = whole.query_id
@@ -70,7 +70,7 @@ def whole_response(
 
 
 async def brief_response(
-    door: Door,
+    door: AppContext,
     stream: ResultStream,
     form_of: Callable[[ResultStream], Form],
     media_type: str,
@@ -139,7 +139,7 @@ async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
 
 
 async def rows_response(
-    door: Door,
+    door: AppContext,
     stream: ResultStream,
     form_of: Callable[[ResultStream], Form],
     media_type: str,
@@ -165,7 +165,7 @@ async def rows_response(
 
 
 async def _first(
-    door: Door, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
+    door: AppContext, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
 ) -> list[ResultRow] | None:
     """Return the first rows; None at the end, also if the client does not wait for them."""
     while (batch := await door.wait(lambda: next(batches, None))) == []:
@@ -175,7 +175,7 @@ async def _first(
 
 
 async def _row_chunks(
-    door: Door,
+    door: AppContext,
     stream: ResultStream,
     form: Form,
     batch: list[ResultRow] | None,
@@ -206,13 +206,13 @@ async def _row_chunks(
     yield form.footer(stream.final_message)
 
 
-def text_response(door: Door, stream: TextStream) -> QueryResponse:
+def text_response(door: AppContext, stream: TextStream) -> QueryResponse:
     """Answer with PRINT's lines as plain text; an error on the way is a last line of JSON."""
     door.opened(stream)
     return QueryResponse(door, stream, _text_chunks(door, stream), PLAIN)
 
 
-async def _text_chunks(door: Door, stream: TextStream) -> AsyncIterator[bytes]:
+async def _text_chunks(door: AppContext, stream: TextStream) -> AsyncIterator[bytes]:
     try:
         lines = stream.lines()
         while (batch := await door.wait(lambda: next(lines, None))) is not None:

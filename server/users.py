@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from ksql.base.errors import KsqlError, StartError
+from ksql.core.errors import KsqlError, StartError
 from server.passwords import is_readable, is_slow, matches
 from server.propertiesfile import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 METHOD: Final = "authentication.method"
 REALM: Final = "authentication.realm"

@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
+from ksql.core.types import model, times
+from ksql.core.types.model import Kind, SqlType
 from ksql.java.text import mended
-from ksql.types import model, times
-from ksql.types.model import Kind, SqlType
 
 Converter = Callable[[Any], Any]
 

@@ -11,15 +11,15 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ksql.base.config import (
+from ksql.core.config import (
     FUNCTION_PREFIX,
     PROPERTIES,
     STREAMS_PREFIX,
     canonical,
     near_property,
 )
-from ksql.base.excerpt import excerpt
-from ksql.base.properties.javas import is_javas
+from ksql.core.properties.javas import is_javas
+from ksql.core.truncate import excerpt
 from ksql.kafka.registry_client import is_registry_property
 from ksql.kafka.settings import is_client_property
 

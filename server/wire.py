@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ksql.base.errors import KsqlError
-from ksql.statements.entities import Entity
-from ksql.types import model
-from ksql.types.model import SqlType
+from ksql.control.statements.entities import Entity
+from ksql.core.errors import KsqlError
+from ksql.core.types import model
+from ksql.core.types.model import SqlType
 
 V1_JSON = "application/vnd.ksql.v1+json"
 JSON = "application/json"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ksql.kafka import broker as module
-from ksql.kafka.broker import EmbeddedBroker
-from ksql.kafka.broker_config import server_properties
+from ksql.kafka.embedded import broker as module
+from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker_config import server_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ksql.syntax.ast import CreateType
-from ksql.syntax.expr import Expr
-from ksql.syntax.machine import grammar
-from ksql.syntax.parser import RawStatement, parse, parse_one
-from ksql.types.model import SqlType
+from ksql.core.types.model import SqlType
+from ksql.sql.syntax.ast import CreateType
+from ksql.sql.syntax.expr import Expr
+from ksql.sql.syntax.machine import grammar
+from ksql.sql.syntax.parser import RawStatement, parse, parse_one
 
 
 def parse_expression(text: str) -> Expr:

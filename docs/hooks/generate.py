@@ -11,15 +11,15 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.properties.model import LONG_MAX
-from ksql.base.properties.table import SUBJECTS
+from ksql.core.properties.model import LONG_MAX
+from ksql.core.properties.table import SUBJECTS
 from ksql.functions.describe import describe
 from ksql.functions.registry import BUILTINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ksql.base.properties.model import Property
+    from ksql.core.properties.model import Property
     from ksql.functions.spec import Function
 
 _COLUMNS = ("Property", "Type", "Default", "Scope", "Results", "Meaning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,23 +5,23 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ksql.app.cluster import ENABLED
 from ksql.app.configuration import SHARED
 from ksql.app.exposure import authentication
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
-from ksql.base.jars import jars
-from ksql.cluster.heart import Heart
+from ksql.cluster.heartbeats import Heartbeats
 from ksql.cluster.members import Alone
+from ksql.cluster.replicas.cluster import ENABLED
+from ksql.core.process.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
 from ksql.kafka.client import Sender
 from ksql.kafka.ranges import READING
-from ksql.spark.jvm import SparkSettings, is_local
-from ksql.spark.runner import BY_WORKERS, READ
-from ksql.spark.source import ISOLATION
-from ksql.spark.spec import RetryPolicy
-from ksql.spark.surroundings import Surroundings
+from ksql.spark.query.runner import BY_WORKERS, READ
+from ksql.spark.query.runner_context import RunnerContext
+from ksql.spark.query.spec import RetryPolicy
+from ksql.spark.session.jvm import SparkSettings, is_local
+from ksql.spark.session.source import ISOLATION
 
 if TYPE_CHECKING:
     import ssl
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.app.state import StateDir
-    from ksql.base.config import Settings
-    from ksql.base.lease import Lease
-    from ksql.catalog.catalog import Catalog
     from ksql.cluster.members import Members
+    from ksql.core.config import Settings
+    from ksql.core.process.lease import Lease
     from ksql.functions.spec import Function
     from ksql.kafka.registry_client import RegistrySettings
     from ksql.kafka.settings import KafkaSettings
     from ksql.kafka.shared_sender import SharedSender
-    from ksql.query.materialize import Materializer
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.views.view_maintainer import ViewMaintainer
 
 _log = logging.getLogger(__name__)
 _WAIT: Final = "delivery.timeout.ms"  # librdkafka takes it for its own message.timeout.ms
@@ -97,9 +97,9 @@ def surroundings(
     functions: Mapping[str, str],
     registry: RegistrySettings,
     lease: Lease,
-) -> Surroundings:
+) -> RunnerContext:
     """Return the surroundings that all queries share."""
-    return Surroundings(
+    return RunnerContext(
         settings=settings,
         directory=state.queries,
         consumer=java_client(kafka),
@@ -154,7 +154,7 @@ def _isolation(kafka: KafkaSettings) -> dict[str, str]:
     return {}
 
 
-def on_change(materializer: Materializer, writer: SharedSender) -> Callable[[Catalog], None]:
+def on_change(materializer: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog], None]:
     """Return what is done with each changed catalog.
 
     Its tables are followed, and topics that statements may have deleted and created are looked at
@@ -178,13 +178,13 @@ def heart(
     members: Members,
     credentials: str = "",
     tls: ssl.SSLContext | None = None,
-) -> Heart:
+) -> Heartbeats:
     """Return what sends heartbeats; where they are off or there is one server, it has no others.
 
     ``credentials``: the header Authorization with which it sends them.
     """
     alone: Members = Alone(members.me)
-    return Heart(
+    return Heartbeats(
         members if settings.flag(ENABLED) else alone,
         settings.number("ksql.heartbeat.send.interval.ms") / 1000,
         credentials=credentials,

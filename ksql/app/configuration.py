@@ -8,19 +8,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ksql.app.cluster import own_server
 from ksql.app.exposure import check_exposure
-from ksql.app.registry import check_listener
-from ksql.base.errors import StartError
-from ksql.base.statedir import directory
-from ksql.commands.quarantine import SKIP, offsets_of
-from ksql.dataflow import rights
-from ksql.kafka.check import check_clients
-from ksql.ledger.database import configured_url
-from ksql.web.access import ADVERTISED, INTERNAL
+from ksql.cluster.replicas.cluster import own_server
+from ksql.control.log.quarantine import SKIP, offsets_of
+from ksql.core.errors import StartError
+from ksql.core.statedir import directory
+from ksql.exec.dataflow import topic_acl
+from ksql.history.database import configured_url
+from ksql.http.access import ADVERTISED, INTERNAL
+from ksql.kafka.client_properties import check_clients
+from ksql.registry.registry import check_listener
 
 if TYPE_CHECKING:
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 
 SHARED: Final = "ksql.state.shared"
@@ -49,7 +49,7 @@ def check_configuration(settings: Settings) -> None:
     """
     if settings.flag(SHARED):
         _check_shared(settings)
-    rights.check_patterns(settings)
+    topic_acl.check_patterns(settings)
     offsets_of(settings.text(SKIP))
     check_listener(settings)
     check_exposure(settings)

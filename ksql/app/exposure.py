@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ksql.app.registry import LISTENER as REGISTRY_LISTENER
-from ksql.app.registry import URL as REGISTRY
-from ksql.base.config import comma_list
-from ksql.base.errors import StartError
-from ksql.spark.jvm import is_local
-from ksql.web.access import INTERNAL, is_loopback
+from ksql.core.config import comma_list
+from ksql.core.errors import StartError
+from ksql.http.access import INTERNAL, is_loopback
+from ksql.registry.registry import LISTENER as REGISTRY_LISTENER
+from ksql.registry.registry import URL as REGISTRY
+from ksql.spark.session.jvm import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 MASTER: Final = "ksql.spark.master"
 REQUIRED: Final = "ksql.spark.authenticate.required"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.functions.udf import Problem, read_directory
 
 if TYPE_CHECKING:
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
 
 DIRECTORY: Final = "ksql.extension.dir"
 

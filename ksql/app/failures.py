@@ -6,12 +6,12 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
 from ksql.kafka import processing_log as plog
 
 if TYPE_CHECKING:
     from ksql.kafka.client import Sender
-    from ksql.spark.spec import Failure
+    from ksql.spark.query.spec import Failure
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 5.0

@@ -7,17 +7,17 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, StartError
-from ksql.statements.answers import RequestFailed
-from ksql.statements.bounds import STATEMENTS
-from ksql.statements.execute import run, session
-from ksql.statements.queriesfile import FILE, left_to_run
-from ksql.syntax.parser import split
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.bounds import STATEMENTS
+from ksql.control.statements.execute import run, session
+from ksql.control.statements.queriesfile import FILE, left_to_run
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, StartError
+from ksql.sql.syntax.parser import split
 
 if TYPE_CHECKING:
-    from ksql.statements.queriesfile import StatedCommands
-    from ksql.statements.services import Services
+    from ksql.control.statements.queriesfile import StatedCommands
+    from ksql.control.statements.services import Services
 
 _log = logging.getLogger(__name__)
 _MOST_STATEMENTS = 100_000

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.app.ahead import ahead_warnings
-from ksql.app.dropped import Dropping
-from ksql.app.skipped import Skipping
-from ksql.base.ids import QueryId
-from ksql.base.lease import NotInCharge
-from ksql.replicas.asking import Processed
-from ksql.spark.spec import State
-from ksql.statements.services import Offsets, QueryHealth, StageState
+from ksql.app.future_warnings import ahead_warnings
+from ksql.app.late_drops import LateDrops
+from ksql.app.stuck_queries import StuckQueries
+from ksql.cluster.replicas.read_request import Processed
+from ksql.control.statements.services import Offsets, QueryHealth, StageState
+from ksql.core.ids import QueryId
+from ksql.core.process.lease import NotLeader
+from ksql.spark.query.spec import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.engine.engine import Engine
+    from ksql.control.engine.engine import Engine
     from ksql.kafka.admin import Admin
-    from ksql.query.materialize import Materializer
-    from ksql.spark.runner import SparkRunner
-    from ksql.spark.running import RunningQuery
+    from ksql.spark.query.query_supervisor import QuerySupervisor
+    from ksql.spark.query.runner import SparkRunner
+    from ksql.views.view_maintainer import ViewMaintainer
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class RemoteLeader:
     """The server in charge as another one sees it; silent if it has not been heard for a while."""
 
     host: str
@@ -48,8 +48,8 @@ class SparkMonitor:
         engine: Engine,
         trouble: Callable[[], str],
         now_ms: Callable[[], int],
-        materializer: Materializer,
-        elsewhere: Callable[[], Elsewhere | None] = lambda: None,
+        materializer: ViewMaintainer,
+        elsewhere: Callable[[], RemoteLeader | None] = lambda: None,
     ) -> None:
         """Take ``trouble``, which names the reason if no query can work, as Kafka's absence.
 
@@ -64,8 +64,8 @@ class SparkMonitor:
         self._trouble = trouble
         self._now_ms = now_ms
         self._materializer = materializer
-        self._skipping = Skipping()
-        self._dropping = Dropping()
+        self._skipping = StuckQueries()
+        self._dropping = LateDrops()
         self._held: Mapping[str, str] = {}
 
     def hold(self, held: Mapping[str, str]) -> None:
@@ -100,7 +100,7 @@ class SparkMonitor:
             return QueryHealth(state=other.state(query_id), host=other.host)
         if self._runner.abandoned:
             return QueryHealth(
-                state="ERROR", errors=((0, NotInCharge(self._runner.abandoned).text()),)
+                state="ERROR", errors=((0, NotLeader(self._runner.abandoned).text()),)
             )
         running = self._running(query_id)
         if running is None:
@@ -158,7 +158,7 @@ class SparkMonitor:
         """Return the query's name in Kafka."""
         return self._runner.application(QueryId(query_id))
 
-    def _running(self, query_id: str) -> RunningQuery | None:
+    def _running(self, query_id: str) -> QuerySupervisor | None:
         return self._runner.running.get(QueryId(query_id))
 
     def topics(self) -> Mapping[str, Sequence[int]]:

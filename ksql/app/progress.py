@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.cluster.replicas.consistency import NotFollowed
+from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
 from ksql.kafka.errors import UnknownTopic
-from ksql.query.following import NotFollowed
-from ksql.replicas.copies import Turned, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ksql.app.monitor import SparkMonitor
     from ksql.cluster.members import Members
+    from ksql.cluster.replicas.peers import Peers
+    from ksql.cluster.replicas.read_request import Processed
+    from ksql.core.token import Place
     from ksql.kafka.admin import Admin
-    from ksql.replicas.asking import Processed
-    from ksql.replicas.peers import Peers
-    from ksql.replicas.token import Place
 
 
 class AllEnds:
-    """Where topics end, also behind what is not committed yet; see ``ksql.query.following.Ends``.
+    """Where topics end, also behind what is not committed yet; see ``ksql.cluster.replicas.consistency.ReadableEnds``.
 
     A broker acknowledges a transaction before its records can be read as committed.
     """
@@ -54,14 +54,14 @@ class Progress:
 
         Raises: NotFollowed if nobody can say it at the moment.
         """
-        server = self._members.in_charge()
+        server = self._members.leader()
         if server is None:
             raise NotFollowed("no server is in charge of the service at the moment")
         if server == self._members.me:
             return self._here.processed(query_id)
         try:
             return self._peers.processed(server, query_id, credentials)
-        except Turned as turned:
+        except ReadRejected as turned:
             raise NotFollowed(f"{server}, which is in charge, starts or ends") from turned
         except Unreachable as problem:
             raise NotFollowed(f"{server}, which is in charge: {problem}") from problem

@@ -8,39 +8,39 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.app.cluster import own_scheme
 from ksql.app.headless import carry_out, queries_file, read
-from ksql.app.house import House
+from ksql.app.node import Node
 from ksql.app.teardown import end_cluster
-from ksql.base.errors import CommandTimeout, KsqlError, NotReady
-from ksql.base.lease import NotInCharge
-from ksql.commands.quarantine import CommandTrouble
-from ksql.commands.whole import CommandTopicLost
+from ksql.cluster.replicas.cluster import own_scheme
+from ksql.control.log.quarantine import CommandTrouble
+from ksql.control.log.topic_integrity import CommandTopicLost
+from ksql.control.statements import entities as e
+from ksql.control.statements import execute as requests
+from ksql.control.statements import reports
+from ksql.control.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.queriesfile import StatedCommands
+from ksql.core.errors import CommandTimeout, KsqlError, NotReady
+from ksql.core.process.lease import NotLeader
+from ksql.core.token import TokenScope
 from ksql.kafka.topics import KafkaTopics
-from ksql.replicas.token import Home
-from ksql.statements import entities as e
-from ksql.statements import execute as requests
-from ksql.statements import reports
-from ksql.statements.answers import Health, RequestFailed, ServerInfo
-from ksql.statements.inserts import RowWriter
-from ksql.statements.queriesfile import StatedCommands
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ksql.base.servertoken import ServerSecret
+    from ksql.cluster.cluster import ClusterStatus, HostStoreLags
     from ksql.cluster.members import Server
-    from ksql.engine.ports import Command
-    from ksql.engine.progress import CommandStatus
-    from ksql.query.replicated import Caller
-    from ksql.query.results import ResultStream, TextStream
-    from ksql.replicas.asking import Ask, Processed
-    from ksql.replicas.copies import Reading
-    from ksql.replicas.standing import Standing
-    from ksql.replicas.token import Token
-    from ksql.statements.cluster import ClusterStatus, HostStoreLags
+    from ksql.cluster.replicas.read_request import Processed, ReadRequest
+    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.replicas.replica_status import ReplicaStatus
+    from ksql.cluster.replicas.replicated import Caller
+    from ksql.control.engine.ports import Command
+    from ksql.control.engine.progress import CommandStatus
+    from ksql.core.servertoken import ServerSecret
+    from ksql.core.token import Token
+    from ksql.serving.results import ResultStream, TextStream
 
 _WAITING_PAUSE_S = 0.05
 _WITHDRAWAL_S = 1.0
@@ -64,15 +64,15 @@ class Running:
         return None if done is None else self.finish(done)
 
 
-class NotInChargeYet(NotReady):
+class NotLeaderYet(NotReady):
     """A statement that changes something came to a server that may not carry it out."""
 
-    def __init__(self, in_charge: Server | None) -> None:
+    def __init__(self, leader: Server | None) -> None:
         super().__init__(
             "this server is not in charge of the service"
-            if in_charge
+            if leader
             else "no server is in charge of the service at the moment",
-            detail=f"{in_charge} is." if in_charge else "",
+            detail=f"{leader} is." if leader else "",
             hint="Send it again in some seconds: when a server dies, another one takes over.",
         )
 
@@ -82,8 +82,8 @@ def version() -> str:
     return metadata.version("ksql-spark")
 
 
-class KsqlService(House):
-    """One server as its doors see it; see ``House`` for its life.
+class KsqlService(Node):
+    """One server as its doors see it; see ``Node`` for its life.
 
     Every method may block and may be called from several threads at once. Every method raises
     ``KsqlError`` for a user's error; anything else is a defect and reported as a 50000.
@@ -98,7 +98,7 @@ class KsqlService(House):
     def start(self) -> None:
         """Bring everything up, then run the file of ``ksql.queries.file`` if there is one.
 
-        Raises: as ``House.start`` does; BadQueriesFile.
+        Raises: as ``Node.start`` does; BadQueriesFile.
         """
         self._stated = StatedCommands()
         file = queries_file(self.settings)
@@ -114,7 +114,7 @@ class KsqlService(House):
             raise
 
     def _run_file(self, file: Path) -> str:
-        if self.standing_by:
+        if self.is_follower:
             return f"{file} is left to the server in charge"
         return carry_out(file, self.services, self.settings, self._stated, self.log_topic)
 
@@ -131,7 +131,7 @@ class KsqlService(House):
         members, standby = self._peers, self._standby
         if members is None or standby is None or not standby.withdraw(_WITHDRAWAL_S):
             return
-        leads = not self.standing_by or members.in_charge() == members.me
+        leads = not self.is_follower or members.leader() == members.me
         if leads or self.again or len(members.alive()) == 1:
             return
         members.leave(_WITHDRAWAL_S)
@@ -175,9 +175,9 @@ class KsqlService(House):
         Raises: RequestFailed.
         """
         if self._lost:
-            raise RequestFailed(NotInCharge(self._lost), text)
-        if self.standing_by and self._changes_something(text, properties, variables):
-            raise RequestFailed(NotInChargeYet(self.members.in_charge()), text)
+            raise RequestFailed(NotLeader(self._lost), text)
+        if self.is_follower and self._changes_something(text, properties, variables):
+            raise RequestFailed(NotLeaderYet(self.members.leader()), text)
         services = self.hosts.asked_by(credentials, self.services)
         running = requests.Execution(text, services, self.settings, properties, variables, token)
         return Running(running, self._warned)
@@ -196,20 +196,20 @@ class KsqlService(House):
 
         Raises: NotInChargeYet, if no server is in charge at the moment.
         """
-        if not self.standing_by:
+        if not self.is_follower:
             return None
         if not self._changes_something(text, properties, variables):
             return None
-        return self.in_charge()
+        return self.leader()
 
-    def in_charge(self) -> Server:
+    def leader(self) -> Server:
         """Return the other server that is in charge.
 
         Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
         """
-        found = self.members.in_charge()
+        found = self.members.leader()
         if found is None or found == self.members.me or not self._tenure.responsive():
-            raise NotInChargeYet(None)
+            raise NotLeaderYet(None)
         return found
 
     @property
@@ -229,7 +229,7 @@ class KsqlService(House):
 
     def has_charge(self, server: Server) -> bool:
         """Return whether that other server is in charge, and has been heard lately."""
-        return self._tenure.responsive() and self.members.in_charge() == server
+        return self._tenure.responsive() and self.members.leader() == server
 
     def _changes_something(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -331,7 +331,7 @@ class KsqlService(House):
         Raises: RequestFailed for what does not take rows.
         """
         if self._lost:
-            raise RequestFailed(NotInCharge(self._lost))
+            raise RequestFailed(NotLeader(self._lost))
         request = requests.session(self.services, self.settings, properties, {})
         try:
             return RowWriter(target, request)
@@ -345,9 +345,9 @@ class KsqlService(House):
         return ServerInfo(version(), self._cluster_id, service_id, status)
 
     @property
-    def home(self) -> Home:
+    def home(self) -> TokenScope:
         """The Kafka cluster and the service that consistency tokens of this server are of."""
-        return Home(self._cluster_id, self.settings.text("ksql.service.id"))
+        return TokenScope(self._cluster_id, self.settings.text("ksql.service.id"))
 
     def addresses(self) -> Mapping[str, str]:
         """Return the URLs of the other services of this server; known once it has started."""
@@ -401,7 +401,7 @@ class KsqlService(House):
         """
         self.copies.cluster.reported(host, lags)
 
-    def read_copy(self, ask: Ask) -> Reading:
+    def read_copy(self, ask: ReadRequest) -> ReadResult:
         """Read one of this server's copies for another server, which answers a query from it.
 
         Raises: Turned, Unreachable.
@@ -412,7 +412,7 @@ class KsqlService(House):
         """Report the queries of this server to another one: those in detail, or all in short."""
         return reports.form(reports.report(self.services, queries))
 
-    def standings(self) -> dict[tuple[str, int], Standing]:
+    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
         """Return how far every copy of this server is, by query and partition; asks Kafka."""
         return self.copies.standings()
 
@@ -450,8 +450,8 @@ class KsqlService(House):
 
         Raises: BadPattern, RequestFailed.
         """
-        if self.standing_by:
-            raise RequestFailed(NotInChargeYet(self.members.in_charge()))
+        if self.is_follower:
+            raise RequestFailed(NotLeaderYet(self.members.leader()))
         topics = KafkaTopics(self.admin)
         ended = self._state.end if self._state is not None else lambda: None
         return end_cluster(

@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.base import stored
-from ksql.base.errors import StartError
-from ksql.base.files import write_whole
-from ksql.base.lock import DirectoryBusy, FileLock
-from ksql.base.statedir import directory
+from ksql.core import versioned_json
+from ksql.core.errors import StartError
+from ksql.core.files import write_whole
+from ksql.core.process.lock import DirectoryBusy, FileLock
+from ksql.core.statedir import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.base.aside import Aside
-    from ksql.base.config import Settings
+    from ksql.core.config import Settings
+    from ksql.core.trash import Trash
 
 FORMAT: Final = 2
 RESTORING: Final = "restore.json"
-"""There as long as a restore is not done: see ``ksql.backup``."""
-_VERSIONS: Final[stored.Fields] = {
+"""There as long as a restore is not done: see ``ksql.app.backup``."""
+_VERSIONS: Final[versioned_json.Fields] = {
     1: frozenset({"service.id"}),
     2: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
 }
@@ -143,7 +143,7 @@ class StateDir:
             raise
         return found
 
-    def expire_places(self, aside: Aside, keep_ms: int, now_ms: int) -> None:
+    def expire_places(self, aside: Trash, keep_ms: int, now_ms: int) -> None:
         """Move the places of servers aside that have been gone for that long; below 0: none.
 
         The first look that finds a place without its server dates it there. Its lock is held
@@ -157,7 +157,7 @@ class StateDir:
             if place != self.own and (place / _LOCK).is_file():
                 self._expire(place, aside, keep_ms, now_ms)
 
-    def _expire(self, place: Path, aside: Aside, keep_ms: int, now_ms: int) -> None:
+    def _expire(self, place: Path, aside: Trash, keep_ms: int, now_ms: int) -> None:
         lock = FileLock(place / _LOCK)
         try:
             lock.acquire()
@@ -259,11 +259,13 @@ class StateDir:
     def stores_of(self) -> str:
         """Return the id of the command topic that this server's stores were filled under."""
         try:
-            _, found = stored.read(self._stores_note.read_text(encoding="utf-8"), _NOTE_VERSIONS)
-            return stored.text_of(found, "command.topic.id")
+            _, found = versioned_json.read(
+                self._stores_note.read_text(encoding="utf-8"), _NOTE_VERSIONS
+            )
+            return versioned_json.text_of(found, "command.topic.id")
         except FileNotFoundError:
             return ""
-        except (OSError, ValueError, stored.NewerVersion) as error:
+        except (OSError, ValueError, versioned_json.NewerVersion) as error:
             raise _unusable(self._stores_note, error) from error
 
     def stores_belong_to(self, command_topic_id: str) -> None:
@@ -335,7 +337,7 @@ class StateDir:
 
 
 _MARKER = "service.json"
-_NOTE_VERSIONS: Final[stored.Fields] = {1: frozenset({"command.topic.id"})}
+_NOTE_VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"command.topic.id"})}
 _QUERIES = "queries"
 _PLACES = "servers"
 _LEASE = "lease.json"
@@ -404,22 +406,22 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
 
 def _parsed(marker: Path, text: str, service_id: str) -> Identity:
     try:
-        found = stored.parse(text)
-        version = stored.version_of(found, FORMAT, "format")
-        owner = stored.text_of(found, "service.id")
+        found = versioned_json.parse(text)
+        version = versioned_json.version_of(found, FORMAT, "format")
+        owner = versioned_json.text_of(found, "service.id")
         if owner != service_id:
             raise ForeignState(marker.parent, owner, service_id)
-        stored.check_fields(found, _VERSIONS[version] | {"format"}, version)
+        versioned_json.check_fields(found, _VERSIONS[version] | {"format"}, version)
         if version < FORMAT:
             return Identity(service_id=owner, state_id="")
         return Identity(
             service_id=owner,
-            state_id=stored.text_of(found, "state.id"),
-            cluster_id=stored.text_of(found, "kafka.cluster.id"),
-            command_topic_id=stored.text_of(found, "command.topic.id"),
+            state_id=versioned_json.text_of(found, "state.id"),
+            cluster_id=versioned_json.text_of(found, "kafka.cluster.id"),
+            command_topic_id=versioned_json.text_of(found, "command.topic.id"),
             ended=bool(found["ended"]),
         )
-    except stored.NewerVersion as newer:
+    except versioned_json.NewerVersion as newer:
         raise NewerState(marker.parent, newer.found) from newer
     except ValueError as error:
         raise StartError(

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError
-from ksql.base.excerpt import excerpt
-from ksql.dataflow import rights
-from ksql.engine.schemas import forget, subjects_of
+from ksql.control.planning.schemas import forget, subjects_of
+from ksql.control.statements import distributed
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import session
+from ksql.core.errors import KsqlError
+from ksql.core.truncate import excerpt
+from ksql.exec.dataflow import topic_acl
 from ksql.java.errors import EvaluationError
 from ksql.java.regex import JavaRegex, compile_whole
-from ksql.statements import distributed
-from ksql.statements.answers import RequestFailed
-from ksql.statements.execute import session
-from ksql.syntax import ast
+from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.base.config import Settings
-    from ksql.dataflow.ports import Topics
-    from ksql.statements.entities import Entity
-    from ksql.statements.services import Services
+    from ksql.control.statements.entities import Entity
+    from ksql.control.statements.services import Services
+    from ksql.core.config import Settings
+    from ksql.exec.ports import Topics
 
 _EVERYTHING: Final = ast.QueryControl("TERMINATE", None, everything=True)
 
@@ -68,7 +68,7 @@ def end_cluster(
     catalog = services.engine.catalog
     sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
     named = [t for t in sinks if any(_fits(p, t) for p in patterns)]
-    doomed = [topic for topic in named if rights.may_delete(topic, settings)]
+    doomed = [topic for topic in named if topic_acl.may_delete(topic, settings)]
     subjects = [
         subject
         for source in catalog.sources.values()

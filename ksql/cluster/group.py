@@ -53,10 +53,10 @@ class Announced(NamedTuple):
 class GroupMembers:
     """See ``Members``: the group's members, and the server that is in charge by its own claim."""
 
-    def __init__(self, me: Server, group: Group, in_charge: Callable[[], Server | None]) -> None:
+    def __init__(self, me: Server, group: Group, leader: Callable[[], Server | None]) -> None:
         self._me = me
         self._group = group
-        self._in_charge = in_charge
+        self._in_charge = leader
 
     @property
     def me(self) -> Server:
@@ -69,7 +69,7 @@ class GroupMembers:
         holder = self._in_charge()
         return tuple(sorted(servers | {holder} if holder is not None else servers))
 
-    def in_charge(self) -> Server | None:
+    def leader(self) -> Server | None:
         """See ``Members``."""
         return self._in_charge()
 

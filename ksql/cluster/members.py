@@ -42,7 +42,7 @@ class Members(Protocol):
     def waiting(self) -> frozenset[Server]:
         """Return those that do not answer reads yet, as servers of an earlier store format do."""
 
-    def in_charge(self) -> Server | None:
+    def leader(self) -> Server | None:
         """Return the server that runs the queries and takes statements; None if nobody does."""
 
 
@@ -60,6 +60,6 @@ class Alone:
         """Return nobody: there is nobody to wait for."""
         return frozenset()
 
-    def in_charge(self) -> Server:
+    def leader(self) -> Server:
         """Return this server."""
         return self.me

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
+from ksql.core.types import model
+from ksql.core.types.render import java_double
 from ksql.formats.serde import Bad, BadText, Value, fitting
-from ksql.types import model
-from ksql.types.render import java_double
 
 if TYPE_CHECKING:
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,6 @@ class Difference:
         return f"{{errorType:'{self.kind}', description:'{self.text}'{more}}}"
 
 
-def told(differences: Sequence[Difference]) -> list[str]:
+def explained(differences: Sequence[Difference]) -> list[str]:
     """Return each as text, the same one only once."""
     return list(dict.fromkeys(one.described() for one in differences))

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import RegistryMissing
+from ksql.core.errors import RegistryMissing
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.schema import Column
 from ksql.formats.kind import Kind, Whole, whole
 from ksql.formats.schema_registry import Registry
 from ksql.formats.serde import Serde
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.schema import Column
 
 if TYPE_CHECKING:
+    from ksql.core.types.model import SqlType
     from ksql.formats.schema_registry import Schema
-    from ksql.types.model import SqlType
 
 Columns = tuple[Column, ...]
 TypeRule = Callable[[str, Column], "str | None"]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 from ksql.formats.schema_registry import Schema, imports
 
 if TYPE_CHECKING:
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.connect import ConnectType
     from ksql.formats.difference import Difference, Roles
     from ksql.formats.schema_registry import Registry
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 Part = str | tuple[int, ...] | None
 """One of a schema's types: by its full name, by its place, or the only one."""

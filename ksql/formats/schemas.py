@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.core.errors import KsqlError, ServerError, StatementError
+from ksql.core.types.format import capabilities
+from ksql.core.types.schema import Column, Role
 from ksql.formats.connect import ConnectType, Group, NotInferable, sql_type
 from ksql.formats.kind import whole
 from ksql.formats.schema_registry import Registry, Schema, SchemaNotFound, subject_name
 from ksql.formats.table import FORMATS, Columns, Side, is_unwrapped, serde_for
-from ksql.types.format import capabilities
-from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
+    from ksql.core.types.format import Format, FormatName
     from ksql.formats.kind import Kind, Part
     from ksql.formats.serde import Serde
-    from ksql.types.format import Format, FormatName
 
 FORMAT_OF: Final[dict[str, FormatName]] = {
     impl.kind.name: capabilities(name).name for name, impl in FORMATS.items() if impl.kind

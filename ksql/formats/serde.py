@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any, Final, NoReturn
 
-from ksql.base.errors import KsqlError
-from ksql.base.records import Row
-from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.types.times import DAY_MS
+from ksql.core.errors import KsqlError
+from ksql.core.records import Row
+from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.core.types.times import DAY_MS
 
 Value = Any
-"""A value of a SQL type at run time; see ``ksql.types.model``."""
+"""A value of a SQL type at run time; see ``ksql.core.types.model``."""
 
 Failed = Callable[[int, "DecodeError"], None]
 """Called for a record of a batch that does not decode."""

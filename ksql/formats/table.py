@@ -1,7 +1,7 @@
 """The formats: whether each can hold given columns, and its serde.
 
 To add a format, add a folder next to this module, a row in ``FORMATS``, and a row with its
-capabilities in ``ksql.types.format``.
+capabilities in ``ksql.core.types.format``.
 Source: docs/formats.md.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.base import codegen
-from ksql.base.errors import StatementError
-from ksql.base.records import Row
+from ksql.core import codegen
+from ksql.core.errors import StatementError
+from ksql.core.records import Row
+from ksql.core.types import model
+from ksql.core.types.format import Capabilities, Side, capabilities
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
 from ksql.formats.implementation import Columns, Implementation, NoRegistry, Wanted, within
@@ -22,13 +24,11 @@ from ksql.formats.none import serde as none
 from ksql.formats.protobuf import serde as protobuf
 from ksql.formats.protobuf_nosr import serde as protobuf_nosr
 from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Serde, Skip
-from ksql.types import model
-from ksql.types.format import Capabilities, Side, capabilities
 
 if TYPE_CHECKING:
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.schema_registry import Registry
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 __all__ = [
     "FORMATS",

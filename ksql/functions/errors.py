@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import KsqlError, StatementError, UnknownName
+from ksql.core.errors import KsqlError, StatementError, UnknownName
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.base.errors import Span
+    from ksql.core.errors import Span
 
 
 class UnknownFunction(UnknownName):

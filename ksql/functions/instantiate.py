@@ -12,9 +12,9 @@ from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Tab
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ksql.core.types.model import SqlType
     from ksql.functions.identity import OverloadKey
     from ksql.functions.spec import Function
-    from ksql.types.model import SqlType
 
 PREFIX = "ksql.functions."
 GLOBAL = "_global_."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ksql.base import ident
+from ksql.core import ident
 from ksql.functions.dialects import ELSEWHERE
 from ksql.functions.errors import UnknownFunction
 from ksql.functions.library import FAMILIES
@@ -13,7 +13,7 @@ from ksql.functions.library import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ksql.base.errors import Span
+    from ksql.core.errors import Span
     from ksql.functions.spec import Function
 
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from ksql.core.types.model import NULL, SqlType
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload
 from ksql.functions.identity import signature
 from ksql.functions.signature import Fn, Param, has_vars, parse_param, parse_type
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
 from ksql.functions.unify import Bindings, fit, show, substitute
-from ksql.types.model import NULL, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.base.errors import Span
+    from ksql.core.errors import Span
     from ksql.functions.spec import Function, Overload, ReturnRule
 
 

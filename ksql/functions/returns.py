@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ksql.types import decimals
-from ksql.types.model import NULL, Decimal, SqlType
+from ksql.core.types import decimals
+from ksql.core.types.model import NULL, Decimal, SqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ksql.types.model import SqlType
+from ksql.core.types.model import SqlType
 
 InPlace = Literal["step", "undo"]
 ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
@@ -24,7 +24,7 @@ ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
 class Scalar:
     """One overload of a scalar function.
 
-    ``row`` gets Python values (representation: ``ksql.types.model``) and returns one; ``typed`` is
+    ``row`` gets Python values (representation: ``ksql.core.types.model``) and returns one; ``typed`` is
     used instead where the meaning depends on the argument types: it gets them once, at compile
     time, and returns the row function. ``code`` is an optional expression template (``{0}``,
     ``{1}``: the arguments, each evaluated exactly once; ``{*}``: all of them, comma between) that

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ksql.core.types import coerce, decimals, model
+from ksql.core.types.model import SqlType
 from ksql.functions.signature import (
     AnyDecimal,
     AnyType,
@@ -14,8 +16,6 @@ from ksql.functions.signature import (
     Var,
     has_vars,
 )
-from ksql.types import coerce, decimals, model
-from ksql.types.model import SqlType
 
 Bindings = dict[str, SqlType]
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import QueryFailed
+from ksql.core.errors import QueryFailed
+from ksql.core.types.ints import LONG_MAX, LONG_MIN, saturate
 from ksql.java.errors import EvaluationError
-from ksql.types.ints import LONG_MAX, LONG_MIN, saturate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

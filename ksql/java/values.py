@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
+from ksql.core.types.model import DOUBLE, Array, Decimal, Map, SqlType, Struct
 from ksql.java.errors import EvaluationError
-from ksql.types.model import DOUBLE, Array, Decimal, Map, SqlType, Struct
 
 Identity = Callable[[Any], Hashable]
 

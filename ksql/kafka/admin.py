@@ -27,7 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     ResourceType,
 )
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
 from ksql.kafka.errors import (
     KafkaDenied,
     KafkaRefused,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from ksql.catalog.topic import Topic
     from ksql.kafka.settings import KafkaSettings
+    from ksql.sql.catalog.topic import Topic
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]

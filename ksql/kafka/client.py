@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from ksql.base.errors import KsqlError, ServerError
-from ksql.base.records import RawRecord
+from ksql.core.errors import KsqlError, ServerError
+from ksql.core.records import RawRecord
 from ksql.kafka.admin import Admin, Offsets, Partition
-from ksql.kafka.epoch import send_at_epoch
+from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
     FENCED,
     KafkaUnreachable,
@@ -26,15 +26,15 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
-from ksql.kafka.last import LastMessages, LastRecords, contents, first_behind, take_last
+from ksql.kafka.latest_by_key import LastMessages, LastRecords, contents, first_behind, take_last
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.notes import LastError
+from ksql.kafka.timestamp_zero import send_at_epoch
 from ksql.kafka.versions import check_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ksql.base.records import Headers
+    from ksql.core.records import Headers
     from ksql.kafka.settings import KafkaSettings
 
 BEGINNING: Final = -2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.base.errors import KsqlError, ServerError
+from ksql.core.errors import KsqlError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

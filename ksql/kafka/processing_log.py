@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.base.ident import quote, string_literal
-from ksql.types import model
-from ksql.types.model import Array, Field, Struct
-from ksql.types.schema import Column
+from ksql.core.ident import quote, string_literal
+from ksql.core.types import model
+from ksql.core.types.model import Array, Field, Struct
+from ksql.core.types.schema import Column
 
 if TYPE_CHECKING:
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.format import Side
+    from ksql.exec.operators.base import BadRecord
     from ksql.formats.serde import DecodeError, EncodeError
-    from ksql.processors.base import BadRecord
-    from ksql.types.format import Side
 
 Message = Mapping[str, object]
 

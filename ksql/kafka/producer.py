@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from ksql.base.errors import QueryFailed
-from ksql.kafka import epoch
-from ksql.kafka.epoch import EpochTooLarge, send_from_epoch
+from ksql.core.errors import QueryFailed
+from ksql.kafka import timestamp_zero
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.processing_log import SINK
+from ksql.kafka.timestamp_zero import EpochTooLarge, send_from_epoch
 
 if TYPE_CHECKING:
-    from ksql.base.records import OutRecord
+    from ksql.core.records import OutRecord
 
 Rejected = Callable[[str], None]
 """Called for a record that no retry can deliver (too large), with the reason."""
@@ -52,7 +52,7 @@ _COUNT_S: Final = 300.0  # as old as a client's own knowledge of a topic may be
 _ASK_S: Final = 30.0
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where records go."""
 
     topic: str
@@ -142,7 +142,7 @@ class WorkerProducer:
     ) -> int:
         """Hand over the records; returns how many were accepted."""
         produce = self._producer.produce
-        place = Place(topic, partition)
+        place = Destination(topic, partition)
         count = 0
         left = iter(records)
         for key, value, timestamp, headers in left:
@@ -178,7 +178,7 @@ class WorkerProducer:
         except DeliveryFailed:  # the write itself fails then
             return
         if topic in self._ids:
-            epoch.renew()
+            timestamp_zero.renew()
         self._ids[topic] = topic_id
 
     def partitions(self, topic: str) -> int:
@@ -202,7 +202,7 @@ class WorkerProducer:
             raise DeliveryFailed(topic, str(found.error))
         return len(found.partitions)
 
-    def _from_epoch(self, place: Place, run: Sequence[OutRecord], rejected: Rejected) -> int:
+    def _from_epoch(self, place: Destination, run: Sequence[OutRecord], rejected: Rejected) -> int:
         """Write them behind what is under way, to keep the order; return how many were taken."""
         if len(self._producer):
             self._producer.flush()
@@ -213,7 +213,7 @@ class WorkerProducer:
         return len(run) - len(refused)
 
     def _retry(
-        self, problem: Exception, place: Place, record: OutRecord, rejected: Rejected
+        self, problem: Exception, place: Destination, record: OutRecord, rejected: Rejected
     ) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
         key, value, timestamp, headers = record

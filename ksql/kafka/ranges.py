@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ksql.base.errors import QueryFailed
+from ksql.core.errors import QueryFailed
+from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import error_of, is_retriable, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.notes import LastError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.base.records import Headers
+    from ksql.core.records import Headers
     from ksql.kafka.settings import Config
 
 READING: Final[Config] = {

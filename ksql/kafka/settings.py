@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ksql.base.config import InvalidProperty
-from ksql.base.errors import StartError
+from ksql.core.config import InvalidProperty
+from ksql.core.errors import StartError
 
 Config = dict[str, str | int | float | bool]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from ksql.base.errors import KsqlError
-from ksql.base.records import Written
-from ksql.kafka import epoch
+from ksql.core.errors import KsqlError
+from ksql.core.records import Written
+from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin, Identity
 from ksql.kafka.client import not_written
-from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
+from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
     KafkaUnreachable,
     UnknownTopic,
@@ -23,15 +23,15 @@ from ksql.kafka.errors import (
     is_unknown_topic,
 )
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.notes import LastError
 from ksql.kafka.producer import fitting
+from ksql.kafka.timestamp_zero import EpochTooLarge, send_at_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from confluent_kafka import Message
 
-    from ksql.base.records import Headers
+    from ksql.core.records import Headers
     from ksql.kafka.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
 
@@ -117,7 +117,7 @@ class SharedSender:
         self._topics: dict[str, _Topic] = {}
         self._looks = 0
         self._renewals = 0
-        self._lines: dict[Fit, _Line] = {}
+        self._lines: dict[Fit, _ProducerThread] = {}
 
     def begin(
         self,
@@ -126,7 +126,7 @@ class SharedSender:
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None = None,
-    ) -> OneDelivery | Arrived:
+    ) -> DeliveryFuture | Delivered:
         """Hand a record over; waits while the queue is full.
 
         Records of one thread keep their order, unless one was refused for another in its batch.
@@ -183,9 +183,9 @@ class SharedSender:
         if refusal is not None:
             raise WriteFailed(topic, refusal.reason, f"{refusal.remedy}.")
 
-    def _begin(self, record: _Record, fit: Fit, *, again: bool = False) -> OneDelivery:
+    def _begin(self, record: _Record, fit: Fit, *, again: bool = False) -> DeliveryFuture:
         failed = partial(self._failed, record, fit, again=again)
-        delivery = OneDelivery(self._patience_s, failed, partial(self._end, record.topic))
+        delivery = DeliveryFuture(self._patience_s, failed, partial(self._end, record.topic))
         end = time.monotonic() + self._settings.timeout_s
         while True:
             line = self._line(fit)
@@ -220,7 +220,9 @@ class SharedSender:
             line.close()
         self._admin.close()
 
-    def _check_usable(self, line: _Line, topic: str, error: KafkaError, *, in_time: bool) -> None:
+    def _check_usable(
+        self, line: _ProducerThread, topic: str, error: KafkaError, *, in_time: bool
+    ) -> None:
         """Make sure that trying again may help after a record could not even be handed over."""
         if in_time and line.broken(error):
             return
@@ -229,13 +231,13 @@ class SharedSender:
             return
         raise not_written(self._settings.bootstrap, topic, error)
 
-    def _line(self, fit: Fit) -> _Line:
+    def _line(self, fit: Fit) -> _ProducerThread:
         with self._lock:
             line = self._lines.get(fit)
             if line is None or line.fatal:
                 if line is not None:
                     line.retire()
-                line = self._lines[fit] = _Line({**self._config, **dict(fit)})
+                line = self._lines[fit] = _ProducerThread({**self._config, **dict(fit)})
             return line
 
     def _fit(self, topic: str) -> Fit:
@@ -259,7 +261,7 @@ class SharedSender:
                     self._topics[topic] = known
         return known
 
-    def _learn(self, topic: str, lines: Iterable[_Line]) -> None:
+    def _learn(self, topic: str, lines: Iterable[_ProducerThread]) -> None:
         """Have the producers ask for the topic's partitions.
 
         Raises: KafkaUnreachable and the like.
@@ -269,7 +271,7 @@ class SharedSender:
                 line.producer.list_topics(topic, self._settings.timeout_s)
             except KafkaException as problem:
                 raise not_written(self._settings.bootstrap, topic, error_of(problem)) from problem
-        epoch.renew()
+        timestamp_zero.renew()
 
     def _forget(self, topic: str) -> None:
         with self._lock:
@@ -281,13 +283,13 @@ class SharedSender:
         newer = self._fit(topic)
         return None if newer == fit else newer
 
-    def _at_epoch(self, record: _Record, fit: Fit) -> Arrived:
+    def _at_epoch(self, record: _Record, fit: Fit) -> Delivered:
         topic = record.topic
         if missing := self._missing(topic):  # the other library would look for it a whole minute
             raise missing
         config = self._settings.producer(**dict(fit))
         try:
-            return Arrived(send_at_epoch(config, topic, record.key, record.value, record.headers))
+            return Delivered(send_at_epoch(config, topic, record.key, record.value, record.headers))
         except EpochTooLarge:
             newer = self._newer(topic, fit)
             if newer is None:
@@ -331,7 +333,7 @@ class SharedSender:
         return None if topic in known.topics else UnknownTopic(topic)
 
 
-class OneDelivery:
+class DeliveryFuture:
     """A record under way."""
 
     def __init__(
@@ -374,7 +376,7 @@ class OneDelivery:
         self._settled.set()
 
 
-class Arrived:
+class Delivered:
     """A record that was waited for already."""
 
     def __init__(self, written: Written) -> None:
@@ -399,7 +401,7 @@ class _Trouble(LastError):
             self.fatal = True
 
 
-class _Line:
+class _ProducerThread:
     """A producer and the thread that hands out its answers."""
 
     def __init__(self, config: Config) -> None:

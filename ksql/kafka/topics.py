@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError
-from ksql.catalog.topic import Topic
-from ksql.kafka.broker_config import AFTER_MAX_MS
+from ksql.core.errors import KsqlError
+from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from ksql.kafka.errors import UnknownTopic
+from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

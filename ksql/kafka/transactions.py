@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ksql.kafka.calls import in_time
+from ksql.kafka.bounded_call import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producer import DeliveryFailed, WorkerProducer
-from ksql.kafka.turn import Turn
+from ksql.kafka.task_fence import TaskFence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.base.records import OutRecord
-    from ksql.kafka.producer import Place, Rejected
+    from ksql.core.records import OutRecord
+    from ksql.kafka.producer import Destination, Rejected
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class TaskTransactions(WorkerProducer):
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.asked = dict(config)
-        self.turn = Turn.taken(task_id)
+        self.turn = TaskFence.taken(task_id)
         self.moved = 0
         """Records of the open batch that were given the time 1 instead of 0."""
         self._task_id = task_id
@@ -113,7 +113,7 @@ class TaskTransactions(WorkerProducer):
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
-    def _from_epoch(self, place: Place, run: Sequence[OutRecord], rejected: Rejected) -> int:
+    def _from_epoch(self, place: Destination, run: Sequence[OutRecord], rejected: Rejected) -> int:
         """Write it a millisecond later: the client that can write 0 knows no transaction."""
         later = [(key, value, _AFTER_EPOCH_MS, headers) for key, value, _, headers in run]
         taken = self.send(place.topic, later, rejected, place.partition)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.base.errors import ServerError
+from ksql.core.errors import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from confluent_kafka import Message
 
-    from ksql.base.records import OutRecord
-    from ksql.kafka.last import LastMessages
+    from ksql.core.records import OutRecord
+    from ksql.kafka.latest_by_key import LastMessages
 
 HEADER: Final = "ksql-changelog-version"
 VERSION: Final = 1

@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import KsqlError, StartError
-from ksql.catalog.topic import Topic
+from ksql.core.errors import KsqlError, StartError
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import ProducerFenced
-from ksql.kafka.settled import OpenTransaction, settled_end
+from ksql.kafka.stable_end import OpenTransaction, settled_end
 from ksql.registry.records import UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten
+from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.base.records import RawRecord
+    from ksql.core.records import RawRecord
     from ksql.kafka.admin import TopicInfo
     from ksql.kafka.settings import KafkaSettings
     from ksql.registry.records import Change

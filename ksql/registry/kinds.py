@@ -11,8 +11,8 @@ from typing import Final
 
 import orjson
 
-from ksql.base.errors import KsqlError
-from ksql.formats.difference import BACKWARD, FORWARD, Difference, Roles, told
+from ksql.core.errors import KsqlError
+from ksql.formats.difference import BACKWARD, FORWARD, Difference, Roles, explained
 from ksql.formats.kind import Whole
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import FORMAT_OF, kind_of
@@ -105,7 +105,7 @@ def faults(level: Level, new: Checked, old: Checked) -> list[str]:
         differences += _differences(new, old, BACKWARD)
     if level.read_by_old:
         differences += _differences(old, new, FORWARD)
-    return told(differences)
+    return explained(differences)
 
 
 def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Difference]:

@@ -13,11 +13,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from ksql.http.access import Access
+from ksql.http.auth_middleware import guard
 from ksql.registry.errors import BadRequest, RegistryError
 from ksql.registry.routes import routers
 from ksql.registry.wire import MEDIA_TYPE
-from ksql.web.access import Access
-from ksql.web.guarded import guard
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

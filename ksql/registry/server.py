@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import StartError
-from ksql.base.files import write_whole
+from ksql.core.errors import StartError
+from ksql.core.files import write_whole
+from ksql.http.hosting import HttpServer
+from ksql.http.sockets import listen, url
 from ksql.registry.rest import create_app
-from ksql.web.hosting import HttpServer
-from ksql.web.sockets import listen, url
 
 if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+    from ksql.http.access import Access
     from ksql.registry.subjects import Subjects
-    from ksql.web.access import Access
 
 _GRACE_S: Final = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
 from ksql.registry import records as r
 from ksql.registry.kinds import Checked
 from ksql.registry.model import StoredSchema, StoredVersion, SubjectSettings

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
+from ksql.core.types.render import java_double
 from ksql.functions.udf import udaf, udf, udtf
-from ksql.types.render import java_double
 
 if TYPE_CHECKING:
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 Int = Annotated[int, "INT"]
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from server.cli.client import Unreachable
 from server.cli.grid import pairs
 from server.cli.session import OUTPUTS, Output
-from server.cli.terminal import AlreadyTold, Command, CommandFailed, Terminal
+from server.cli.terminal import AlreadyReported, Command, CommandFailed, Terminal
 from server.cli.version import cli_version
 
 
@@ -238,7 +238,7 @@ def run_script(terminal: Terminal, argument: str) -> None:
     if from_there := _FROM.search(argument):
         name, first = argument[: from_there.start()], int(from_there[1])
     if not terminal.run_script(Path(_unquoted(name)), first):
-        raise AlreadyTold
+        raise AlreadyReported
 
 
 @command("set cli wrap", "ON | OFF")

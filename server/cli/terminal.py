@@ -41,7 +41,7 @@ class CommandFailed(Exception):
     """A terminal command that could not be done."""
 
 
-class AlreadyTold(CommandFailed):
+class AlreadyReported(CommandFailed):
     """A command that failed for a reason that the user has already seen."""
 
 
@@ -194,7 +194,7 @@ class Terminal:
     def _run_one(self, statement: Statement) -> bool:
         try:
             self._run_found(statement.text)
-        except AlreadyTold:
+        except AlreadyReported:
             return False
         except (ServerFailure, Unreachable, Refused, CommandFailed) as error:
             return self._tell(error, statement)

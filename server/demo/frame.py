@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
 from server.cli.client import ServerFailure, Unreachable
 from server.demo.errors import Defect
 from server.demo.expected import Check

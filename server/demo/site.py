@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from ksql.kafka.admin import Admin
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.kafka.settings import KafkaSettings
-from ksql.spark.runtime import SparkRuntime
+from ksql.spark.session.runtime import SparkRuntime
 from server.cli.client import Client
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 from server.hosting import behind_http

@@ -10,10 +10,10 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from ksql.cluster import cluster as c
 from ksql.cluster.members import Server
-from ksql.statements import cluster as c
 from server.api import answers, takes
-from server.asked import JsonKind, TheDoor, asked, door_of
+from server.dependencies import JsonKind, TheDoor, accepted_body, door_of
 from server.values import dumps
 from server.wire import JSON, V1_JSON, Body, to_wire
 
@@ -78,7 +78,7 @@ async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
 )
 async def heartbeat(request: Request) -> Response:
     """Note that another server lives."""
-    kind, body = await asked(request, (V1_JSON, JSON), HeartbeatRequest)
+    kind, body = await accepted_body(request, (V1_JSON, JSON), HeartbeatRequest)
     door = door_of(request)
     await door.call(door.service.heard, body.host_info.text())
     return Response(dumps({"ok": True}), media_type=kind)
@@ -87,7 +87,7 @@ async def heartbeat(request: Request) -> Response:
 @router.post("/lag", responses=answers(dict[str, bool]), openapi_extra=takes(LagRequest))
 async def lag(request: Request) -> Response:
     """Note how far another server's stores are."""
-    kind, body = await asked(request, (V1_JSON, JSON), LagRequest)
+    kind, body = await accepted_body(request, (V1_JSON, JSON), LagRequest)
     door = door_of(request)
     await door.call(door.service.reported, body.host.text(), _lags(body.lags))
     return Response(dumps({"ok": True}), media_type=kind)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from ksql.base.errors import NotFound
-from ksql.statements.queriesfile import FILE
+from ksql.control.statements.queriesfile import FILE
+from ksql.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Response
 
-from ksql.base.errors import NotReady
-from ksql.statements.answers import Health
-from ksql.statements.entities import OMIT_NONE
+from ksql.control.statements.answers import Health
+from ksql.control.statements.entities import OMIT_NONE
+from ksql.core.errors import NotReady
 from server.api import answers
-from server.asked import JsonKind, TheDoor
+from server.dependencies import JsonKind, TheDoor
 from server.values import dumps
 from server.wire import JSON, to_wire
 

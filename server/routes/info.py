@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from ksql.statements.answers import ServerInfo
+from ksql.control.statements.answers import ServerInfo
 from server.api import answers
-from server.asked import JsonKind, TheDoor
-from server.context import Door
+from server.context import AppContext
+from server.dependencies import JsonKind, TheDoor
 from server.values import dumps
 from server.wire import to_wire
 
@@ -59,7 +59,7 @@ async def info(kind: JsonKind, door: TheDoor) -> Response:
     )
 
 
-async def _metadata(door: Door) -> Metadata:
+async def _metadata(door: AppContext) -> Metadata:
     server_info = await door.probe(door.service.info)
     clusters = {
         "kafka-cluster": server_info.kafka_cluster_id,

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.replicas.token import asked
+from ksql.core.token import requested_token
 from server.api import answers, takes
-from server.asked import TheDoor, accepts
+from server.dependencies import TheDoor, accepts
 from server.inserts import AckForm, InsertsResponse, lines
 from server.wire import DELIMITED, JSON, Body, Texts, parse_body
 
@@ -59,6 +59,6 @@ async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Resp
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
     body = parse_body(first[0], InsertsRequest)
-    token = asked(body.request_properties, service)
+    token = requested_token(body.request_properties, service)
     writer = await door.call(service.inserts, body.target, body.properties)
     return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind, token)

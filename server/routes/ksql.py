@@ -13,18 +13,18 @@ import httpx
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.base.errors import KsqlError
-from ksql.replicas.token import asked
-from ksql.statements.entities import Entity
+from ksql.control.statements.entities import Entity
+from ksql.core.errors import KsqlError
+from ksql.core.token import requested_token
 from server.api import answers, one_of, takes
-from server.asked import JsonKind, TheDoor, body_of
-from server.forward import Answer, Passing, passed_on
+from server.dependencies import JsonKind, TheDoor, body_of
+from server.leader_proxy import Answer, LeaderProxy, passed_on
 from server.values import dumps
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
-    from server.context import Door
+    from server.context import AppContext
 
 router = APIRouter(tags=["statements"])
 _ENTITIES = answers({"type": "array", "items": one_of("Entity", Entity.__subclasses__())})
@@ -44,10 +44,10 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 @router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
 async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Request) -> Response:
     """Run statements, here or at the server in charge; the answer is an array of entities."""
-    token = asked(body.request_properties, door.service)
+    token = requested_token(body.request_properties, door.service)
     left = request.is_disconnected
     await door.caught_up(body.command_sequence_number, left)
-    if door.service.standing_by and not passed_on(body.request_properties):
+    if door.service.is_follower and not passed_on(body.request_properties):
         elsewhere = await door.call(
             door.service.elsewhere,
             body.ksql,
@@ -70,18 +70,18 @@ async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Requ
 @router.post("/ksql/terminate", responses=_ENTITIES, openapi_extra=takes(TerminateRequest))
 async def terminate(kind: JsonKind, body: Termination, door: TheDoor, request: Request) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
-    if door.service.standing_by and not passed_on(body.request_properties):
-        return await _passed_on(door.service.in_charge(), "/ksql/terminate", door, request)
+    if door.service.is_follower and not passed_on(body.request_properties):
+        return await _passed_on(door.service.leader(), "/ksql/terminate", door, request)
     entities = await door.call(door.service.terminate, body.delete_topics or [])
     door.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)
 
 
-async def _passed_on(server: Server, path: str, door: Door, request: Request) -> Response:
+async def _passed_on(server: Server, path: str, door: AppContext, request: Request) -> Response:
     """Answer as the server in charge does; what it has changed is known here before."""
     content = await request.body()
     service = door.service
-    passing = Passing(server, service.scheme, path, content, request.headers, service.secret)
+    passing = LeaderProxy(server, service.scheme, path, content, request.headers, service.secret)
     tls = service.tls
     gone = threading.Event()
 

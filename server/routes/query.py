@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.base.errors import KsqlError
-from ksql.query.replicated import Caller
-from ksql.query.results import ResultStream, is_brief
-from ksql.replicas import token
+from ksql.cluster.replicas.replicated import Caller
+from ksql.core import token
+from ksql.core.errors import KsqlError
+from ksql.serving.results import ResultStream, is_brief
 from server.api import answers, errors, takes
-from server.asked import TheDoor, asked, body_of, door_of
-from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
+from server.buffered_result import BufferedResult
+from server.dependencies import TheDoor, accepted_body, body_of, door_of
+from server.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
 from server.streaming import (
     PLAIN,
     brief_response,
@@ -26,7 +27,6 @@ from server.streaming import (
     text_response,
     whole_response,
 )
-from server.whole import Whole
 from server.wire import (
     DELIMITED,
     INFO,
@@ -135,10 +135,10 @@ async def _answer(
         asked=Caller(
             credentials=request.headers.get("authorization", ""),
             info=is_on(properties["request"], INFO),
-            token=token.asked(properties["request"], door.service),
+            token=token.requested_token(properties["request"], door.service),
         ),
     )
-    if isinstance(stream, Whole):
+    if isinstance(stream, BufferedResult):
         return whole_response(stream, writer, kind, request.scope)
     if stream.kind == "print":
         return text_response(door, stream)
@@ -154,7 +154,7 @@ async def _answer(
 )
 async def query_stream(request: Request) -> Response:
     """Run one query or PRINT; rows are sent as they come."""
-    kind, body = await asked(request, FORMS_OF_QUERY_STREAM, QueryStreamRequest)
+    kind, body = await accepted_body(request, FORMS_OF_QUERY_STREAM, QueryStreamRequest)
     given = {
         "session": body.properties,
         "variables": body.session_variables,
@@ -166,7 +166,7 @@ async def query_stream(request: Request) -> Response:
 @router.post("/query", responses=_row_answers(list[StreamedRow]), openapi_extra=takes(KsqlRequest))
 async def query(request: Request) -> Response:
     """Do the same with the older body and the older default form."""
-    kind, body = await asked(request, FORMS_OF_QUERY, KsqlRequest)
+    kind, body = await accepted_body(request, FORMS_OF_QUERY, KsqlRequest)
     given = {
         "session": body.streams_properties,
         "variables": body.session_variables,

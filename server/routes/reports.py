@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ksql.statements.reports import PATH, QUERY
-from server.asked import TheDoor
+from ksql.control.statements.reports import PATH, QUERY
+from server.dependencies import TheDoor
 from server.wire import JSON
 
 router = APIRouter(tags=["cluster"])

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
-from ksql.base.errors import NotFound
-from ksql.engine.progress import CommandStatus, StatusName
+from ksql.control.engine.progress import CommandStatus, StatusName
+from ksql.core.errors import NotFound
 from server.api import answers
-from server.asked import JsonKind, TheDoor
+from server.dependencies import JsonKind, TheDoor
 from server.values import dumps
 from server.wire import to_wire
 

@@ -11,12 +11,12 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from ksql.base.stored import NewerVersion
-from ksql.replicas import asking
-from ksql.replicas.asking import MEDIA, PATH, PROCESSED, STANDINGS, Ask
+from ksql.cluster.replicas import read_request
+from ksql.cluster.replicas.read_request import MEDIA, PATH, PROCESSED, STANDINGS, ReadRequest
+from ksql.core.versioned_json import NewerVersion
 from server.api import answers
-from server.asked import JsonKind, TheDoor, door_of
-from server.copies import CopyAnswer, collected, rest
+from server.dependencies import JsonKind, TheDoor, door_of
+from server.replica_routes import ReplicaAnswer, collected, rest
 from server.values import dumps
 from server.wire import BadRequest
 
@@ -62,10 +62,10 @@ async def read(request: Request) -> Response:
     door = door_of(request)
     try:
         form = orjson.loads(await request.body())
-        ask = Ask.of(form if isinstance(form, dict) else {})
+        ask = ReadRequest.of(form if isinstance(form, dict) else {})
     except (ValueError, NewerVersion) as error:
         raise BadRequest(f"the request cannot be read: {error}") from error
-    answer = CopyAnswer(door.service, ask)
+    answer = ReplicaAnswer(door.service, ask)
     door.opened(answer, ends_soon=True)
     try:
         first, ended = await door.peer(lambda: collected(answer))
@@ -83,7 +83,7 @@ async def standings(kind: JsonKind, door: TheDoor) -> Response:
     """Return how far every copy of this server is, by query and partition."""
     by_query: dict[str, dict[str, Any]] = {}
     for (query, partition), standing in (await door.call(door.service.standings)).items():
-        by_query.setdefault(query, {})[str(partition)] = asking.standing_form(standing)
+        by_query.setdefault(query, {})[str(partition)] = read_request.standing_form(standing)
     return Response(dumps({"host": door.service.host, "standings": by_query}), media_type=kind)
 
 
@@ -92,7 +92,7 @@ async def processed(query: str, kind: JsonKind, door: TheDoor) -> Response:
     """Return how far a query of this server is; servers ask this of the one in charge."""
     service = door.service
     offsets = await door.peer(lambda: service.processed(query))
-    return Response(dumps(asking.processed_form(offsets)), media_type=kind)
+    return Response(dumps(read_request.processed_form(offsets)), media_type=kind)
 
 
 @router.get("/stores/{table}/hosts", responses=answers(_HOLDERS))

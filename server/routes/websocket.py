@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response, WebSocket
 
-from ksql.base.errors import KsqlError
-from ksql.web.websocket import LONGEST_TARGET
-from server.frames import converse, refuse
+from ksql.core.errors import KsqlError
+from ksql.http.websocket import LONGEST_TARGET
+from server.websocket_stream import converse, refuse
 from server.wire import BadRequest, KsqlRequest, parse_body
 
 router = APIRouter()

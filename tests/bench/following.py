@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from ksql.base.aside import Aside
-from ksql.base.config import Settings
-from ksql.catalog.topic import Topic
+from ksql.core.config import Settings
+from ksql.core.trash import Trash
 from ksql.kafka.admin import Admin
-from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.client import Sender
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
-from ksql.query.materialize import Materializer
-from ksql.stores.kinds import StoreType
+from ksql.sql.catalog.topic import Topic
+from ksql.views.stores.store_types import StoreType
+from ksql.views.view_maintainer import ViewMaintainer
 from tests.unit.world import World
 
 PARTITIONS = 4
@@ -64,10 +64,10 @@ def followed(kind: StoreType, bootstrap: str, topic: str, rows: int) -> Followed
     kafka = KafkaSettings.from_properties({"bootstrap.servers": bootstrap})
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        running = Materializer(
+        running = ViewMaintainer(
             kafka,
             place / "stores",
-            Aside(place / "aside", lambda: 0),
+            Trash(place / "aside", lambda: 0),
             Settings({"default.dsl.store": kind}),
         )
         running.follow(world.catalog)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ksql.base.ids import QueryId
-from ksql.spark import checkpoint
-from ksql.spark.internals import batches_after
+from ksql.core.ids import QueryId
+from ksql.spark.checkpoint import checkpoint
+from ksql.spark.query.internals import batches_after
 from tests.bench.report import Result
 from tests.bench.site import EARLIEST, PATIENCE_S, Site, Stuck, site
 

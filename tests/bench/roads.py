@@ -15,24 +15,24 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ksql.base.config import Settings
-from ksql.base.records import OutRecord
-from ksql.dataflow.compiled import Compiled, writing
-from ksql.engine.engine import Engine
-from ksql.engine.memory import MemoryLog
+from ksql.control.engine.engine import Engine
+from ksql.control.engine.memory import MemoryLog
+from ksql.control.statements import execute
+from ksql.control.statements.services import Delivery, Services
+from ksql.core.config import Settings
+from ksql.core.records import OutRecord
+from ksql.core.types.format import Format
+from ksql.core.types.model import BIGINT, DOUBLE, INTEGER, STRING
+from ksql.core.types.schema import Column
+from ksql.exec.dataflow.compiled import Compiled, writing
+from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.formats.schema_registry import MemoryRegistry, Registry
 from ksql.formats.schemas import topic_serde
 from ksql.functions.registry import BUILTINS
-from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.plan import codec
-from ksql.spark.arrow import raw_batch
-from ksql.spark.chunk import ChunkWriter, unpack_chunks
-from ksql.spark.pages import PagedStore
-from ksql.statements import execute
-from ksql.statements.services import Delivery, Services
-from ksql.types.format import Format
-from ksql.types.model import BIGINT, DOUBLE, INTEGER, STRING
-from ksql.types.schema import Column
+from ksql.spark.task.arrow import raw_batch
+from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.task.pages import PagedStore
+from ksql.sql.plan import codec
 from qtt.local import NoMonitor
 from tests.bench.statements import (
     COUNT,

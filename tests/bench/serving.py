@@ -19,7 +19,7 @@ import httpx
 import psutil
 from confluent_kafka import Producer
 
-from ksql.web.sockets import listen
+from ksql.http.sockets import listen
 from server.hosting import behind_http
 from tests.bench.alone import alone, say
 from tests.bench.load import Target, loaded

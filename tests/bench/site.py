@@ -14,8 +14,8 @@ import psutil
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
-from ksql.base.ids import QueryId
+from ksql.core.config import Settings
+from ksql.core.ids import QueryId
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import Serde
 

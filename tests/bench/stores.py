@@ -20,13 +20,13 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from ksql.base.ids import Offset
-from ksql.query.filling import Filled, Filler
-from ksql.stores.base import Change, Store
-from ksql.stores.kinds import TYPES, StoreType, open_store
-from ksql.stores.ordered import coalesced
-from ksql.stores.rocks import StoreBudget
-from ksql.types.windowed import WindowedKeys
+from ksql.core.ids import Offset
+from ksql.core.types.windowed import WindowedKeys
+from ksql.views.store_writer import PartitionStore, StoreWriter
+from ksql.views.stores.base import Change, Store
+from ksql.views.stores.rocks import StoreBudget
+from ksql.views.stores.store_types import TYPES, StoreType, open_store
+from ksql.views.stores.write_batch import coalesced
 from tests.bench import serving
 from tests.bench.alone import alone, say
 from tests.bench.following import Topics, followed
@@ -85,15 +85,15 @@ def _records(rows: int, keys: int) -> Iterator[list[Change]]:
         yield piece
 
 
-def _filling(store: Store, end: int) -> tuple[Filler, Filled]:
-    part = Filled(place=_PLACE, store=store, commit_s=_COMMIT_S)
+def _filling(store: Store, end: int) -> tuple[StoreWriter, PartitionStore]:
+    part = PartitionStore(place=_PLACE, store=store, commit_s=_COMMIT_S)
     part.resume(0, end)
-    filler = Filler(_MOST_BYTES, time.monotonic)
+    filler = StoreWriter(_MOST_BYTES, time.monotonic)
     filler.fill([part])
     return filler, part
 
 
-def _take(filler: Filler, piece: list[Change]) -> None:
+def _take(filler: StoreWriter, piece: list[Change]) -> None:
     """Give a piece; the times of the records are their offsets."""
     filler.take({_PLACE: coalesced(piece)}, {_PLACE: piece[-1][2] + 1})
 

@@ -9,21 +9,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ksql.base.records import OutRecord
-from ksql.catalog.model import PersistentQuery
-from ksql.dataflow.load import program_of
-from ksql.dataflow.program import Program, RawBatch
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow.load import program_of
+from ksql.exec.dataflow.program import Program, RawBatch
+from ksql.exec.operators.order import SequenceKeys
 from ksql.functions.registry import BUILTINS
-from ksql.plan import codec
-from ksql.processors.order import Turns
-from ksql.spark.chunk import unpack_chunks
-from ksql.spark.pages import PagedStore
-from ksql.spark.places import ANYWHERE, by_partition
-from ksql.spark.sinkexchange import SinkChunkWriter, merged
+from ksql.spark.task.chunk import unpack_chunks
+from ksql.spark.task.pages import PagedStore
+from ksql.spark.task.partitioner import ANYWHERE, by_partition
+from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
+from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.plan import codec
 from tests.chains.cases import Chain, Lying
 from tests.cuts.cases import Record
 from tests.cuts.run import Chunk, Results, ingested, raw, staged
-from tests.unit.spark.test_pages import DictBackend
+from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
 
 
@@ -81,7 +81,7 @@ class Running:
                 self.read[topic, partition] = len(records)
         return found
 
-    # --- as the tasks of ksql.spark.tasks and ksql.spark.host
+    # --- as the tasks of ksql.spark.task.tasks and ksql.spark.task.host
 
     def _straight(self, new: Sequence[Record]) -> Iterator[Lying]:
         tasks: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
@@ -100,7 +100,7 @@ class Running:
 
     def _straight_moved(self, sender: int, batch: RawBatch) -> Iterator[Chunk]:
         writer = self._sink_writer(sender)
-        yield from writer.add(self.program.straight_moved(batch, Turns(), self.results.log))
+        yield from writer.add(self.program.straight_moved(batch, SequenceKeys(), self.results.log))
         yield from writer.finish()
 
     def _staged(self, new: Sequence[Record]) -> Iterator[Lying]:

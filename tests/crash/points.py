@@ -247,9 +247,9 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "httpx": _watch_http,
     "pyspark.sql.streaming.readwriter": _watch_start,
     "pyspark.sql.streaming.query": _watch_stop,
-    "ksql.spark.muted": _watch_trial,
-    "ksql.spark.internals": _watch_end,
-    "ksql.spark.sink": _watch_sink,
+    "ksql.spark.task.trial_task": _watch_trial,
+    "ksql.spark.query.internals": _watch_end,
+    "ksql.spark.task.sink": _watch_sink,
     "ksql.kafka.transactions": _watch_transactions,
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.crash.points import CONTROL
 from tests.kafka.servers import ROOT, Http, ServerProcess
 from tests.kafka.wires import await_true

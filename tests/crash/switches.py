@@ -211,17 +211,17 @@ class World:
 
     def strike_batch(self, before_commit: int, point: str, fault: str) -> None:
         """Let records come when no plan runs; then let the fault happen in the first batch."""
-        hit, go_on = (self.site.folder / unique(name) for name in ("hit", "go"))
+        hit, resume = (self.site.folder / unique(name) for name in ("hit", "go"))
         with self._replacing(before_commit) as (held, go, answer, pool):
             self._await(held, answer)
             self.feed()
-            stops = {} if fault == "fail" else {"go": str(go_on)}
+            stops = {} if fault == "fail" else {"go": str(resume)}
             self.site.order(batch=point, hit=str(hit), **stops)
             go.touch()
             await_true("the first batch is there", hit.exists)
             struck = pool.submit(self._strike, fault)
             time.sleep(0.3)
-            go_on.touch()
+            resume.touch()
             _ended(struck)
         self._settle(fault)
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from ksql.base.errors import KsqlError
-from ksql.base.records import OutRecord
-from ksql.catalog.model import PersistentQuery
-from ksql.dataflow.load import load
-from ksql.dataflow.program import Program, RawBatch
-from ksql.spark.chunk import ChunkWriter, unpack_chunks
-from ksql.spark.pages import PagedStore
+from ksql.core.errors import KsqlError
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow.load import load
+from ksql.exec.dataflow.program import Program, RawBatch
+from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.task.pages import PagedStore
+from ksql.sql.catalog.model import PersistentQuery
 from tests.cuts.cases import Case, Event, Record, merged, pieces
 from tests.cuts.chance import cases
 from tests.tally import Tally
-from tests.unit.spark.test_pages import DictBackend
+from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
 
 CUTS = 4

@@ -7,9 +7,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import KsqlError
-from ksql.commands.record import encode
-from tests.unit.commands import test_forged as forged
+from ksql.control.log.record import encode
+from ksql.core.errors import KsqlError
+from tests.unit.control.log import test_forged as forged
 from tests.unit.world import World
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import resource
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ksql.control.statements.answers import RequestFailed
 from ksql.functions.registry import BUILTINS
-from ksql.statements.answers import RequestFailed
 from tests.unit.world import World
 
 if TYPE_CHECKING:

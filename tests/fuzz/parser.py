@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from ksql.base.errors import KsqlError
-from ksql.base.ident import RESERVED
-from ksql.syntax.parser import parse
+from ksql.core.errors import KsqlError
+from ksql.core.ident import RESERVED
+from ksql.sql.syntax.parser import parse
 from tests.fuzz.mutate import damaged
 
 _ROOT = Path(__file__).resolve().parents[1]

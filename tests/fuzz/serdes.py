@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
+from ksql.core.types.schema import Column
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.formats.table import DecodeError, Serde, serde_for
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
-from ksql.types.schema import Column
 from tests.fuzz.mutate import damaged
 
 _ALL = (

@@ -9,19 +9,19 @@ from contextlib import contextmanager
 
 import httpx
 
-from ksql.app.cluster import ENABLED, own_server
-from ksql.app.copies import Copies
 from ksql.app.teardown import end_cluster
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
 from ksql.cluster.members import Alone
+from ksql.cluster.replicas.cluster import ENABLED, own_server
+from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+from ksql.cluster.replicas.replica_service import ReplicaService
+from ksql.control.statements import execute
+from ksql.control.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.control.statements.inserts import RowWriter
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
+from ksql.core.token import TokenScope
+from ksql.exec.memory.feed import MemoryExtents
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.local.feed import MemoryExtents
-from ksql.replicas.holdings import Holdings
-from ksql.replicas.token import Home
-from ksql.statements import execute
-from ksql.statements.answers import Health, RequestFailed, ServerInfo
-from ksql.statements.inserts import RowWriter
 from qtt.memory import memory_reads
 from server.app import create_app
 from server.errors import DEFECT, SERVER_ERROR
@@ -57,16 +57,16 @@ class Draining:
 class MemoryService:
     """What a door needs of the service, in memory."""
 
-    standing_by = False
+    is_follower = False
     terminated = False
-    home = Home("memory", "default_")
+    home = TokenScope("memory", "default_")
 
     def __init__(self, script):
         self.world = World(script, registry=MemoryRegistry())
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(self.world.topics)
-        holdings = Holdings(Alone(own_server(beating)), 0)
-        self.copies = Copies(beating, holdings, NoTables(), admin, lambda: 1000)
+        holdings = PartitionAssignment(Alone(own_server(beating)), 0)
+        self.copies = ReplicaService(beating, holdings, NoTables(), admin, lambda: 1000)
         self.cluster = self.copies.cluster
         self.host = self.copies.host
         self.heard, self.reported = self.cluster.heard, self.cluster.reported

@@ -5,14 +5,14 @@ from __future__ import annotations
 import decimal
 from pathlib import Path
 
-from ksql.analysis.bound import type_of
-from ksql.analysis.infer import bind
-from ksql.analysis.scope import Scope, Source
-from ksql.base.errors import KsqlError
-from ksql.compile.compile import compile_expr
+from ksql.core.errors import KsqlError
+from ksql.core.types import model
+from ksql.core.types.model import Array, Decimal, Map
+from ksql.exec.expressions.compile import compile_expr
 from ksql.functions.registry import BUILTINS
-from ksql.types import model
-from ksql.types.model import Array, Decimal, Map
+from ksql.sql.binder.bound import type_of
+from ksql.sql.binder.infer import bind
+from ksql.sql.binder.scope import Scope, Source
 from tests.parsing import parse_expression
 
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.errors import KsqlError
-from ksql.syntax.parser import parse
-from ksql.syntax.printer import expression, statement
+from ksql.core.errors import KsqlError
+from ksql.sql.syntax.parser import parse
+from ksql.sql.syntax.printer import expression, statement
 from tests.parsing import parse_expression
 
 HERE = Path(__file__).parent

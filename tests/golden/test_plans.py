@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ksql.base.errors import KsqlError
-from ksql.engine.errors import UpgradeRefused
-from ksql.plan.explain import explain
-from ksql.statements.answers import RequestFailed
-from ksql.syntax.parser import split
+from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import KsqlError
+from ksql.sql.plan.explain import explain
+from ksql.sql.syntax.parser import split
 from tests.unit.world import World
 
 HERE = Path(__file__).parent

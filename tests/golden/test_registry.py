@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ksql.control.statements.answers import RequestFailed
 from ksql.formats.schema_registry import MemoryRegistry, Schema
-from ksql.statements.answers import RequestFailed
-from ksql.syntax.parser import split
+from ksql.sql.syntax.parser import split
 from tests.unit.world import World
 
 HERE = Path(__file__).parent

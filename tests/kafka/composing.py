@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import psutil
 
-from ksql.base.jars import cache_dir
+from ksql.core.process.jars import cache_dir
 from tests import composed
 from tests.kafka.cluster import free_port
 from tests.kafka.wires import PATIENCE_S, NotYet, await_true

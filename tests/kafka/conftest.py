@@ -57,11 +57,11 @@ def place_in_order(item):
 @pytest.fixture(scope="session")
 def runtime(broker, tmp_path_factory):
     """A Spark session that all services of this process share."""
-    from ksql.base.jars import jars  # noqa: PLC0415 the broker's own tests need no Spark
+    from ksql.core.process.jars import jars  # noqa: PLC0415 the broker's own tests need no Spark
     from ksql.kafka.admin import Admin  # noqa: PLC0415
     from ksql.kafka.settings import KafkaSettings  # noqa: PLC0415
-    from ksql.spark.jvm import SparkSettings  # noqa: PLC0415
-    from ksql.spark.runtime import SparkRuntime  # noqa: PLC0415
+    from ksql.spark.session.jvm import SparkSettings  # noqa: PLC0415
+    from ksql.spark.session.runtime import SparkRuntime  # noqa: PLC0415
 
     admin = Admin(KafkaSettings(broker.bootstrap))
     settings = SparkSettings(

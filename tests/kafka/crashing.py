@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import ksql.commands.log as command_log
+import ksql.control.log.log as command_log
 from ksql.kafka.client import TransactionalSender
-from ksql.spark.runner import SparkRunner
+from ksql.spark.query.runner import SparkRunner
 from server.main import main
 
 

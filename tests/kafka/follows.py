@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ksql.base.aside import Aside
-from ksql.base.config import Settings
+from ksql.core.config import Settings
+from ksql.core.trash import Trash
 from ksql.kafka.settings import KafkaSettings
-from ksql.query.filling import Filled
-from ksql.query.materialize import Materializer
+from ksql.views.store_writer import PartitionStore
+from ksql.views.view_maintainer import ViewMaintainer
 from tests.kafka.wires import await_true
 from tests.unit.world import World
 
@@ -23,17 +23,17 @@ from tests.unit.world import World
 @contextmanager
 def following(
     bootstrap: str, topic: str, directory: Path, **properties: str
-) -> Iterator[tuple[Materializer, Filled]]:
+) -> Iterator[tuple[ViewMaintainer, PartitionStore]]:
     """What follows a counted table of one partition whose rows the test writes itself."""
     world = World(
         "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
         f"CREATE TABLE T WITH (KAFKA_TOPIC='{topic}') AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
     )
     source = world.catalog.source("T").queryable()
-    tables = Materializer(
+    tables = ViewMaintainer(
         KafkaSettings(bootstrap),
         directory / "stores",
-        Aside(directory / "aside", lambda: 0),
+        Trash(directory / "aside", lambda: 0),
         Settings(properties),
     )
     tables.follow(world.catalog)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ksql.stores import formats
-from ksql.stores.formats import FORMATS, Formats
-from ksql.stores.rocks import Rocks
-from ksql.stores.upgrading import Copy
+from ksql.views.stores import formats
+from ksql.views.stores.formats import FORMATS, Formats
+from ksql.views.stores.migrating_store import StoreCopy
+from ksql.views.stores.rocks import Rocks
 from server.main import main
 
 
@@ -30,15 +30,15 @@ def be_elder() -> None:
 
 def rest_until(file: Path) -> None:
     """Copy a row of each store, and the others once the file is there."""
-    usual = Copy.step
+    usual = StoreCopy.step
 
-    def paced(copy: Copy, *_: Any) -> int:
+    def paced(copy: StoreCopy, *_: Any) -> int:
         if copy.done and not file.exists():
             time.sleep(0.01)
             return 0
         return usual(copy, 1)
 
-    mock.patch.object(Copy, "step", paced).start()
+    mock.patch.object(StoreCopy, "step", paced).start()
 
 
 if __name__ == "__main__":

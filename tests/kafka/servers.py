@@ -17,9 +17,9 @@ import httpx
 import psutil
 
 from ksql.app import KsqlService
-from ksql.base.config import Settings
-from ksql.spark.runtime import SparkRuntime
-from server.context import Door
+from ksql.core.config import Settings
+from ksql.spark.session.runtime import SparkRuntime
+from server.context import AppContext
 from server.hosting import behind_http
 from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.traces import assert_plain
@@ -177,7 +177,7 @@ class Hosted:
         self.bootstrap = bootstrap
         self.service = KsqlService(Settings(configured), broker=bootstrap, runtime=runtime)
         self.http = Http("")
-        self._door: Door | None = None
+        self._door: AppContext | None = None
         self._started = contextlib.ExitStack()
 
     def start(self) -> Http:

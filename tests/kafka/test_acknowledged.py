@@ -9,13 +9,13 @@ from threading import Barrier
 
 import pytest
 
-from ksql.base.errors import KsqlError
-from ksql.catalog.topic import Topic
-from ksql.kafka import epoch
+from ksql.core.errors import KsqlError
+from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import UnknownTopic, WriteFailed
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.servers import Refused
 from tests.kafka.wires import read_all, unique
 
@@ -66,7 +66,7 @@ def test_a_topic_that_was_deleted_is_named(kafka, sender):
             sender.begin(topic, None, b"x", timestamp).wait()
     admin.create(Topic(topic, 1))
     sender.begin(topic, None, b"x", None).wait()  # made anew, it is written to again
-    epoch.close()
+    timestamp_zero.close()
 
 
 def test_many_clients_at_once(server, http):
@@ -156,4 +156,4 @@ def test_a_limit_that_was_raised_holds_at_once(kafka, sender, time_ms, limit):
         sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
     admin.alter_configs(topic, {"max.message.bytes": limit})
     sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
-    epoch.close()
+    timestamp_zero.close()

@@ -11,9 +11,7 @@ import time
 
 import pytest
 
-from ksql.app.belonging import StateInDanger
-from ksql.app.state import HalfRestored
-from ksql.backup.errors import (
+from ksql.app.backup.errors import (
     BrokerInside,
     NoBackup,
     NothingToSave,
@@ -23,14 +21,16 @@ from ksql.backup.errors import (
     TargetThere,
     TopicThere,
 )
-from ksql.backup.restore import Restore, Wish
-from ksql.backup.save import save
-from ksql.backup.topics import read
-from ksql.base.config import Settings
-from ksql.base.lock import DirectoryBusy
-from ksql.catalog.topic import Topic
+from ksql.app.backup.restore import Restore, Wish
+from ksql.app.backup.save import save
+from ksql.app.backup.topics import read
+from ksql.app.state import HalfRestored
+from ksql.app.state_check import StateInDanger
+from ksql.core.config import Settings
+from ksql.core.process.lock import DirectoryBusy
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.servers import ROOT
 from tests.kafka.wires import PATIENCE_S, await_true, read_all
 
@@ -294,9 +294,9 @@ def test_the_embedded_brokers_topics_lie_in_the_directory(disaster):
 @pytest.mark.parametrize(
     "where",
     [
-        pytest.param("ksql.backup.topics.save", marks=pytest.mark.proof),
-        "ksql.backup.directory.save",
-        pytest.param("ksql.backup.save.finish", marks=pytest.mark.proof),
+        pytest.param("ksql.app.backup.topics.save", marks=pytest.mark.proof),
+        "ksql.app.backup.directory.save",
+        pytest.param("ksql.app.backup.save.finish", marks=pytest.mark.proof),
     ],
 )
 def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
@@ -314,12 +314,12 @@ def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
 @pytest.mark.parametrize(
     "where",
     [
-        pytest.param("ksql.backup.directory.stage", marks=pytest.mark.proof),
-        "ksql.backup.topics._send",
-        pytest.param("ksql.backup.topics._compare", marks=pytest.mark.proof),
-        pytest.param("ksql.backup.directory.put", marks=pytest.mark.proof),
-        "ksql.backup.restore.write_identity",
-        pytest.param("ksql.backup.restore.finish", marks=pytest.mark.proof),
+        pytest.param("ksql.app.backup.directory.stage", marks=pytest.mark.proof),
+        "ksql.app.backup.topics._send",
+        pytest.param("ksql.app.backup.topics._compare", marks=pytest.mark.proof),
+        pytest.param("ksql.app.backup.directory.put", marks=pytest.mark.proof),
+        "ksql.app.backup.restore.write_identity",
+        pytest.param("ksql.app.backup.restore.finish", marks=pytest.mark.proof),
     ],
 )
 def test_a_restore_that_is_killed_keeps_servers_out_and_is_repeated(disaster, where):

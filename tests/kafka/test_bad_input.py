@@ -12,11 +12,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from ksql.app.feeds import WatchedFeeds
-from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from ksql.spark import origins
+from ksql.serving.consumer_registry import ConsumerRegistry
+from ksql.spark.checkpoint import checkpoint_topics
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import (
     PATIENCE_S,
     await_true,
@@ -76,7 +76,7 @@ def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
 
 
 def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, monkeypatch):
-    monkeypatch.setattr(origins, "GONE_S", 2.0)  # no broker comes up here
+    monkeypatch.setattr(checkpoint_topics, "GONE_S", 2.0)  # no broker comes up here
     with scene.served() as http:
         query = counting(scene, http, {"ksql.query.fail.on.data.loss": "false"})
         deleted(scene)
@@ -122,9 +122,11 @@ def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
     scene, monkeypatch, anew, words
 ):
     """They would read the new topic from the middle, and wait for the deleted one for ever."""
-    monkeypatch.setattr(origins, "GONE_S", 2.0)  # no broker comes up here
-    look, looks = WatchedFeeds.look, Counter[str]()
-    monkeypatch.setattr(WatchedFeeds, "look", lambda feeds: (look(feeds), looks.update(["look"])))
+    monkeypatch.setattr(checkpoint_topics, "GONE_S", 2.0)  # no broker comes up here
+    look, looks = ConsumerRegistry.look, Counter[str]()
+    monkeypatch.setattr(
+        ConsumerRegistry, "look", lambda feeds: (look(feeds), looks.update(["look"]))
+    )
     texts = [
         f"SELECT * FROM {scene.src} EMIT CHANGES;",
         f"SELECT K, COUNT(*) FROM {scene.src} GROUP BY K EMIT CHANGES;",

@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ksql.base.lock import DirectoryBusy
-from ksql.base.records import LATEST_MS
-from ksql.kafka.broker import BrokerFailed, EmbeddedBroker, PortInUse
-from ksql.kafka.broker_config import AFTER_MAX_MS
+from ksql.core.process.lock import DirectoryBusy
+from ksql.core.records import LATEST_MS
+from ksql.kafka.embedded.broker import BrokerFailed, EmbeddedBroker, PortInUse
+from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from tests.kafka.wires import PATIENCE_S
 
 
@@ -139,7 +139,7 @@ def test_a_jvm_that_cannot_start_is_told(tmp_path):
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import EmbeddedBroker
 broker = EmbeddedBroker(Path(sys.argv[1]))
 broker.start()
 print(broker.pid, flush=True)

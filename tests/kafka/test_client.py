@@ -7,11 +7,10 @@ import uuid
 
 import pytest
 
-from ksql.catalog.topic import Topic
 from ksql.kafka import client
 from ksql.kafka.admin import Admin
-from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.client import CommitInDoubt, Reader, Sender, TransactionalSender
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.errors import (
     KafkaRefused,
     KafkaUnreachable,
@@ -22,6 +21,7 @@ from ksql.kafka.errors import (
 )
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.kafka

@@ -13,9 +13,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from ksql.web.hosting import HttpServer
+from ksql.http.hosting import HttpServer
 from server.app import create_app
-from server.context import Door
+from server.context import AppContext
 from tests.kafka.servers import EARLIEST, Hosted
 from tests.kafka.wires import PATIENCE_S, NotYet, await_true, produce, unique
 
@@ -57,7 +57,7 @@ def server(broker, runtime, tmp_path_factory):
 @contextlib.contextmanager
 def impatient(service, patience_s):
     """The service at a door that waits so long for a client that does not read."""
-    door = Door(service)
+    door = AppContext(service)
     with socket.create_server(("127.0.0.1", 0)) as sock:
         web = HttpServer(create_app(door=door), [sock], 1, None, patience_s)
         web.start("http")

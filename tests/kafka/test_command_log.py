@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from ksql.commands.log import CommandTopicAnew, KafkaCommandLog, topic_name
-from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
-from ksql.commands.record import encode
-from ksql.engine.changes import PutType
-from ksql.engine.ports import Command
+from ksql.control.engine.changes import PutType
+from ksql.control.engine.ports import Command
+from ksql.control.log.log import CommandTopicAnew, KafkaCommandLog, topic_name
+from ksql.control.log.quarantine import CommandNotApplied, UnreadableCommand
+from ksql.control.log.record import encode
+from ksql.core.types.model import STRING
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
-from ksql.types.model import STRING
 from tests.kafka.wires import PATIENCE_S
 
 

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true
 
 

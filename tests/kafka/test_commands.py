@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.commands.log import topic_name
-from ksql.commands.record import encode
-from ksql.engine.changes import EndQuery
-from ksql.engine.ports import Command
+from ksql.control.engine.changes import EndQuery
+from ksql.control.engine.ports import Command
+from ksql.control.log.log import topic_name
+from ksql.control.log.record import encode
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import Refused, hosted

@@ -14,12 +14,12 @@ import psycopg
 import pyspark
 import pytest
 
-from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.kafka.cluster import free_port
 from tests.kafka.composing import USER, Composed, composed_services, hindrance
 from tests.kafka.servers import Http
 from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all
-from tests.unit.ledger.postgres import PostgresServer
+from tests.unit.history.postgres import PostgresServer
 
 pytestmark = [
     pytest.mark.postgres,

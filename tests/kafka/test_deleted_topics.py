@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from ksql.catalog.topic import Topic
-from ksql.kafka import epoch
+from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true, read_all, unique
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
@@ -34,7 +34,7 @@ def admin(kafka):
 @pytest.fixture(autouse=True)
 def _closed():
     yield
-    epoch.close()
+    timestamp_zero.close()
 
 
 def sender(kafka, topic):
@@ -70,10 +70,10 @@ def reader(kafka, topic):
 def test_no_client_makes_it_anew(kafka, admin, client):
     topic = unique("gone")
     admin.create(Topic(topic, 1))
-    go_on = client(kafka, topic)
+    resume = client(kafka, topic)
     admin.delete(topic)
     time.sleep(5 * OFTEN_MS / 1000)
-    go_on()
+    resume()
     time.sleep(5 * OFTEN_MS / 1000)
     assert admin.topic_ids([topic]) == {}
 

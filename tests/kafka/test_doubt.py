@@ -11,8 +11,8 @@ import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.commands.log import KafkaCommandLog, NotCommitted
-from ksql.engine.ports import Command, CommandInDoubt
+from ksql.control.engine.ports import Command, CommandInDoubt
+from ksql.control.log.log import KafkaCommandLog, NotCommitted
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.settings import KafkaSettings
@@ -236,7 +236,7 @@ def test_a_topic_that_a_drop_left_is_deleted_at_the_next_start_and_once(
         http.ksql(declared(name))
         with monkeypatch.context() as patch:
             patch.setattr(Admin, "delete", lambda *_: (_ for _ in ()).throw(OSError("killed")))
-            patch.setattr("ksql.app.settler.Settler.wake", lambda _self: None)
+            patch.setattr("ksql.control.doubt_resolver.DoubtResolver.wake", lambda _self: None)
             http.ksql(f"DROP STREAM {name} DELETE TOPIC;")
             assert name in admin.topics()
     with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from ksql.app.state import FORMAT
-from ksql.base.errors import StartError
-from ksql.ledger.store import Ledger
+from ksql.core.errors import StartError
+from ksql.history.store import Ledger
 from tests.kafka.servers import Hosted, hosted, run_command
 from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 

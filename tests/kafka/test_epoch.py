@@ -4,15 +4,15 @@ import threading
 
 import pytest
 
-from ksql.base.records import OutRecord
-from ksql.catalog.topic import Topic
-from ksql.dataflow.murmur2 import partitions_of
-from ksql.kafka import epoch
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.errors import WriteFailed
 from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.partition import broker_with_a_way
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:D
 @pytest.fixture(autouse=True)
 def _closed():
     yield
-    epoch.close()
+    timestamp_zero.close()
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,10 @@ def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
     # many batches of one partition wait when the broker refuses the first one of another
     keys = [first] * 200 + [second] * 200
     records: list[OutRecord] = [(k, v, 0, None) for k, v in zip(keys, values, strict=True)]
-    told = epoch.send_from_epoch(kafka.producer(), "epoch-mixed", records)
-    assert [n for n, each in enumerate(told) if isinstance(each, epoch.EpochTooLarge)] == [200]
+    told = timestamp_zero.send_from_epoch(kafka.producer(), "epoch-mixed", records)
+    assert [n for n, each in enumerate(told) if isinstance(each, timestamp_zero.EpochTooLarge)] == [
+        200
+    ]
     with Reader(kafka) as reader:
         reader.assign_topics(["epoch-mixed"])
         found = {r.value for batch in reader.read_to_end() for r in batch}
@@ -118,15 +120,15 @@ def test_what_an_outage_has_failed_is_not_written_later(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
         Admin(KafkaSettings(bootstrap)).create(Topic("t", 4))
         config = KafkaSettings(by_the_way).producer(**{"delivery.timeout.ms": 2000})
-        epoch.send_at_epoch(config, "t", None, b"before", None)
+        timestamp_zero.send_at_epoch(config, "t", None, b"before", None)
         way.cut()
         with pytest.raises(WriteFailed):  # more than a batch takes
-            epoch.send_from_epoch(
+            timestamp_zero.send_from_epoch(
                 config, "t", [(b"%d" % n, b"lost" * 1000, 0, None) for n in range(200)]
             )
         assert not [t for t in threading.enumerate() if "producer" in t.name]
         way.mend()
-        epoch.send_at_epoch(config, "t", None, b"after", None)
+        timestamp_zero.send_at_epoch(config, "t", None, b"after", None)
         with Reader(KafkaSettings(bootstrap)) as reader:
             reader.assign_topics(["t"])
             found = [r.value for batch in reader.read_to_end() for r in batch]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.catalog.topic import Topic
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.test_registry import url_of
 from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 

@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from ksql.app.belonging import StateInDanger
-from ksql.app.tenure import AnotherServer
+from ksql.app.state_check import StateInDanger
+from ksql.cluster.leadership.leadership import AnotherServer
 from ksql.kafka.admin import Admin
-from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import ServerProcess
 from tests.kafka.wires import await_true, create_topic, read_all, topics

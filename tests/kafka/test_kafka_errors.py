@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-from ksql.base.jars import jars
-from ksql.base.jvm import find_java
+from ksql.core.process.jars import jars
+from ksql.core.process.jvm import find_java
 from ksql.kafka.errors import RETRIABLE
 
 TABLE = """

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from ksql.ledger.resilient import ResilientLedger
-from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
-from tests.unit.ledger.postgres import PostgresServer
-from tests.unit.ledger.samples import ACCEPTED, SWITCHED, accepted
+from ksql.history.resilient import ResilientLedger
+from tests.unit.history.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
+from tests.unit.history.postgres import PostgresServer
+from tests.unit.history.samples import ACCEPTED, SWITCHED, accepted
 
 pytestmark = pytest.mark.postgres
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ksql.base.records import LATEST_MS
+from ksql.core.records import LATEST_MS
 from tests.kafka.servers import Hosted, ServerProcess, hosted
 from tests.kafka.wires import (
     PATIENCE_S,
@@ -150,7 +150,7 @@ def test_a_new_state_directory_is_no_new_beginning(scene):
 
 
 def test_a_checkpoint_of_a_former_version_goes_on_in_its_group(scene, monkeypatch):
-    monkeypatch.setattr("ksql.app.house.secrets.token_hex", lambda _length: "")
+    monkeypatch.setattr("ksql.app.node.secrets.token_hex", lambda _length: "")
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         scene.batches()

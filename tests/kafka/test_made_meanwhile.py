@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.logtopic import open_log_topic
-from ksql.base.config import Settings
-from ksql.catalog.topic import Topic
-from ksql.commands.log import KafkaCommandLog
+from ksql.app.processing_log_topic import open_log_topic
+from ksql.control.log.log import KafkaCommandLog
+from ksql.core.config import Settings
 from ksql.kafka.admin import Admin
-from ksql.kafka.claims import KafkaClaims
+from ksql.kafka.leadership_log import KafkaLeadershipLog
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import unique
 
 
@@ -48,7 +48,7 @@ def followed_command_log(kafka, name):
 
 
 def claims(kafka, name):
-    found = KafkaClaims(kafka, name, 1)
+    found = KafkaLeadershipLog(kafka, name, 1)
     found.open()
     found.close()
 

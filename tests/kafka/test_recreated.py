@@ -8,9 +8,8 @@ import json
 
 import pytest
 
-from ksql.catalog.topic import Topic
-from ksql.dataflow.murmur2 import partitions_of
-from ksql.kafka import epoch
+from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.errors import WriteFailed
@@ -18,6 +17,7 @@ from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.ranges import READING, Range, RangeReader
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true, read_all, unique
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
@@ -76,7 +76,7 @@ def test_a_row_goes_to_its_partition_at_once(kafka, admin, topic, before, after,
         sender.renew()
         write_shared(sender, topic, timestamp)
         assert written(kafka, topic) == right(after)
-    epoch.close()
+    timestamp_zero.close()
 
 
 @COUNTS
@@ -120,7 +120,7 @@ def test_a_worker_writes_to_the_topic_that_its_query_was_started_with(
     recreate(admin, topic, after)
     write()
     assert written(kafka, topic) == right(after)
-    epoch.close()
+    timestamp_zero.close()
 
 
 def test_a_worker_that_knew_the_topic_as_deleted_writes_to_the_new_one(kafka, admin, topic):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.registry.moving import move_in
+from ksql.registry.ledger_import import move_in
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from tests.unit.ledger.postgres import PostgresServer
+from tests.unit.history.postgres import PostgresServer
 from tests.unit.registry.memorylog import MemoryLog, Topic
-from tests.unit.registry.test_moving import fill_ledger
+from tests.unit.registry.test_ledger_import import fill_ledger
 
 pytestmark = pytest.mark.postgres
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
@@ -18,6 +17,7 @@ from ksql.registry.kinds import Level
 from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of
 from tests.kafka.wires import PATIENCE_S, await_true, unique

@@ -144,15 +144,15 @@ def test_of_several_exactly_one_takes_over_each_time(two):
     two.start(3)
     counting = Counting(two)
     counting.declare(two.servers[3], EXACTLY)
-    in_charge = 1
+    leader = 1
     for times in (1, 2):
         counting.send(500)
-        two.kill(in_charge)
+        two.kill(leader)
         counting.await_counted()
         takers = two.takers()
         assert len(set(takers)) == len(takers) == times
         assert counting.copied() == list(range(counting.sent))
-        (in_charge,) = set(takers) & set(two.servers)
+        (leader,) = set(takers) & set(two.servers)
     (last,) = two.servers.values()
     last.http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
 

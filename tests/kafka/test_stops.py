@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ksql.spark.checkpoint import committed, planned
+from ksql.spark.checkpoint.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
 from tests.kafka.test_deaths import await_, counts, jvm
 from tests.kafka.wires import PATIENCE_S

@@ -12,8 +12,8 @@ import pytest
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.stores.kinds import open_store
-from ksql.stores.rocks import StoreBudget
+from ksql.views.stores.rocks import StoreBudget
+from ksql.views.stores.store_types import open_store
 from tests.kafka.servers import hosted
 from tests.kafka.wires import await_true, unique
 from tests.stored import directory

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ksql.replicas.token import TOKEN, Token
+from ksql.core.token import TOKEN, Token
 from tests.kafka.fleet import fleet
 from tests.kafka.servers import EARLIEST, ServerProcess
 from tests.kafka.wires import PATIENCE_S, await_true, unique

@@ -12,8 +12,8 @@ from collections import Counter
 import pytest
 from confluent_kafka import Producer
 
-from ksql.stores.kinds import open_store
-from ksql.stores.rocks import StoreBudget
+from ksql.views.stores.rocks import StoreBudget
+from ksql.views.stores.store_types import open_store
 from tests.kafka.follows import following
 from tests.kafka.servers import ROOT
 from tests.kafka.wires import PATIENCE_S, await_true, create_topic, unique

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ksql.base.ids import QueryId
+from ksql.core.ids import QueryId
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.settings import KafkaSettings
-from ksql.upgrade.verdict import Guarantee, Verdict
+from ksql.sql.upgrade.verdict import Guarantee, Verdict
 from tests.kafka.servers import Refused
 from tests.kafka.wires import PATIENCE_S, unique
 from tests.upgrades.chains import Chain, Tally

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import pytest
 
-from ksql.types.times import format_timestamp
+from ksql.core.types.times import format_timestamp
 from tests.kafka.servers import DELIMITED, V1_JSON, Refused
 from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
 

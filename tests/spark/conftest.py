@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined] # names it only passes on
 
-from ksql.base.jars import jars
-from ksql.catalog.topic import Topic
+from ksql.core.process.jars import jars
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.ranges import READING
 from ksql.kafka.settings import KafkaSettings
-from ksql.spark.jvm import SparkSettings
-from ksql.spark.runtime import SparkRuntime
-from ksql.spark.spec import QuerySpec, RetryPolicy
+from ksql.spark.query.spec import QuerySpec, RetryPolicy
+from ksql.spark.session.jvm import SparkSettings
+from ksql.spark.session.runtime import SparkRuntime
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark import programs
 

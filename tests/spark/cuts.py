@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.records import OutRecord
-from ksql.catalog.topic import Topic
-from ksql.dataflow.load import load
-from ksql.dataflow.starts import plan_of
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow.load import load
+from ksql.exec.dataflow.source_topics import plan_of
+from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:
-    from ksql.catalog.model import PersistentQuery
-    from ksql.dataflow.program import Program
-    from ksql.spark.spec import QuerySpec
+    from ksql.exec.dataflow.program import Program
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.sql.catalog.model import PersistentQuery
     from tests.cuts.cases import Case, Event
     from tests.spark.conftest import Desk
 

@@ -9,7 +9,7 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from ksql.processors.base import Record
+from ksql.exec.operators.base import Record
 from tests.kafka.wires import await_true
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ksql.spark.archive import shared_stand
+from ksql.spark.session.cds_archive import shared_stand
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what a process has mapped")

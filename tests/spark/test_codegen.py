@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PythonException
 
-from ksql.base.codegen import define
+from ksql.core.codegen import define
 
 
 def test_a_workers_traceback_shows_the_line_of_generated_code(runtime):

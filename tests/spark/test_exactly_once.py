@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ksql.base.records import OutRecord
+from ksql.core.records import OutRecord
 from ksql.kafka.producer import DeliveryFailed, fitting
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
-from ksql.spark.spec import State
+from ksql.spark.query.spec import State
 from tests.spark.test_failures import await_failure, await_state
 
 

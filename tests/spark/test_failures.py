@@ -12,7 +12,7 @@ import time
 import psutil
 import pytest
 
-from ksql.spark.spec import State
+from ksql.spark.query.spec import State
 from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.conftest import ROOT
 
@@ -79,9 +79,9 @@ def test_a_missing_sink_topic_fails_the_query_and_loses_nothing(desk, start):
 SERVICE = """
 import json, sys, time
 from pathlib import Path
-from ksql.base.jars import jars
-from ksql.spark.runtime import SparkRuntime
-from ksql.spark.jvm import SparkSettings
+from ksql.core.process.jars import jars
+from ksql.spark.session.runtime import SparkRuntime
+from ksql.spark.session.jvm import SparkSettings
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from tests.spark.conftest import Desk

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.catalog.topic import Topic
-from ksql.dataflow.load import load
+from ksql.exec.dataflow.load import load
+from ksql.sql.catalog.topic import Topic
 from tests.cuts.cases import Event
 from tests.cuts.run import run
 from tests.unit.world import World

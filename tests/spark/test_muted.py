@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.catalog.topic import Topic
 from ksql.kafka.ranges import Range
-from ksql.spark.muted import MOST_RECORDS, TrialFailed, sample
+from ksql.spark.task.trial_task import MOST_RECORDS, TrialFailed, sample
+from ksql.sql.catalog.topic import Topic
 from tests.spark import programs
 
 

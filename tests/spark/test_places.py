@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.catalog.topic import Topic
-from ksql.commands.record import decode
-from ksql.dataflow.load import load
-from ksql.engine.changes import PutQuery
-from ksql.plan import codec
-from ksql.plan.walk import with_sources
-from ksql.types.windowed import WindowedKeys
+from ksql.control.engine.changes import PutQuery
+from ksql.control.log.record import decode
+from ksql.core.types.windowed import WindowedKeys
+from ksql.exec.dataflow.load import load
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.plan import codec
+from ksql.sql.plan.walk import with_sources
 from tests.stored.corpora import V1, V2
 from tests.stored.lines import read_lines
-from tests.unit.engine.earlier import earlier
+from tests.unit.control.engine.earlier import earlier
 from tests.unit.world import World
 
 PARTITIONS = 3

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ksql.catalog.topic import Topic
-from ksql.kafka import epoch
+from ksql.kafka import timestamp_zero
 from ksql.kafka.client import Sender, TransactionalSender
-from ksql.spark.spec import State
+from ksql.spark.query.spec import State
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.test_failures import await_failure, await_state
 
@@ -23,7 +23,7 @@ LARGE = 900_000
 @pytest.fixture(autouse=True)
 def _closed():
     yield
-    epoch.close()
+    timestamp_zero.close()
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from ksql.spark.internals import batches_after, end_needless_monitors
-from ksql.spark.spec import State
+from ksql.spark.query.internals import batches_after, end_needless_monitors
+from ksql.spark.query.spec import State
 from tests.kafka.wires import await_true
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ksql.spark.checkpoint import committed
-from ksql.spark.spec import State
+from ksql.spark.checkpoint.checkpoint import committed
+from ksql.spark.query.spec import State
 
 pytestmark = pytest.mark.proof
 

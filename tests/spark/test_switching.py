@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.errors import KsqlError
-from ksql.catalog.topic import Topic
-from ksql.spark import checkpoint
-from ksql.spark.spec import State
-from ksql.spark.switching import BatchUnfinished, Coming, Switching, SwitchRefused
+from ksql.core.errors import KsqlError
+from ksql.spark.checkpoint import checkpoint
+from ksql.spark.query.spec import State
+from ksql.spark.query.switching import BatchUnfinished, NewPlanHandle, Switching, SwitchRefused
+from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import PATIENCE_S
 from tests.spark.test_failures import await_failure, await_state
 
@@ -22,7 +22,7 @@ def switch(runtime):
     came = []
 
     def run(old, spec, limit_s=60.0, *, allow=False):
-        coming = Coming(runtime.host(spec.place, lambda: spec), runtime.watch)
+        coming = NewPlanHandle(runtime.host(spec.place, lambda: spec), runtime.watch)
         came.append(coming.query)
         leave = (lambda _trouble: "left") if allow else None
         switching = Switching(old, coming, limit_s, time.monotonic, leave)
@@ -119,7 +119,7 @@ def test_a_new_plan_that_does_not_start_gives_way(desk, start, runtime, problem)
     def prepare():
         raise problem
 
-    coming = Coming(runtime.host(query.place, prepare), runtime.watch)
+    coming = NewPlanHandle(runtime.host(query.place, prepare), runtime.watch)
     with pytest.raises(SwitchRefused):
         Switching(query, coming, 60.0, time.monotonic).make_way(str)
     await_state(query, State.RUNNING)
@@ -169,7 +169,7 @@ def test_a_topic_that_comes_back_starts_its_query(desk, runtime):
     runtime.watch(query)
     try:
         query.start_soon()
-        query.await_tried(PATIENCE_S)
+        query.await_first_attempt(PATIENCE_S)
         await_failure(query)
         assert query.status().state is State.ERROR
         desk.admin.create(Topic(source, 1))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from confluent_kafka import Producer
 
-from ksql.spark.spec import Link, State
+from ksql.spark.query.spec import Link, State
 from tests.kafka.wires import await_true
 
 FOR_EVER_MS = 86_400_000

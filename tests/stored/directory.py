@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from tests.stored.lines import read_lines, write_lines
 
 SERVICE_ID: Final = "kept_"

@@ -14,37 +14,44 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.app.mark import FileMark
+from ksql.app.backup import directory
+from ksql.app.backup import form as saving
+from ksql.app.backup.commands import dense
+from ksql.app.backup.folder import finish
+from ksql.app.backup.form import Manifest, SavedState, SavedTopic
+from ksql.app.backup.save import COMMANDS, SCHEMAS
 from ksql.app.state import Identity
-from ksql.backup import directory
-from ksql.backup import form as saving
-from ksql.backup.commands import dense
-from ksql.backup.folder import finish
-from ksql.backup.form import Manifest, SavedState, SavedTopic
-from ksql.backup.save import COMMANDS, SCHEMAS
-from ksql.base.aside import Aside
-from ksql.base.ids import Offset
-from ksql.base.records import RawRecord
-from ksql.commands.quarantine import stepping_over
-from ksql.commands.record import decode, encode
-from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery, PutType, RemoveType
-from ksql.engine.ports import Command
+from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutQuery, PutType, RemoveType
+from ksql.control.engine.ports import Command
+from ksql.control.log.quarantine import stepping_over
+from ksql.control.log.record import decode, encode
+from ksql.core.ids import Offset
+from ksql.core.records import RawRecord
+from ksql.core.trash import Trash
+from ksql.core.types.model import STRING
+from ksql.core.types.windowed import session_key, window_key
+from ksql.exec.operators.base import Record
+from ksql.exec.operators.keys import pack as pack_key
 from ksql.formats.schema_registry import Reference, Schema
-from ksql.kafka.claims import Claim
-from ksql.processors.base import Record
-from ksql.processors.keys import pack as pack_key
-from ksql.query import topicnote
+from ksql.kafka.leadership_log import LeadershipRecord
 from ksql.registry import records
-from ksql.spark import checkpoint, chunk, codes, lives, origins, pins, shape
-from ksql.spark.pages import PagedStore
-from ksql.stores import values
-from ksql.stores.base import StoredRow
-from ksql.stores.disk import DiskStore
-from ksql.stores.kinds import open_store
-from ksql.stores.retained import Retained
-from ksql.stores.rocks import StoreBudget
-from ksql.types.model import STRING
-from ksql.types.windowed import session_key, window_key
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    incarnations,
+    plan_fingerprint,
+    start_offsets,
+)
+from ksql.spark.task import chunk, codes
+from ksql.spark.task.pages import PagedStore
+from ksql.views import store_topic_id
+from ksql.views.stores import values
+from ksql.views.stores.base import StoredRow
+from ksql.views.stores.disk import DiskStore
+from ksql.views.stores.retention_store import RetentionStore
+from ksql.views.stores.rocks import StoreBudget
+from ksql.views.stores.store_types import open_store
 from tests.stored.corpora import CORPORA, FIRST, V1, V2, Corpus
 from tests.stored.lines import add_lines, dumped, read_lines, write_lines
 from tests.stored.memory import BASE_MS, LATER, PagedRunner, Pages, catalog_text, feed
@@ -54,7 +61,7 @@ from tests.unit.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ksql.base.structs import Form, Structs
+    from ksql.core.structs import Form, Structs
     from ksql.registry.records import Change as SchemaChange
 
 
@@ -71,8 +78,8 @@ def main() -> None:
     _missing(V2 / "exchange.jsonl", lambda: _exchanged(exchanged_lanes()))
     _missing(V2 / "combined.jsonl", lambda: _exchanged(exchanged_states()))
     _small_files(V1 / "files")
-    if not (V1 / "files" / topicnote.FILE).exists():
-        topicnote.write(V1 / "files", TOPICS["s"])
+    if not (V1 / "files" / store_topic_id.FILE).exists():
+        store_topic_id.write(V1 / "files", TOPICS["s"])
     if not (V1 / "files" / "code.json").exists():
         codes.write(V1 / "files", CODES)
     for corpus in CORPORA.values():
@@ -135,7 +142,7 @@ def _backup(place: Path) -> None:
     root = place / "root"
     (root / "s_").mkdir(parents=True)
     (root / "service.json").write_text(Identity(service_id="s_", state_id="d").text())
-    FileMark(root / "s_" / "carried_out.json").write(4)
+    AppliedOffsetFile(root / "s_" / "carried_out.json").write(4)
     files, size = directory.save(root, place / saving.STATE, place / saving.LISTING)
     shutil.rmtree(root)
     saved = SavedState(files=files, bytes=size, sha256=saving.digest(place / saving.LISTING))
@@ -203,7 +210,7 @@ def hiding_rows() -> tuple[list[StoredRow], list[StoredRow]]:
 
 def _hiding(place: Path) -> None:
     """A store of windows that a retention has hidden and removed."""
-    store = Retained(open_store("txn_rocksdb", place / "hiding", StoreBudget()), HIDING_MS)
+    store = RetentionStore(open_store("txn_rocksdb", place / "hiding", StoreBudget()), HIDING_MS)
     for position, rows in enumerate(hiding_rows(), 1):
         store.put(rows)
         store.commit(Offset(position))
@@ -441,7 +448,7 @@ IDENTITY: Final = Identity(
     command_topic_id="topic-id",
     ended=True,
 )
-CLAIM: Final = Claim(
+CLAIM: Final = LeadershipRecord(
     id="c1",
     host="host",
     pid=7,
@@ -465,17 +472,17 @@ def _small_files(place: Path) -> None:
     place.mkdir(parents=True)
     (place / "service.json").write_text(IDENTITY.text(), "utf-8")
     (place / "service-1.json").write_text('{"format": 1, "service.id": "kept_"}', "utf-8")
-    lives.begin(place, "5f6e7d")
-    FileMark(place / "carried_out.json").write(17)
+    incarnations.begin(place, "5f6e7d")
+    AppliedOffsetFile(place / "carried_out.json").write(17)
     (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
     (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
-    pins.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
-    origins.write(place, TOPICS)
-    shape.write(place, SHAPE)
+    start_offsets.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
+    checkpoint_topics.write(place, TOPICS)
+    plan_fingerprint.write(place, SHAPE)
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()
-    moved = Aside(place, lambda: BASE_MS).take(left, "checkpoint", "no query of that name is known")
+    moved = Trash(place, lambda: BASE_MS).take(left, "checkpoint", "no query of that name is known")
     about = json.loads((moved.entry / "about.json").read_text("utf-8"))
     (moved.entry / left.name).rmdir()
     (moved.entry / "about.json").rename(place / "about.json")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ksql.local.driver import MemoryRunner
-from ksql.plan.codec import loads
-from ksql.plan.explain import explain
-from ksql.spark.pages import PagedStore
-from ksql.types.model import SqlType
+from ksql.core.types.model import SqlType
+from ksql.exec.memory.driver import MemoryRunner
+from ksql.spark.task.pages import PagedStore
+from ksql.sql.plan.codec import loads
+from ksql.sql.plan.explain import explain
 from tests.stored.samples import forms
 from tests.unit.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.catalog.catalog import Catalog
+    from ksql.sql.catalog.catalog import Catalog
 
 SCRIPT = """
 CREATE TYPE PLACE AS STRUCT<CITY STRING, ZIP INT>;

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NewType
 
-from ksql.base.structs import Form, Structs, hints_of
-from ksql.catalog.model import PersistentQuery
-from ksql.commands import record
-from ksql.engine.changes import Change
-from ksql.plan import codec
-from ksql.plan.nodes import QueryPlan
+from ksql.control.engine.changes import Change
+from ksql.control.log import record
+from ksql.core.structs import Form, Structs, hints_of
+from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.plan import codec
+from ksql.sql.plan.nodes import QueryPlan
 
 ROOTS: tuple[Any, ...] = (QueryPlan, Change, PersistentQuery)
 """What is stored; all else is stored as a part of these."""

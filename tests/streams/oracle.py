@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ksql.base.jars import cache_dir
-from ksql.types.windowed import WindowedKeys
+from ksql.core.process.jars import cache_dir
+from ksql.core.types.windowed import WindowedKeys
 from tests.streams.cases import Case
 from tests.streams.shapes import Given
 

@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import replace
 
-from ksql.dataflow.compiled import writing
+from ksql.exec.dataflow.compiled import writing
 from ksql.functions.registry import BUILTINS
 from tests.cuts.cases import Event
 from tests.cuts.run import run

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ksql.base.records import OutRecord
-from ksql.dataflow.compiled import writing
-from ksql.dataflow.murmur2 import partitions_of
-from ksql.dataflow.program import Program
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow.compiled import writing
+from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.program import Program
 from ksql.functions.registry import BUILTINS
-from ksql.spark.places import by_partition
+from ksql.spark.task.partitioner import by_partition
 from tests.cuts.cases import merged
 from tests.cuts.run import Results, ingested, raw, staged
 from tests.streams.cases import Case, Sent, key_bytes
@@ -22,7 +22,7 @@ from tests.streams.compare import plain
 from tests.streams.oracle import Oracle, Result
 from tests.streams.ours import EVERY_CHANGE, result
 from tests.streams.shapes import statements
-from tests.unit.spark.test_pages import DictBackend
+from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
 
 Lanes = dict[int | None, list[Result]]

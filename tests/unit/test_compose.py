@@ -16,12 +16,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ksql.base.config import check
-from ksql.base.jars import locked
-from ksql.base.secretfiles import LEDGER_PASSWORD
-from ksql.base.secrets import is_secret
-from ksql.kafka.broker_config import AFTER_MAX_MS, server_properties
-from ksql.ledger.database import parse_url
+from ksql.core.config import check
+from ksql.core.process.jars import locked
+from ksql.core.secretfiles import LEDGER_PASSWORD
+from ksql.core.secrets import is_secret
+from ksql.history.database import parse_url
+from ksql.kafka.embedded.broker_config import AFTER_MAX_MS, server_properties
 from server.propertiesfile import parse_properties
 from server.settings import odd_properties
 from tests.composed import OWN, RECIPE, ROOT, SECRETS, in_order, java_properties, overrides, read

@@ -7,18 +7,18 @@ import struct
 
 import pytest
 
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
-from ksql.base.records import Written
-from ksql.catalog.topic import Topic
-from ksql.engine.engine import Engine
-from ksql.engine.memory import MemoryLog
+from ksql.control.engine.engine import Engine
+from ksql.control.engine.memory import MemoryLog
+from ksql.control.statements import execute
+from ksql.control.statements.services import QueryHealth, Services
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
+from ksql.core.records import Written
+from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.functions.registry import BUILTINS
-from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.plan import codec
-from ksql.statements import execute
-from ksql.statements.services import QueryHealth, Services
-from ksql.syntax.parser import parse_one, split
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.plan import codec
+from ksql.sql.syntax.parser import parse_one, split
 
 SETTINGS = {
     "auto.offset.reset": "earliest",

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from ksql.base.errors import KsqlError
-from ksql.engine.errors import UpgradeRefused
+from ksql.control.engine.errors import UpgradeRefused
+from ksql.core.errors import KsqlError
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
-from ksql.upgrade.verdict import Verdict
+from ksql.sql.upgrade.verdict import Verdict
 from tests.unit.world import World
 from tests.upgrades.chance import Chance, Event, records
 from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
@@ -80,7 +80,7 @@ class InMemory:
         engine.functions = runner._functions = functions(number)
         for query_id in list(runner.running):
             runner.stop(query_id)
-        runner.go_on(engine.catalog.queries.values())
+        runner.resume(engine.catalog.queries.values())
 
     def run(self, text: str) -> None:
         self.world.run(text)

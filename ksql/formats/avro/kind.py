@@ -9,12 +9,12 @@ from ksql.formats.avro import schema as avro_schema
 from ksql.formats.kind import Kind
 
 if TYPE_CHECKING:
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.avro.tree import Node
     from ksql.formats.connect import ConnectType
     from ksql.formats.difference import Difference, Roles
     from ksql.formats.kind import Part, Whole
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 
 class _Avro(Kind):

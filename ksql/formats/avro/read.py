@@ -13,7 +13,8 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from ksql.base.codegen import Draft, indent
+from ksql.core.codegen import Draft, indent
+from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.avro import schema as avro_schema
 from ksql.formats.avro import tree
@@ -22,15 +23,14 @@ from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.schema_registry import PREFIX_BYTES
 from ksql.formats.serde import Bad
-from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
     from ksql.formats.connect import ConnectType
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
 
 _WIDE = Context(prec=10_000)
 _FLOAT = struct.Struct("<f")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.base.errors import StatementError
+from ksql.core.errors import StatementError
+from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.avro import tree
 from ksql.formats.avro.tree import Json, Node, is_null
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Room, Strange
-from ksql.types import model
 
 if TYPE_CHECKING:
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
 NAMESPACE: Final = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME: Final = f"{NAMESPACE}.KsqlDataSourceSchema"

@@ -11,20 +11,20 @@ from functools import partial
 from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.codegen import Draft
+from ksql.core.codegen import Draft
+from ksql.core.types import model
 from ksql.formats.avro import tree
 from ksql.formats.avro.schema import branch_name
 from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name
 from ksql.formats.serde import EncodeError, no_key
-from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.base.records import Row
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
 _WIDE = Context(prec=10_000)
 _FLOAT = struct.Struct("<f")

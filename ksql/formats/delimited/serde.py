@@ -13,7 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ksql.base import codegen
+from ksql.core import codegen
+from ksql.core.types import model
+from ksql.core.types.render import java_double
 from ksql.formats.implementation import Implementation, only
 from ksql.formats.serde import (
     BadText,
@@ -30,16 +32,14 @@ from ksql.formats.serde import (
     parse_long,
     serde_of,
 )
-from ksql.types import model
-from ksql.types.render import java_double
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
     from ksql.formats.implementation import Wanted
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
 
 _NUMBER_CHARS = frozenset("0123456789+-.ENaIfinityruels")  # all that an unquoted scalar may hold
 _WIDTH: dict[SqlType, int] = {

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
+from ksql.core.types import model
 from ksql.formats.serde import Bad
-from ksql.types import model
 
 if TYPE_CHECKING:
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 Written = (
     Literal["boolean", "whole", "number", "fraction", "text", "array", "map"]

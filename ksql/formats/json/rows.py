@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ksql.base.codegen import Draft, indent
+from ksql.core.codegen import Draft, indent
+from ksql.core.types import model
+from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.core.types.render import java_double
+from ksql.core.types.times import DAY_MS
 from ksql.formats.json import values as json_values
 from ksql.formats.json.oneof import OneOf, has_choice
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
 from ksql.java.text import mended
-from ksql.types import model
-from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.types.render import java_double
-from ksql.types.times import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.base.records import Row
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
 _FAULTS = (Bad, NeedExact, ValueError, RecursionError)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 
+from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, wrap32, wrap64
 from ksql.formats.serde import (
     Bad,
     BadText,
@@ -25,7 +26,6 @@ from ksql.formats.serde import (
     parse_long,
 )
 from ksql.java.text import mended
-from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, wrap32, wrap64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

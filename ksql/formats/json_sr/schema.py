@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ksql.base.errors import KsqlError
-from ksql.base.excerpt import excerpt
+from ksql.core.errors import KsqlError
+from ksql.core.truncate import excerpt
+from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
-from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
 Json = Any
 """A parsed JSON document."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ksql.core.types import model
 from ksql.formats.connect import (
     BOOLEAN,
     BYTES,
@@ -37,19 +38,18 @@ from ksql.formats.json_sr.kind import JSON
 from ksql.formats.registered import registered_serde
 from ksql.formats.schema_registry import PREFIX_BYTES, frame_id
 from ksql.formats.serde import EncodeError, serde_of
-from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import Wanted
     from ksql.formats.json.oneof import Written
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde, Value
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
 
 _WRITTEN: Final[dict[Scalar, Written]] = {
     BOOLEAN: "boolean",

@@ -8,16 +8,16 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from ksql.core.types import model
 from ksql.formats.implementation import Implementation, only
 from ksql.formats.serde import NOTHING, DecodeError, EncodeError, Serde, Value, serde_of
-from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
     from ksql.formats.implementation import Wanted
-    from ksql.types.model import SqlType
 
 
 class _Primitive(NamedTuple):

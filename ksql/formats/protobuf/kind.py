@@ -11,11 +11,11 @@ from ksql.formats.protobuf.frame import message_path
 from ksql.formats.serde import DecodeError
 
 if TYPE_CHECKING:
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.connect import ConnectType
     from ksql.formats.difference import Difference, Roles
     from ksql.formats.kind import Part, Whole
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 
 class _Protobuf(Kind):

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from ksql.base.codegen import Draft
+from ksql.core.codegen import Draft
+from ksql.core.types import model
+from ksql.core.types.ints import INT_MAX, INT_MIN, wrap64
+from ksql.core.types.times import DAY_MS, civil, epoch_day
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.protobuf.schema import (
     DECIMAL,
@@ -26,18 +29,15 @@ from ksql.formats.protobuf.schema import (
 )
 from ksql.formats.serde import Bad, EncodeError, Value, no_key
 from ksql.java.text import mended
-from ksql.types import model
-from ksql.types.ints import INT_MAX, INT_MIN, wrap64
-from ksql.types.times import DAY_MS, civil, epoch_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, OneofDescriptor
 
-    from ksql.base.records import Row
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.records import Row
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
     Convert = Callable[[Value], Value]
 

@@ -16,20 +16,20 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from ksql.base.errors import StatementError
+from ksql.core.errors import StatementError
+from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
 from ksql.formats.protobuf import text as proto_text
 from ksql.formats.protobuf.text import BrokenProtobuf, ProtoFile
-from ksql.types import model
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import OneofDescriptor
     from google.protobuf.message import Message
 
-    from ksql.types.format import Format
-    from ksql.types.model import SqlType
-    from ksql.types.schema import Column
+    from ksql.core.types.format import Format
+    from ksql.core.types.model import SqlType
+    from ksql.core.types.schema import Column
 
 _FILE: Final = "schema.proto"
 _DECIMAL: Final = """

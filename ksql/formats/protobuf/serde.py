@@ -22,12 +22,12 @@ from ksql.formats.serde import Bad
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.schema import Column
     from ksql.formats.implementation import Wanted
     from ksql.formats.protobuf.schema import Messages
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
-    from ksql.types.schema import Column
 
 _FAULTS = (
     AttributeError,

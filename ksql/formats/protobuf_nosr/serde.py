@@ -17,11 +17,11 @@ from ksql.formats.protobuf.schema import MAP_KEYS
 from ksql.formats.serde import Bad, DecodeError, EncodeError, serde_of
 
 if TYPE_CHECKING:
-    from ksql.base.records import Row
+    from ksql.core.records import Row
+    from ksql.core.types.format import Format
+    from ksql.core.types.schema import Column
     from ksql.formats.implementation import Wanted
     from ksql.formats.serde import Serde
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 _UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 

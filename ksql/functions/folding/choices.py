@@ -12,8 +12,8 @@ from ksql.java.values import identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.core.types.model import SqlType
     from ksql.functions.build import Entry
-    from ksql.types.model import SqlType
 
 _ONE = "STRUCT<SEQ BIGINT, VAL T>"
 _MANY = f"ARRAY<{_ONE}>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
 from ksql.functions.spec import AggregateFunction
-from ksql.types.ints import WRAP32, WRAP64, wrap32, wrap64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from ksql.java.values import identity
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from ksql.core.types.model import SqlType
     from ksql.functions.build import Entry
-    from ksql.types.model import SqlType
 
 INDEX_BITS = 14
 REGISTERS = 1 << INDEX_BITS

@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
+from ksql.core.types.model import Decimal, SqlType
 from ksql.functions.returns import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.arith import WIDE, NumericOverflow, fits
-from ksql.types.ints import WRAP32, WRAP64, wrap32, wrap64
-from ksql.types.model import Decimal, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

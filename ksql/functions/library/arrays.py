@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types import hashorder, model
+from ksql.core.types.render import stringer
 from ksql.functions.build import family
 from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.java.values import identity, is_plain, membership, order
-from ksql.types import hashorder, model
-from ksql.types.render import stringer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 List = list[Any]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal
 
+from ksql.core.types.ints import wrap64
+from ksql.core.types.times import DAY_MS, UNIT_MS
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 from ksql.java.errors import EvaluationError
@@ -21,8 +23,6 @@ from ksql.java.timeformat import (
     zone_of,
 )
 from ksql.java.timeformat.zones import UTC
-from ksql.types.ints import wrap64
-from ksql.types.times import DAY_MS, UNIT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,20 +7,20 @@ import re
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types import model
+from ksql.core.types.render import java_double, stringer
+from ksql.core.types.times import format_date, format_time, format_timestamp
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 from ksql.java.errors import EvaluationError
 from ksql.java.jsonpath import steps
 from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote
 from ksql.java.text import from_units
-from ksql.types import model
-from ksql.types.render import java_double, stringer
-from ksql.types.times import format_date, format_time, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 _INDEX = re.compile(r"[+-]?\d+\Z", re.ASCII)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
+from ksql.core.types.hashorder import entries
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.types.hashorder import entries
 
 Map = dict[Any, Any]
 

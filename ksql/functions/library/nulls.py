@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types.model import NULL, SqlType
 from ksql.functions.build import family
 from ksql.functions.returns import WIDENED
 from ksql.functions.spec import Scalar
 from ksql.java.values import identity, is_plain, order
-from ksql.types.model import NULL, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,13 +8,8 @@ import random
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.errors import StatementError
-from ksql.functions.build import family
-from ksql.functions.returns import SAME, Rule
-from ksql.functions.spec import Scalar
-from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
-from ksql.java.errors import EvaluationError
-from ksql.types.ints import (
+from ksql.core.errors import StatementError
+from ksql.core.types.ints import (
     LONG_MAX,
     LONG_MIN,
     WRAP32,
@@ -24,7 +19,12 @@ from ksql.types.ints import (
     wrap32,
     wrap64,
 )
-from ksql.types.model import NULL, Decimal, SqlType
+from ksql.core.types.model import NULL, Decimal, SqlType
+from ksql.functions.build import family
+from ksql.functions.returns import SAME, Rule
+from ksql.functions.spec import Scalar
+from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
+from ksql.java.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

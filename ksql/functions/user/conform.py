@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.types import decimals, model
+from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from ksql.functions.user.errors import WrongResult
-from ksql.types import decimals, model
-from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 if TYPE_CHECKING:
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 Check = Callable[[Any], Any]
 

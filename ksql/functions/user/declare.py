@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ksql.functions.copies import copied, plain
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Overload, Scalar, Table
+from ksql.functions.state_copy import copied, plain
 from ksql.functions.user.errors import BadDeclaration, WrongState
 from ksql.functions.user.signatures import (
     Nulls,
@@ -22,7 +22,7 @@ from ksql.functions.user.signatures import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 Declared = TypeVar("Declared", bound="Callable[..., Any]")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.base import codegen
+from ksql.core import codegen
 from ksql.functions.build import kind_of
 from ksql.functions.spec import Function
 from ksql.functions.user.declare import MARK, Declaration

@@ -17,7 +17,7 @@ from ksql.functions.user.errors import BadDeclaration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.types.model import SqlType
+    from ksql.core.types.model import SqlType
 
 Nulls = Literal["propagate", "pass"]
 

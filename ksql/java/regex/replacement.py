@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from ksql.base.excerpt import excerpt
+from ksql.core.truncate import excerpt
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.java.regex.matcher import Spans, compile_java
 

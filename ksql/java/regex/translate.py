@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.base.excerpt import excerpt
+from ksql.core.truncate import excerpt
 from ksql.java.errors import EvaluationError
 from ksql.java.regex import charset
 

@@ -12,13 +12,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.excerpt import excerpt
+from ksql.core.truncate import excerpt
+from ksql.core.types.times import DAY_MS
 from ksql.java.timeformat import names, zonenames
 from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.java.timeformat.tokens import Letters, Literal, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
-from ksql.types.times import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,10 +6,10 @@ import calendar
 import functools
 from dataclasses import dataclass, field
 
+from ksql.core.types import times
+from ksql.core.types.times import civil
 from ksql.java.timeformat.errors import OutOfRange
 from ksql.java.timeformat.zones import Zone
-from ksql.types import times
-from ksql.types.times import civil
 
 epoch_day = functools.lru_cache(maxsize=4096)(times.epoch_day)
 _month = functools.lru_cache(maxsize=4096)(calendar.monthrange)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.core.types.times import DAY_MS
 from ksql.java.regex import Budget, TimedPattern, use
 from ksql.java.timeformat import fields
 from ksql.java.timeformat.direct import direct_parser
@@ -17,7 +18,6 @@ from ksql.java.timeformat.fields import Parsed
 from ksql.java.timeformat.moment import Moment
 from ksql.java.timeformat.tokens import Letters, Literal, Optional, Token, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
-from ksql.types.times import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,11 +6,11 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.core.types.times import DAY_MS
+from ksql.core.types.times import civil as civil_of
 from ksql.java.timeformat.errors import NotInMoment
 from ksql.java.timeformat.fields import day_of_week, day_of_year, week_of_year
 from ksql.java.timeformat.zones import Zone
-from ksql.types.times import DAY_MS
-from ksql.types.times import civil as civil_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

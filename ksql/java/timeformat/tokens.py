@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ksql.base.excerpt import excerpt
+from ksql.core.truncate import excerpt
 from ksql.java.timeformat.errors import BadPattern
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ksql.base.records import RawRecord
-from ksql.catalog.topic import Topic
+from ksql.core.records import RawRecord
 from ksql.formats.schema_registry import Schema
 from ksql.kafka.client import Sender
 from ksql.kafka.registry_client import registry_of
+from ksql.sql.catalog.topic import Topic
 from server.demo import topics
 from server.demo.expected import Check, Rows, compare
 from server.demo.session import Session

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ksql.app import compose
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from ksql.kafka.settings import KafkaSettings
 
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from ksql.app.configuration import CannotShare, check_configuration, place_name
-from ksql.app.registry import BadRegistryListener
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
-from ksql.commands.quarantine import BadSkip
-from ksql.dataflow.rights import BadTopicPattern
-from ksql.kafka.check import BadClientProperty
-from ksql.ledger.errors import BadLedgerUrl
+from ksql.control.log.quarantine import BadSkip
+from ksql.core.config import Settings
+from ksql.exec.dataflow.topic_acl import BadTopicPattern
+from ksql.history.errors import BadLedgerUrl
+from ksql.kafka.client_properties import BadClientProperty
+from ksql.registry.registry import BadRegistryListener
 
 WRONG = [
     ("ksql.hidden.topics", "a,(b", BadTopicPattern),

@@ -7,7 +7,7 @@ import pytest
 from ksql.app.compose import spark_settings
 from ksql.app.configuration import check_configuration
 from ksql.app.exposure import BadSparkSecret, EmbeddedOpen, SparkOpen, authentication
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 
 OWN = {"bootstrap.servers": "kafka:9092", "ksql.schema.registry.url": "http://registry:8081"}
 FAR = OWN | {"ksql.spark.master": "spark://master:7077"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.app.extensions import read_extensions
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from server.settings import read_configuration
 
 

@@ -5,8 +5,8 @@ import time
 import orjson
 
 from ksql.app.failures import FailureLog
-from ksql.base.errors import ServerError
-from ksql.spark.spec import Failure
+from ksql.core.errors import ServerError
+from ksql.spark.query.spec import Failure
 
 FAILURE = Failure(5, "no such topic", "a trace")
 

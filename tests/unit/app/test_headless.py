@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ksql.app import headless
-from ksql.base.config import Settings
-from ksql.catalog.topic import Topic
+from ksql.control.statements.queriesfile import StatedCommands
+from ksql.core.config import Settings
 from ksql.kafka.processing_log import stream_statement
-from ksql.statements.queriesfile import StatedCommands
+from ksql.sql.catalog.topic import Topic
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);\n"

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app.monitor import Elsewhere, SparkMonitor
-from ksql.spark.spec import Failure, State, Status
+from ksql.app.monitor import RemoteLeader, SparkMonitor
+from ksql.spark.query.spec import Failure, State, Status
 
 
 class Running:
@@ -62,7 +62,7 @@ class Stores:
         return f"that of {query_id}"
 
 
-ELSEWHERE = Elsewhere("b:1", silent=False, troubled={})
+ELSEWHERE = RemoteLeader("b:1", silent=False, troubled={})
 
 
 @pytest.mark.parametrize(

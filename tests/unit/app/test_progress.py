@@ -6,11 +6,11 @@ import pytest
 
 from ksql.app.progress import AllEnds, Progress
 from ksql.cluster.members import Server
+from ksql.cluster.replicas.consistency import NotFollowed
+from ksql.cluster.replicas.read_request import Processed
+from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.cluster.replicas.replica_status import MISSING
 from ksql.kafka.errors import UnknownTopic
-from ksql.query.following import NotFollowed
-from ksql.replicas.asking import Processed
-from ksql.replicas.copies import Turned, Unreachable
-from ksql.replicas.standing import MISSING
 
 ME, OTHER = Server("a", 1), Server("b", 1)
 
@@ -18,10 +18,10 @@ ME, OTHER = Server("a", 1), Server("b", 1)
 class Members:
     me = ME
 
-    def __init__(self, in_charge):
-        self._in_charge = in_charge
+    def __init__(self, leader):
+        self._in_charge = leader
 
-    def in_charge(self):
+    def leader(self):
         return self._in_charge
 
 
@@ -39,10 +39,10 @@ class Peers:
         return Processed({f"{server} {credentials}": {0: len(query_id)}})
 
 
-def progress(in_charge, problem=None):
+def progress(leader, problem=None):
     peers = Peers()
     peers.problem = problem
-    return Progress(Here(), Members(in_charge), peers)
+    return Progress(Here(), Members(leader), peers)
 
 
 def test_the_server_in_charge_knows():
@@ -51,16 +51,16 @@ def test_the_server_in_charge_knows():
 
 
 @pytest.mark.parametrize(
-    ("in_charge", "problem", "says"),
+    ("leader", "problem", "says"),
     [
         (None, None, "no server is in charge"),
-        (OTHER, Turned(MISSING), "b:1, which is in charge, starts or ends"),
+        (OTHER, ReadRejected(MISSING), "b:1, which is in charge, starts or ends"),
         (OTHER, Unreachable("it cannot be reached"), "b:1, which is in charge: it cannot be"),
     ],
 )
-def test_while_nobody_knows_it_is_to_be_asked_again(in_charge, problem, says):
+def test_while_nobody_knows_it_is_to_be_asked_again(leader, problem, says):
     with pytest.raises(NotFollowed, match=says):
-        progress(in_charge, problem).of("Q1", "")
+        progress(leader, problem).of("Q1", "")
 
 
 def test_topics_end_behind_what_is_not_committed_and_those_that_are_gone_do_not():

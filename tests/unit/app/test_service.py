@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app import house as module
+from ksql.app import node as module
 from ksql.app.service import KsqlService
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 
 
 @pytest.fixture(autouse=True)
 def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = SimpleNamespace(start=lambda: "127.0.0.1:9", stop=lambda: None)
     tenure = SimpleNamespace(acquire=lambda: None, start=lambda: None, close=lambda: None)
-    monkeypatch.setattr("ksql.app.charge.prepare", lambda *_, **__: tenure)
+    monkeypatch.setattr("ksql.app.startup_checks.prepare", lambda *_, **__: tenure)
     monkeypatch.setattr(module, "EmbeddedBroker", lambda _folder: broker)
     admin = SimpleNamespace(cluster_id=lambda: "c", close=lambda: None)
     monkeypatch.setattr(module, "Admin", lambda _settings: admin)
@@ -48,7 +48,7 @@ class Leaving:
         self.service = KsqlService(Settings({}))
         self.members = SimpleNamespace(
             me="me",
-            in_charge=lambda: "other",
+            leader=lambda: "other",
             alive=lambda: (None,) * (1 + others),
             leave=lambda _s: self.events.append("leaves"),
         )
@@ -98,7 +98,7 @@ def test_one_whose_claim_came_too_late_gives_it_free_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     leaving = Leaving(monkeypatch)
-    leaving.members.in_charge = lambda: "me"
+    leaving.members.leader = lambda: "me"
     assert leaving.done() == ["withdraws"]
 
 

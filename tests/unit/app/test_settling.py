@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from ksql.app.book import LedgerBook
-from ksql.app.mark import FileMark, MarkDamaged
-from ksql.app.settler import Settler
-from ksql.base.errors import ServerError
-from ksql.engine.carrying import Upgrade
-from ksql.ledger.entries import UpgradeEntry
-from ksql.ledger.resilient import ResilientLedger
-from ksql.statements.answers import RequestFailed
-from ksql.statements.upgradereport import SwitchPoint
-from tests.unit.engine.test_carrying import COUNT, MORE, S, Scene
+from ksql.control.applied_offset import AppliedOffsetDamaged, AppliedOffsetFile
+from ksql.control.doubt_resolver import DoubtResolver
+from ksql.control.engine.command_execution import Upgrade
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.upgradereport import SwitchPoint
+from ksql.core.errors import ServerError
+from ksql.history.entries import UpgradeEntry
+from ksql.history.resilient import ResilientLedger
+from ksql.history.upgrade_recorder import UpgradeRecorder
+from tests.unit.control.engine.test_command_execution import COUNT, MORE, S, Scene
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def ledger(tmp_path):
 def scene(ledger):
     it: Any = Scene(S, COUNT)
     it.known = []
-    it.book = it.world.engine.book = LedgerBook(ledger, "default_", lambda: 5, it.known)
+    it.book = it.world.engine.book = UpgradeRecorder(ledger, "default_", lambda: 5, it.known)
     return it
 
 
@@ -100,7 +100,7 @@ def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger,
     monkeypatch.setattr(it.book, "switched", lambda token, switch: None)
     it.world.execute(MORE)
     assert told(ledger) == [(MORE, "begun")]
-    again = LedgerBook(ledger, "default_", lambda: 6, [])
+    again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
     it.book = again
     it.again()
     again.rebuild()
@@ -113,7 +113,7 @@ def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledg
     it.strikes.at = {"append": ServerError("killed")}
     with pytest.raises(ServerError):
         it.world.execute(MORE)
-    again = LedgerBook(ledger, "default_", lambda: 6, [])
+    again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
     it.book = again
     it.again()
     again.rebuild()
@@ -153,17 +153,17 @@ def explained(it):
 
 def test_the_mark_lasts(tmp_path):
     file = tmp_path / "deep" / "carried_out.json"
-    assert FileMark(file).read() is None
-    FileMark(file).write(7)
-    assert FileMark(file).read() == 7
+    assert AppliedOffsetFile(file).read() is None
+    AppliedOffsetFile(file).write(7)
+    assert AppliedOffsetFile(file).read() == 7
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 99, "carried_out": 1}', "[1]"])
 def test_a_mark_that_cannot_be_read_says_what_to_do(tmp_path, text):
     file = tmp_path / "carried_out.json"
     file.write_text(text)
-    with pytest.raises(MarkDamaged) as caught:
-        FileMark(file).read()
+    with pytest.raises(AppliedOffsetDamaged) as caught:
+        AppliedOffsetFile(file).read()
     assert "Remove the file" in caught.value.text()
 
 
@@ -186,7 +186,7 @@ class Engine:
 
 def test_settling_goes_on_until_it_is_settled():
     engine = Engine([ServerError("away"), RuntimeError("odd")])
-    settler = Settler(engine, 0.001)
+    settler = DoubtResolver(engine, 0.001)
     settler.wake()
     settler.wake()
     assert engine.over.wait(20)

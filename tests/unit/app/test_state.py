@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from ksql.app import charge
+from ksql.app import startup_checks
 from ksql.app import state as module
-from ksql.app.belonging import Found, StateInDanger, check
-from ksql.app.charge import NotShared, fit_stores, share
+from ksql.app.startup_checks import NotShared, fit_stores, share
 from ksql.app.state import ForeignState, NewerState, StateDir
-from ksql.base import lease
-from ksql.base.aside import Aside
-from ksql.base.config import Settings
-from ksql.base.errors import StartError
-from ksql.base.lease import NotInCharge
-from ksql.base.lock import DirectoryBusy
-from ksql.kafka.claims import Claim
+from ksql.app.state_check import StartFindings, StateInDanger, check
+from ksql.core.config import Settings
+from ksql.core.errors import StartError
+from ksql.core.process import lease
+from ksql.core.process.lease import NotLeader
+from ksql.core.process.lock import DirectoryBusy
+from ksql.core.trash import Trash
+from ksql.kafka.leadership_log import LeadershipRecord
 
 ID = "svc_"
-FIRST = Found(
+FIRST = StartFindings(
     bootstrap="kafka:9092",
     cluster_id="cluster1",
     topic="commands",
@@ -65,7 +65,7 @@ def again(state, opened):
 
 
 def checked(state, found, adopt=""):
-    aside = Aside(state.aside, lambda: 0)
+    aside = Trash(state.aside, lambda: 0)
     check(state, found, adopt, aside)
     return sorted(moved.name.split("-")[-1] for moved in aside.entries())
 
@@ -253,9 +253,9 @@ def test_one_that_was_replaced_meanwhile_renames_nothing(sharing):
 
     def replaced():
         two.claim(lambda: None)
-        raise NotInCharge("two is")
+        raise NotLeader("two is")
 
-    with pytest.raises(NotInCharge):
+    with pytest.raises(NotLeader):
         one.claim(replaced)
     assert one.queries.name == "queries-2"
 
@@ -305,7 +305,9 @@ def test_what_a_replaced_server_wrote_is_not_taken_for_the_checkpoints_later(sha
 def test_a_server_stands_by_over_the_directory_of_the_one_in_charge_only(sharing):
     state = sharing("a_1")
     known = state.identity.state_id
-    claim = Claim(id="c", host="h", pid=1, state_dir="/elsewhere", state_id=known, since_ms=0)
+    claim = LeadershipRecord(
+        id="c", host="h", pid=1, state_dir="/elsewhere", state_id=known, since_ms=0
+    )
     share(state, replace(claim, state_id=""), lambda: 0)  # of nobody who is known
     with pytest.raises(NotShared) as refused:
         share(state, replace(claim, state_id="another"), lambda: 0)
@@ -314,7 +316,7 @@ def test_a_server_stands_by_over_the_directory_of_the_one_in_charge_only(sharing
 
 def test_a_copy_of_the_shared_directory_is_noticed_while_its_server_lives(sharing):
     one, state = sharing("a_1"), sharing("a_2")
-    claim = Claim(
+    claim = LeadershipRecord(
         id="c",
         host="h",
         pid=1,
@@ -339,15 +341,15 @@ def test_copies_of_a_directory_have_other_places(tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-    assert len(set(map(charge.place, folders))) == 2
-    assert charge.place(folders[0]) == charge.place(folders[0])
+    assert len(set(map(startup_checks.machine_of, folders))) == 2
+    assert startup_checks.machine_of(folders[0]) == startup_checks.machine_of(folders[0])
     folders[1].rename(tmp_path / "moved")
-    assert charge.place(tmp_path / "moved") != charge.place(folders[0])
+    assert startup_checks.machine_of(tmp_path / "moved") != startup_checks.machine_of(folders[0])
 
 
 def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
     one, two, three = sharing("a_1"), sharing("a_2"), sharing("a_3")
-    aside = Aside(one.aside, lambda: 0)
+    aside = Trash(one.aside, lambda: 0)
 
     def look(now_ms, keep_ms=100):
         one.expire_places(aside, keep_ms, now_ms)
@@ -370,7 +372,7 @@ def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
 
 
 def test_a_directory_that_is_not_shared_has_no_such_places(state):
-    state.expire_places(Aside(state.aside, lambda: 0), 0, 10**15)
+    state.expire_places(Trash(state.aside, lambda: 0), 0, 10**15)
     assert state.queries.is_dir()
 
 
@@ -380,7 +382,7 @@ def test_stores_of_another_command_topic_are_moved_aside(sharing):
     moved = []
     for topic_id in ("x", "x", "y", "y"):
         fit_stores(SimpleNamespace(topic_id=lambda _topic, i=topic_id: i), one, lambda: 0)
-        moved.append(len(Aside(one.aside, lambda: 0).entries()))
+        moved.append(len(Trash(one.aside, lambda: 0).entries()))
     assert moved == [0, 0, 1, 1]
     assert list(one.stores.iterdir()) == []
     (one.lease.parent / "stores.json").write_text("{")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.tenure import BEAT_S, SILENCE_S
-from ksql.base import lease
-from ksql.base.lease import NotInCharge
-from tests.unit.app.test_tenure import World
+from ksql.cluster.leadership.leadership import BEAT_S, SILENCE_S
+from ksql.core.process import lease
+from ksql.core.process.lease import NotLeader
+from tests.unit.cluster.leadership.test_leadership import World
 
 MOST_S = 60.0
 
@@ -118,6 +118,6 @@ def test_one_in_charge_can_show_it_and_one_that_was_replaced_cannot(world, one):
     two = world.server("two")
     assert await_turn(world, two)[0]
     two.confirm()
-    with pytest.raises(NotInCharge):
+    with pytest.raises(NotLeader):
         one.confirm()
     assert world.topic.claims[-1].id == "two"

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from ksql.base.errors import NotReady, ServerError
-from ksql.query.results import ResultRow
-from ksql.types import model
-from ksql.types.schema import Column, Role
+from ksql.core.errors import NotReady, ServerError
+from ksql.core.types import model
+from ksql.core.types.schema import Column, Role
+from ksql.serving.results import ResultRow
 from server.cli.client import (
     Client,
     Event,

@@ -9,7 +9,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from ksql.statements.entities import (
+from ksql.control.statements.entities import (
     Entity,
     FieldInfo,
     FunctionName,
@@ -24,7 +24,7 @@ from ksql.statements.entities import (
     TopicList,
     TypeList,
 )
-from ksql.types import model
+from ksql.core.types import model
 from server.cli.client import Client
 from server.cli.commands import COMMANDS
 from server.cli.complete import SqlCompleter

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import trustme
 
-from ksql.base.config import FixedProperty
-from ksql.base.errors import ServerError
-from ksql.statements.entities import Entity
-from ksql.web.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
+from ksql.control.statements.entities import Entity
+from ksql.core.config import FixedProperty
+from ksql.core.errors import ServerError
+from ksql.http.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
 from server import entry
 from server.app import create_app
 from server.cli.main import main
 from server.cli.version import cli_version
 from server.users import Users
+from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
-from tests.unit.web.clients import hosted
 
 
 def test_execute(url: str, service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:

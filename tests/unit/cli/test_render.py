@@ -11,11 +11,11 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 import pytest
 from rich.console import Console, RenderableType
 
-from ksql.engine.progress import CommandStatus
-from ksql.statements import entities as e
-from ksql.statements.upgradereport import SwitchPoint, UpgradeReport
-from ksql.types import model as m
-from ksql.upgrade.verdict import Difference, Guarantee, Verdict
+from ksql.control.engine.progress import CommandStatus
+from ksql.control.statements import entities as e
+from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
+from ksql.core.types import model as m
+from ksql.sql.upgrade.verdict import Difference, Guarantee, Verdict
 from server.cli.client import ServerFailure
 from server.cli.render import RENDERERS, render
 from server.cli.split import Statement

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.errors import ParseError, ServerError, Span
-from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import Entity
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.entities import Entity
+from ksql.core.errors import ParseError, ServerError, Span
 from server.cli.commands import Exit
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created

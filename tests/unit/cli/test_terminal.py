@@ -8,14 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.config import UnknownProperty
-from ksql.base.errors import ParseError, ServerError, Span
-from ksql.query.results import ResultRow
-from ksql.replicas.token import Home, Token
-from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables, WarningEntity
-from ksql.types.model import BOOLEAN, STRING, Decimal, Map
-from ksql.types.schema import Column
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.entities import (
+    ConsistencyToken,
+    Entity,
+    Streams,
+    Variables,
+    WarningEntity,
+)
+from ksql.core.config import UnknownProperty
+from ksql.core.errors import ParseError, ServerError, Span
+from ksql.core.token import Token, TokenScope
+from ksql.core.types.model import BOOLEAN, STRING, Decimal, Map
+from ksql.core.types.schema import Column
+from ksql.serving.results import ResultRow
 from server.cli.commands import COMMANDS, Exit
 from server.cli.session import Output, Session
 from tests.unit.cli.desk import Desk, narrow
@@ -86,7 +92,7 @@ def test_queries_show_what_the_session_has_written_and_seen(
 def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
     desk: Desk, service: FakeService
 ) -> None:
-    theirs = Token(home=Home("another", "s")).with_({("s", 0): 4})
+    theirs = Token(home=TokenScope("another", "s")).with_({("s", 0): 4})
     service.answer = [ConsistencyToken(statement_text="A;", consistency_token=theirs.text())]
     service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull")
     desk.run("A;")

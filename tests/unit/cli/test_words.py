@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base import ident
-from ksql.engine import properties
-from ksql.syntax.explain_error import leading_words
-from ksql.syntax.lexer import WordContext
-from ksql.syntax.machine import Machine, Unexpected, grammar
-from ksql.types.format import CAPABILITIES
-from ksql.types.model import PRIMITIVES
+from ksql.control.planning import properties
+from ksql.core import ident
+from ksql.core.types.format import CAPABILITIES
+from ksql.core.types.model import PRIMITIVES
+from ksql.sql.syntax.explain_error import leading_words
+from ksql.sql.syntax.lexer import WordContext
+from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 from server.cli import words
 
 IN_A_QUERY = ("EMIT", "GROUP", "PARTITION", "ORDER", "LEFT", "RIGHT", "FULL", "INNER")

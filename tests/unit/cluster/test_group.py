@@ -21,8 +21,8 @@ class Group:
         self.left = patience_s
 
 
-def members(names=(), in_charge=None, me=B):
-    return GroupMembers(me, Group(tuple(names)), lambda: in_charge)
+def members(names=(), leader=None, me=B):
+    return GroupMembers(me, Group(tuple(names)), lambda: leader)
 
 
 def test_a_server_counts_itself_before_the_group_does():
@@ -34,13 +34,13 @@ def test_all_members_are_alive_in_order_and_strangers_are_left_out():
 
 
 def test_the_one_in_charge_is_alive_before_the_group_shows_it():
-    found = members(["host:8002"], in_charge=A)
+    found = members(["host:8002"], leader=A)
     assert found.alive() == (A, B)
-    assert found.in_charge() == A
+    assert found.leader() == A
 
 
 def test_nobody_may_be_in_charge():
-    assert members(["host:8002", "host:8001"]).in_charge() is None
+    assert members(["host:8002", "host:8001"]).leader() is None
 
 
 @pytest.mark.parametrize(("gone", "rank"), [(None, 1), (A, 0), (C, 1), (B, 1)])
@@ -65,7 +65,7 @@ def test_nobody_is_known_before_the_group_lists_this_server():
 
 
 def test_one_in_charge_that_is_no_member_announces_nothing():
-    found = members([member_name(B, 1)], in_charge=A)
+    found = members([member_name(B, 1)], leader=A)
     assert found.store_formats() == {"host:8001": 0, "host:8002": 1}
 
 
@@ -77,7 +77,7 @@ def test_servers_wait_while_one_of_an_earlier_format_is_listed():
     assert found.store_formats() == {"host:8001": 1, "host:8002": 2, "host:8003": 2}
     assert members(names[1:]).waiting() == frozenset()
     assert members(["host:8001", *names[1:]]).waiting() == {B}  # one that announces nothing
-    assert members(names[1:], in_charge=A).waiting() == frozenset()  # it is not listed any more
+    assert members(names[1:], leader=A).waiting() == frozenset()  # it is not listed any more
     assert members().waiting() == frozenset()
 
 

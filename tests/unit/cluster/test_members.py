@@ -35,4 +35,4 @@ def test_a_server_alone_lives_and_is_in_charge() -> None:
     me = Server("localhost", 8088)
 
     assert Alone(me).alive() == (me,)
-    assert Alone(me).in_charge() == me
+    assert Alone(me).leader() == me

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.base.errors import StartError
+from ksql.core.errors import StartError
 from server.cli.client import ServerFailure, Unreachable
 from server.demo import command, frame, site
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable

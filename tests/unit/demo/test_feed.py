@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from ksql.base.errors import KsqlError
+from ksql.core.errors import KsqlError
 from server.demo.data import Record
 from server.demo.feed import Feed
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from ksql.base.records import RawRecord
+from ksql.core.records import RawRecord
 from server.demo import topics
 
 

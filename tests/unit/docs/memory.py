@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-from ksql.base.config import Settings
+from ksql.control.statements.answers import ServerInfo
+from ksql.control.statements.execute import session
+from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.services import Services
+from ksql.core.config import Settings
+from ksql.core.token import TokenScope
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.replicas.token import Home
-from ksql.statements.answers import ServerInfo
-from ksql.statements.execute import session
-from ksql.statements.inserts import RowWriter
-from ksql.statements.services import Services
 from qtt.memory import memory_reads
 from tests.unit.server.schemas import check_entity
 from tests.unit.world import StillMonitor, World
@@ -73,9 +73,9 @@ class Answered:
 class MemoryService:
     """What the doors ask of a service."""
 
-    standing_by = False
+    is_follower = False
     terminated = False
-    home = Home("memory", "default_")
+    home = TokenScope("memory", "default_")
 
     def __init__(self):
         self.world = world = Clocked(MemoryRegistry())

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from ksql.base.ids import application_id
 from ksql.cluster.group import group_name
-from ksql.commands.log import topic_name
-from ksql.kafka.claims import topic_name as claims_topic
+from ksql.control.log.log import topic_name
+from ksql.core.ids import application_id
+from ksql.kafka.leadership_log import topic_name as claims_topic
 from ksql.kafka.processing_log import topic_name as log_topic
 from ksql.registry.kafkalog import writer_id
 from tests.acls import rights

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from ksql.functions.udf import load_sources
-from ksql.syntax.parser import parse_one, split
+from ksql.sql.syntax.parser import parse_one, split
 from tests.unit.cli.desk import Desk
 from tests.unit.docs.fences import PAGES, ROOT, blocks, exchanges, plain, replaced, session_text
 from tests.unit.docs.memory import MemoryService

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from ksql.core.types import model
+from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.core.types.model import SqlType
+from ksql.core.types.schema import Column, Role
 from ksql.formats.table import DecodeError
-from ksql.types import model
-from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.types.model import SqlType
-from ksql.types.schema import Column, Role
 
 
 def value(name: str, type_: SqlType) -> Column:

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array
+from ksql.core.types.schema import Column
 from ksql.formats.avro import read
 from ksql.formats.avro.kind import AVRO
 from ksql.formats.connect import MOST_TYPES, Group, Items, Member, NotInferable, Strange, sql_type
@@ -16,10 +20,6 @@ from ksql.formats.kind import Whole
 from ksql.formats.protobuf.kind import PROTOBUF
 from ksql.formats.schema_registry import MemoryRegistry, Schema, framed
 from ksql.formats.table import DecodeError, serde_for
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array
-from ksql.types.schema import Column
 
 LEVELS = 40
 

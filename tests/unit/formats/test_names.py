@@ -11,8 +11,8 @@ import pytest
 import ksql
 import qtt
 import server
+from ksql.core.types.format import CAPABILITIES
 from ksql.formats.table import FORMATS
-from ksql.types.format import CAPABILITIES
 
 ROOT = Path(ksql.__file__).parent.parent
 MODULES = sorted(
@@ -22,11 +22,11 @@ MODULES = sorted(
 )
 QUOTED = re.compile(f"""["'](?:{"|".join(CAPABILITIES)})["']""")
 OTHER_MEANING = {
-    "ksql/app/cluster.py": "a partition is not placed on a server",
-    "ksql/app/talk.py": "a partition is not placed on a server",
+    "ksql/cluster/replicas/cluster.py": "a partition is not placed on a server",
+    "ksql/cluster/replicas/lag_reporter.py": "a partition is not placed on a server",
     "ksql/kafka/processing_log.py": "ksqlDB tells a wrong JSON record in other words",
-    "ksql/query/guessing.py": "how PRINT shows the texts that it guesses",
-    "ksql/replicas/holdings.py": "a partition is not placed on a server",
+    "ksql/serving/format_detection.py": "how PRINT shows the texts that it guesses",
+    "ksql/cluster/replicas/partition_assignment.py": "a partition is not placed on a server",
     "server/cli/forms.py": "how the terminal prints its answers",
     "server/cli/terminal.py": "how the terminal prints its answers",
 }
@@ -59,7 +59,7 @@ def test_comparisons_are_found(text, found):
 
 def test_nobody_asks_for_a_formats_name():
     folders = tuple(f"ksql/formats/{name.lower()}/" for name in FORMATS)
-    own = [m for m in MODULES if not m.startswith(folders) and m != "ksql/types/format.py"]
+    own = [m for m in MODULES if not m.startswith(folders) and m != "ksql/core/types/format.py"]
     texts = {m: text for m in own if QUOTED.search(text := (ROOT / m).read_text())}
     found = {m: asked(ast.parse(text)) for m, text in texts.items()}
     asking = {module: places for module, places in found.items() if places}

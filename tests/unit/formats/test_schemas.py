@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from ksql.base.errors import StatementError
+from ksql.core.errors import StatementError
+from ksql.core.types import model
+from ksql.core.types.format import Format
 from ksql.formats import schemas
 from ksql.formats.schema_registry import MemoryRegistry, Reference, Schema, SchemaNotFound
 from ksql.formats.schemas import check_given_schema, inferred_columns, look_up, schema_for
-from ksql.types import model
-from ksql.types.format import Format
 from tests.unit.formats import columns as c
 
 PROTO = 'syntax = "proto3"; '

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import StatementError
+from ksql.core.errors import StatementError
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
 from ksql.formats.table import configured_wrap, serde_features, serde_for, validate
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
 from tests.unit.formats import columns as c
 
 INT, STRING = model.INTEGER, model.STRING

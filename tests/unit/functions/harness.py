@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from ksql.core.types.coerce import caster
+from ksql.core.types.model import NULL
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.signature import parse_type
 from ksql.functions.unify import substitute
-from ksql.types.coerce import caster
-from ksql.types.model import NULL
 
 D = Decimal
 

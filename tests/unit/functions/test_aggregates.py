@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ksql.base.errors import QueryFailed
-from ksql.functions.copies import copied
+from ksql.core.errors import QueryFailed
+from ksql.core.types.model import NULL
 from ksql.functions.errors import BadConstant
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.spec import AggregateFunction
+from ksql.functions.state_copy import copied
 from ksql.java.errors import EvaluationError
-from ksql.types.model import NULL
 from tests.examples import examples
 from tests.unit.functions.harness import D, aggregate, fold, result, types_of
 

@@ -6,7 +6,8 @@ import decimal
 
 import pytest
 
-from ksql.compile.errors import LONGEST_CAUSE, cause
+from ksql.core.types import coerce, decimals, model
+from ksql.exec.expressions.errors import LONGEST_CAUSE, cause
 from ksql.formats import serde as wire
 from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.library.lambdas import reduce_array, reduce_map, transform_array, transform_map
@@ -17,7 +18,6 @@ from ksql.java.regex import TooSlow
 from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import Budget
 from ksql.java.timeformat import parse_timestamp
-from ksql.types import coerce, decimals, model
 
 BIG = "a" * 1_000_000
 

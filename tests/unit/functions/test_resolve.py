@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ksql.base.errors import StatementError
+from ksql.core.errors import StatementError
+from ksql.core.types.model import BIGINT, DOUBLE, INTEGER, NULL, STRING
 from ksql.functions.build import family
 from ksql.functions.describe import describe
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload, NullPrimitive, UnknownFunction
@@ -19,7 +20,6 @@ from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.resolve import resolve
 from ksql.functions.signature import BadSignature, parse_param, parse_type
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table
-from ksql.types.model import BIGINT, DOUBLE, INTEGER, NULL, STRING
 from tests.unit.functions.harness import Lam, sql, types_of
 
 

@@ -12,7 +12,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.errors import BadDeclaration, WrongResult, WrongState
-from ksql.spark.packing import pack, unpack
+from ksql.spark.task.packing import pack, unpack
 from tests.unit.functions.harness import D, fold, result, types_of
 
 CORPORA = Path(__file__).parents[3] / "qtt" / "functions"

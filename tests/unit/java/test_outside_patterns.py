@@ -17,16 +17,16 @@ from ksql.java.timeformat.tokens import DEEPEST_SECTION, LONGEST_PATTERN
 
 ROOT = Path(__file__).parents[3]
 MADE_BY_US = {
-    "ksql/dataflow/rights.py": "patterns of the operator's configuration",
+    "ksql/exec/dataflow/topic_acl.py": "patterns of the operator's configuration",
     "ksql/formats/delimited/serde.py": "one escaped character, in a class",
     "ksql/java/regex/matcher.py": "the helper",
     "ksql/java/timeformat/direct.py": "digits and escaped text only: nothing can be tried twice",
     "ksql/java/timeformat/fastdate.py": "the names of a letter",
     "ksql/java/timeformat/javatime.py": "few choices, else the helper",
-    "ksql/compile/like.py": "literals",
+    "ksql/exec/expressions/like.py": "literals",
     "ksql/java/uri.py": "literals",
-    "ksql/spark/lives.py": "names of directories",
-    "ksql/syntax/lexer.py": "the grammar's words",
+    "ksql/spark/checkpoint/incarnations.py": "names of directories",
+    "ksql/sql/syntax/lexer.py": "the grammar's words",
     "server/cli/commands.py": "the terminal's commands",
     "server/cli/session.py": "the terminal's commands",
     "server/cli/trouble.py": "a place in a message, at a terminal",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ksql.core.types.times import civil, epoch_day
 from ksql.java.timeformat import (
     Moment,
     date_moment,
@@ -26,7 +27,6 @@ from ksql.java.timeformat import (
 )
 from ksql.java.timeformat.errors import BadPattern, BadText, NotInMoment, OutOfRange, UnknownZone
 from ksql.java.timeformat.fields import week_of_year
-from ksql.types.times import civil, epoch_day
 from tests.examples import examples
 
 STAMP = 1526075913123  # Friday 2018-05-11T21:58:33.123Z

@@ -10,9 +10,9 @@ import threading
 import pytest
 import trustme
 
-from ksql.kafka import epoch, epochtls
+from ksql.http.sockets import listen
+from ksql.kafka import epochtls, timestamp_zero
 from ksql.kafka.errors import WriteFailed
-from ksql.web.sockets import listen
 
 SSL = {"security.protocol": "SSL"}
 
@@ -101,7 +101,7 @@ def test_ciphers_are_the_configured_ones(authority):
 )
 def test_what_the_other_client_cannot_do_is_refused_with_its_name(config, why):
     with pytest.raises(WriteFailed) as caught:
-        epoch.send_at_epoch({"bootstrap.servers": "a:1", **config}, "t", b"k", b"v", None)
+        timestamp_zero.send_at_epoch({"bootstrap.servers": "a:1", **config}, "t", b"k", b"v", None)
     assert why in caught.value.text()
 
 
@@ -113,11 +113,11 @@ def test_the_producer_is_given_all_of_it(monkeypatch):
         given.append(config)
         return Refusing()
 
-    monkeypatch.setattr(epoch, "_producer", producer)
-    epoch.close()
+    monkeypatch.setattr(timestamp_zero, "_producer", producer)
+    timestamp_zero.close()
     config = {"bootstrap.servers": "a:1", **SSL, "ssl.ca.pem": "X", "ssl.key.password": "p"}
     with pytest.raises(WriteFailed) as caught:
-        epoch.send_at_epoch(config, "t", b"k", b"v", None)
+        timestamp_zero.send_at_epoch(config, "t", b"k", b"v", None)
     assert "refused" in caught.value.text()
     assert dict(given[0])["tls"] == (("ssl.ca.pem", "X"), ("ssl.key.password", "p"))
 

@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
+from ksql.core.types.format import Format
+from ksql.exec.operators.base import BadRecord
 from ksql.formats.table import DecodeError, EncodeError, serde_for
 from ksql.kafka import processing_log as log
-from ksql.processors.base import BadRecord
-from ksql.types.format import Format
 
 NOT_READ = DecodeError("bad", "$.A", ("why",))
 NOT_WRITTEN = EncodeError("no room")

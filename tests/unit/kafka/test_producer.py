@@ -5,7 +5,7 @@ import time
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from ksql.base.records import OutRecord
+from ksql.core.records import OutRecord
 from ksql.kafka import producer
 from ksql.kafka.producer import DeliveryFailed, RecordRefused, WorkerProducer
 

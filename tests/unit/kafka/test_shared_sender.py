@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.base.records import Written
+from ksql.core.records import Written
 from ksql.kafka import shared_sender
 from ksql.kafka.admin import Identity
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed

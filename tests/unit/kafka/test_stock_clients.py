@@ -10,11 +10,11 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.type.date_pb2 import Date
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
 from ksql.formats.schemas import inferred_columns, schema_for
 from ksql.formats.table import serde_for
 from ksql.kafka.registry_client import ConfluentRegistry, RegistrySettings
-from ksql.types import model
-from ksql.types.format import Format
 from tests.unit.formats import columns as c
 
 VALUE = SerializationContext("t", MessageField.VALUE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.catalog.topic import Topic
 from ksql.kafka.admin import TopicInfo
-from ksql.kafka.broker_config import AFTER_MAX_MS
+from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from ksql.kafka.errors import KafkaDenied
 from ksql.kafka.topics import KafkaTopics
+from ksql.sql.catalog.topic import Topic
 
 AFTER = "message.timestamp.after.max.ms"
 

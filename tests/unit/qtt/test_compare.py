@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from ksql.catalog.model import DataSource
-from ksql.types import model
-from ksql.types.format import Format, KeyWindow
-from ksql.types.schema import Column, Role, Schema
+from ksql.core.types import model
+from ksql.core.types.format import Format, KeyWindow
+from ksql.core.types.schema import Column, Role, Schema
+from ksql.sql.catalog.model import DataSource
 from qtt import tokens
 from qtt.compare import Actual, check_topic, same
 from qtt.model import Case, Mismatch, Record, Step, WindowBounds

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ksql.base.errors import KsqlError, NotSupportedYet
+from ksql.core.errors import KsqlError, NotSupportedYet
 from qtt.load import load
 from qtt.local import LocalDriver, LocalDrivers
 from qtt.model import Expected, Mismatch

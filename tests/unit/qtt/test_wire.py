@@ -4,11 +4,11 @@ import struct
 
 import pytest
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Struct
+from ksql.core.types.schema import Column
 from ksql.formats.table import NoRegistry
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Struct
-from ksql.types.schema import Column
 from qtt import tokens, wire
 from qtt.model import Mismatch
 from qtt.post import columns_of

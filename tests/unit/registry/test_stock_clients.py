@@ -20,13 +20,13 @@ from google.api.auth_pb2 import AuthProvider
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from ksql.core.types.format import Format
 from ksql.formats.schemas import inferred_columns
 from ksql.kafka.registry_client import ConfluentRegistry, RegistrySettings
 from ksql.registry.local import LocalRegistry
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.types.format import Format
 from tests.unit.registry.memorylog import MemoryLog
 
 VALUE = SerializationContext("t", MessageField.VALUE)

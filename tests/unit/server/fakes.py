@@ -8,32 +8,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, ServerError, StatementError
-from ksql.base.records import Written
-from ksql.engine.progress import CommandStatus
-from ksql.query.replicated import Caller
-from ksql.query.results import ResultRow, ResultStream, TextStream
-from ksql.replicas.standing import Standing
-from ksql.replicas.token import Home, Token
-from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
-from ksql.statements.cluster import ClusterStatus, HostStatus, HostStoreLags
-from ksql.statements.entities import CurrentStatus, Entity
-from ksql.types import model
-from ksql.types.schema import Column, Role
+from ksql.cluster.cluster import ClusterStatus, HostStatus, HostStoreLags
+from ksql.cluster.replicas.replica_status import ReplicaStatus
+from ksql.cluster.replicas.replicated import Caller
+from ksql.control.engine.progress import CommandStatus
+from ksql.control.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
+from ksql.control.statements.entities import CurrentStatus, Entity
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, ServerError, StatementError
+from ksql.core.records import Written
+from ksql.core.token import Token, TokenScope
+from ksql.core.types import model
+from ksql.core.types.schema import Column, Role
+from ksql.serving.results import ResultRow, ResultStream, TextStream
 
 if TYPE_CHECKING:  # what a fake does not have, its test gives it
     import ssl
 
     from ksql.app.service import KsqlService, Running
-    from ksql.base.servertoken import ServerSecret
     from ksql.cluster.members import Server
-    from ksql.statements.inserts import RowWriter
+    from ksql.control.statements.inserts import RowWriter
+    from ksql.core.servertoken import ServerSecret
 else:
     KsqlService = RowWriter = Running = object
 
 Answer = Callable[[str], list[Entity] | None] | Sequence[Entity] | Exception
-HERE = Home()  # of which tokens without a home are
+HERE = TokenScope()  # of which tokens without a home are
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
 
@@ -156,12 +156,12 @@ class FakeService(KsqlService):
     credentials: str = ""
     other: Server | None = None
     scheme: str = "http"
-    home: Home = HERE
+    home: TokenScope = HERE
     tls: ssl.SSLContext | None = None
     secret: ServerSecret | None = None
 
     @property
-    def standing_by(self) -> bool:
+    def is_follower(self) -> bool:
         return self.other is not None
 
     def elsewhere(self, *_asked: Any) -> Server | None:
@@ -170,7 +170,7 @@ class FakeService(KsqlService):
     def has_charge(self, server: Server) -> bool:
         return server == self.other
 
-    def in_charge(self) -> Server:
+    def leader(self) -> Server:
         assert self.other is not None
         return self.other
 
@@ -261,8 +261,8 @@ class FakeService(KsqlService):
     def reported(self, host: str, lags: HostStoreLags) -> None:
         self.calls.append(("reported", host, lags))
 
-    def standings(self) -> dict[tuple[str, int], Standing]:
-        return {("CTAS_T_1", 0): Standing(state="RUNNING", role="ACTIVE", position=3)}
+    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
+        return {("CTAS_T_1", 0): ReplicaStatus(state="RUNNING", role="ACTIVE", position=3)}
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
         place = {"partition": 0, "topic": "T", "query": "CTAS_T_1"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from ksql.statements.entities import Entity
+from ksql.control.statements.entities import Entity
 from server.app import create_app
 from server.wire import to_wire
 from tests.unit.server.fakes import FakeService

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import StartError
-from ksql.base.jars import jars
-from ksql.spark.archive import Stand, shared_stand
+from ksql.core.errors import StartError
+from ksql.core.process.jars import jars
+from ksql.spark.session.cds_archive import JvmHome, shared_stand
 from server import archive, classes
 
 
@@ -17,7 +17,7 @@ def stand(tmp_path, monkeypatch):
 
 
 def test_it_is_written_once(stand, monkeypatch):
-    written: list[Stand] = []
+    written: list[JvmHome] = []
 
     def write(to, folder):
         assert folder.is_dir()

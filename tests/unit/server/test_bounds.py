@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ksql.base.errors import KsqlError, StatementError
-from ksql.statements.answers import RequestFailed
-from ksql.web.access import Access, BodyTooLong
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import KsqlError, StatementError
+from ksql.http.access import Access, BodyTooLong
 from server.app import create_app
 from server.errors import LONGEST_ECHO, LONGEST_MESSAGE, body_of
 from server.inserts import lines

@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.query.pull import TableNotReady
-from ksql.query.results import ResultRow
-from ksql.statements.answers import RequestFailed
+from ksql.control.statements.answers import RequestFailed
+from ksql.serving.pull import TableNotReady
+from ksql.serving.results import ResultRow
 from server import context
-from server.context import STATEMENT_THREADS, Door
+from server.context import STATEMENT_THREADS, AppContext
 from tests.kafka.wires import await_true
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import serving
@@ -40,7 +40,7 @@ class HeldStream(FakeStream):
             yield DATA
 
 
-def drained(door: Door, seconds: float) -> None:
+def drained(door: AppContext, seconds: float) -> None:
     asyncio.run(door.drain(seconds))
 
 

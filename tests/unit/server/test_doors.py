@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.base.config import PROPERTIES
+from ksql.core.config import PROPERTIES
+from ksql.http.access import Access
 from ksql.registry.rest import create_app as create_registry
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.web.access import Access
 from server.app import ROUTERS, create_app
 from server.listeners import DEFAULT, openness, registry_host
 from tests.unit.registry.memorylog import MemoryLog

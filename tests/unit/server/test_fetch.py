@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from rich.progress import Progress
 
-from ksql.base.jars import Jar
+from ksql.core.process.jars import Jar
 from server import fetch as module
 from server.fetch import FetchFailed, WrongChecksum, fetch, fetch_all, from_repository
 

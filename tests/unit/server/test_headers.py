@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from server.app import create_app
 from server.headers import CONFIG, BadHeaders, Headers, configured_headers
 from tests.unit.server.fakes import FakeService

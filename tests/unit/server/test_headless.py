@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import StartError
+from ksql.core.errors import StartError
 from server.app import create_app
 from server.main import run_server
 from tests.unit.server.fakes import FakeService

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from server.wire import DELIMITED, V1_JSON
+from tests.unit.http.clients import PATIENCE_S, Frames
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import serving
-from tests.unit.web.clients import PATIENCE_S, Frames
 
 SQL = json.dumps({"sql": "SELECT;"}).encode()
 
@@ -103,7 +103,7 @@ def test_a_stream_that_is_reset_ends_its_query_only():
     [({"authority": "evil.example"}, "421"), ({"origin": "https://evil.example"}, "403")],
 )
 def test_foreign_pages_are_refused_before_the_body_is_read(headers, status, monkeypatch):
-    monkeypatch.setattr("ksql.web.stream._LINGER_S", 0.1)
+    monkeypatch.setattr("ksql.http.stream._LINGER_S", 0.1)
     service = FakeService()
     with serving(service) as (url, _), connected(url) as client:
         number = client.request("/ksql", method="POST", end=False, **headers)

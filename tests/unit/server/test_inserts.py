@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.replicas.token import TOKEN, Home, Token
+from ksql.core.token import TOKEN, Token, TokenScope
 from server.wire import DELIMITED, JSON
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask, serving
@@ -49,7 +49,7 @@ def test_a_request_about_tokens_learns_where_its_rows_are() -> None:
     assert not any("consistencyToken" in each for each in acks(insert(TARGET + b'{"A":7}')[0]))
 
 
-@pytest.mark.parametrize("token", ["x", Token(home=Home("c", "other_")).text()])
+@pytest.mark.parametrize("token", ["x", Token(home=TokenScope("c", "other_")).text()])
 def test_a_token_of_no_use_is_refused_before_any_row(token: str) -> None:
     asking = {"target": "S", "requestProperties": {TOKEN: token}}
     answer, rows = insert(json.dumps(asking).encode() + b'\n{"A":1}\n')

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import (
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import (
     CommandTimeout,
     NotSupportedYet,
     ParseError,
@@ -12,7 +13,6 @@ from ksql.base.errors import (
     UnknownName,
 )
 from ksql.functions.user.watch import Overrun
-from ksql.statements.answers import RequestFailed
 from tests.unit.server.fakes import FakeService, created
 from tests.unit.server.web import ask
 

@@ -19,7 +19,7 @@ import httpx
 import pytest
 import trustme
 
-from ksql.base.errors import StartError
+from ksql.core.errors import StartError
 from server import entry
 from server.main import main, run_server
 from tests.unit.server.fakes import FakeService
@@ -270,11 +270,11 @@ def test_a_pull_query_is_answered_to_its_end_and_new_requests_are_refused(tmp_pa
 
 HANGING = """
 import sys, threading
-import server.ending, server.main
+import server.shutdown, server.main
 from server import entry
 from tests.unit.server.fakes import FakeService
 
-server.ending.STOP_S = float(sys.argv[2])
+server.shutdown.STOP_S = float(sys.argv[2])
 server.main._START_S = 0.1
 
 def hang():

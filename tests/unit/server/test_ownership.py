@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.config import Settings
+from ksql.core.config import Settings
 from server import main as server_main
 from server.ownership import UMASK, BadUmask, own_files
 

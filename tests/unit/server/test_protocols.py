@@ -11,11 +11,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from ksql.web import either
-from ksql.web.http1 import Http1
+from ksql.http import protocol_detect
+from ksql.http.http1 import Http1
 from server.app import create_app
+from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
-from tests.unit.web.clients import hosted
 
 LIVE = {"/ws/query"}
 BODIES: list[dict[str, Any]] = [
@@ -97,7 +97,7 @@ def test_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     with hosted(_app()) as port:
         new = _answers(port, paths)
-    monkeypatch.setattr(either, "Ordinary", Http1)
+    monkeypatch.setattr(protocol_detect, "Ordinary", Http1)
     with hosted(_app()) as port:
         old = _answers(port, paths)
     assert len({status for _, status, _, _ in new}) > 3

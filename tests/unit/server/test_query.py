@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.base.errors import ParseError, ServerError
-from ksql.query.results import ResultRow
-from ksql.replicas.token import TOKEN, Home, Token
-from ksql.statements.answers import RequestFailed
-from ksql.types import model
-from ksql.types.schema import Column, Role
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import ParseError, ServerError
+from ksql.core.token import TOKEN, Token, TokenScope
+from ksql.core.types import model
+from ksql.core.types.schema import Column, Role
+from ksql.serving.results import ResultRow
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import ask, serving
@@ -171,7 +171,10 @@ def test_a_pull_query_about_tokens_ends_with_one(path: str, accept: str, shown: 
 @pytest.mark.parametrize("path", ["/query-stream", "/query", "/ksql"])
 @pytest.mark.parametrize(
     ("token", "says"),
-    [("x", "cannot be read"), (Token(home=Home("c", "other_")).text(), "given by another service")],
+    [
+        ("x", "cannot be read"),
+        (Token(home=TokenScope("c", "other_")).text(), "given by another service"),
+    ],
 )
 def test_a_token_that_is_none_or_of_another_service_is_refused(
     path: str, token: str, says: str

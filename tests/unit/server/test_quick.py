@@ -14,20 +14,20 @@ import httpx
 import pytest
 from fastapi.responses import StreamingResponse
 
-from ksql.base.errors import ParseError, ServerError
-from ksql.query.pull import TableMoves
-from ksql.query.results import ResultRow
-from ksql.replicas.routed import Freshness
-from ksql.replicas.standing import Standing
-from ksql.statements.answers import RequestFailed
-from ksql.stores.base import StoreClosed
-from ksql.types import model
-from ksql.types.schema import Column
+from ksql.cluster.replicas.failover import Freshness
+from ksql.cluster.replicas.replica_status import ReplicaStatus
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import ParseError, ServerError
+from ksql.core.types import model
+from ksql.core.types.schema import Column
+from ksql.serving.pull import TableMoves
+from ksql.serving.results import ResultRow
+from ksql.views.stores.base import StoreClosed
 from server.app import create_app
-from server.rows import Delimited
-from server.stalls import Stalls
+from server.buffered_result import BufferedResult
+from server.io_budget import IoBudget
+from server.row_encoders import Delimited
 from server.streaming import whole_response
-from server.whole import Whole
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.test_query import DATA, SEEN, query
@@ -101,7 +101,7 @@ class BriefStream(QuickStream):
         return self.copies
 
 
-COPY = Freshness(table="T", partition=0, host="h:1", standing=Standing(state="RUNNING"))
+COPY = Freshness(table="T", partition=0, host="h:1", standing=ReplicaStatus(state="RUNNING"))
 
 
 @pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON, V1_PROTOBUF])
@@ -177,7 +177,7 @@ def test_a_query_that_waits_for_nothing_takes_no_other_thread() -> None:
 
 def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     times, blocks = itertools.count(0, 0.2), itertools.count()  # each look-up takes so long
-    stalls = Stalls(lambda: next(times), lambda: next(blocks))
+    stalls = IoBudget(lambda: next(times), lambda: next(blocks))
     monkeypatch.setattr("server.context.Stalls", lambda: stalls)
     ready, later = QuickStream([DATA], "pull"), QuickStream([DATA], "pull")
     service = FakeService(ready_stream=ready, stream=lambda: later)
@@ -204,7 +204,7 @@ def test_a_query_that_fails_before_any_thread_is_refused_as_ever() -> None:
 
 
 def test_over_http_2_each_line_of_a_quick_query_is_a_frame() -> None:
-    whole = Whole.of(QuickStream([DATA], "pull"))
+    whole = BufferedResult.of(QuickStream([DATA], "pull"))
 
     async def pieces() -> list[bytes]:
         answer = whole_response(whole, Delimited, DELIMITED, {"http_version": "2"})

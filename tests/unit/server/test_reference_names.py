@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.config import PROPERTIES, UnknownProperty, canonical, check
-from ksql.statements.entities import WarningEntity
+from ksql.control.statements.entities import WarningEntity
+from ksql.core.config import PROPERTIES, UnknownProperty, canonical, check
 from server.settings import odd_properties, read_configuration
 from tests.unit.world import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
-from ksql.base.jars import locked
+from ksql.core.process.jars import locked
 from server import relock
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.config import InvalidProperty
+from ksql.core.config import InvalidProperty
 from server import entry
 from server.propertiesfile import parse_properties
 from server.settings import BadConfiguration, odd_properties, read_configuration

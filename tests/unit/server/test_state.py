@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.aside import Aside
+from ksql.core.trash import Trash
 from server import entry
 
 
 @pytest.fixture
 def lying(tmp_path):
     """Two things that lie aside; their names."""
-    aside = Aside(tmp_path / "svc_" / "aside", lambda: 1_800_000_000_000)
+    aside = Trash(tmp_path / "svc_" / "aside", lambda: 1_800_000_000_000)
     names = []
     for name in ("CTAS_A_1", "CTAS_B_2"):
         (tmp_path / name).mkdir()

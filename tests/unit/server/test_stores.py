@@ -11,40 +11,47 @@ import httpx
 import orjson
 import pytest
 
-from ksql.base.config import Settings
-from ksql.base.ids import Offset
-from ksql.base.servertoken import FILE, HEADER, BadSecret, ServerSecret
 from ksql.cluster.members import Server
-from ksql.query.filling import Filled
-from ksql.query.replicated import Reader, Replicas
-from ksql.query.shelf import Shelf
-from ksql.replicas import frames
-from ksql.replicas.asking import MEDIA, PATH, Ask, Processed, processed_of, standing_of
-from ksql.replicas.copies import Turned, Unreachable
-from ksql.replicas.gauge import Gauge
-from ksql.replicas.holdings import Holdings
-from ksql.replicas.peers import Peers
-from ksql.replicas.routing import NoReplica
-from ksql.replicas.standing import MISSING, Allowed, Standing, Terms
-from ksql.replicas.token import Token
-from ksql.stores.base import Hidden, Stored, StoreDamaged, StoredRow
-from ksql.stores.memory import MemoryStore
-from ksql.stores.retained import Retained
-from ksql.types.windowed import window_key
-from ksql.web.hosting import HttpServer
-from ksql.web.sockets import listen
+from ksql.cluster.replicas import frames
+from ksql.cluster.replicas.lag_tracker import LagTracker
+from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+from ksql.cluster.replicas.peers import Peers
+from ksql.cluster.replicas.read_request import (
+    MEDIA,
+    PATH,
+    Processed,
+    ReadRequest,
+    processed_of,
+    standing_of,
+)
+from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.cluster.replicas.replica_status import MISSING, ReadPolicy, ReplicaStatus, StalenessLimits
+from ksql.cluster.replicas.replicated import Reader, Replicas
+from ksql.cluster.replicas.routing import NoReplica
+from ksql.core.config import Settings
+from ksql.core.ids import Offset
+from ksql.core.servertoken import FILE, HEADER, BadSecret, ServerSecret
+from ksql.core.token import Token
+from ksql.core.types.windowed import window_key
+from ksql.http.hosting import HttpServer
+from ksql.http.sockets import listen
+from ksql.views.store_writer import PartitionStore
+from ksql.views.stores.base import Hidden, Stored, StoreDamaged, StoredRow
+from ksql.views.stores.memory import MemoryStore
+from ksql.views.stores.retention_store import RetentionStore
 from server import serversonly
 from server.app import create_app
-from server.context import Door
+from server.context import AppContext
 from server.users import Users
+from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask as call
-from tests.unit.web.clients import hosted
 
 HOME = "CTAS_T_1"
 SOURCE = type("Source", (), {"name": "T", "topic": "T", "created_by": HOME})
-RUNNING = Terms(allowed=Allowed())
-STANDBYS = Allowed(standby_reads=True, restoring=True)
+RUNNING = ReadPolicy(allowed=StalenessLimits())
+STANDBYS = StalenessLimits(standby_reads=True, restoring=True)
 END = 100
 
 
@@ -55,7 +62,9 @@ class Tables:
 
     def __init__(self):
         self.store = MemoryStore()
-        self.part = Filled(place=("T", 0), store=self.store, commit_s=1, reached=END, goal=END)
+        self.part = PartitionStore(
+            place=("T", 0), store=self.store, commit_s=1, reached=END, goal=END
+        )
         self.here = True
 
     def tables(self):
@@ -99,10 +108,10 @@ class Host(FakeService):
         super().__init__()
         self.table = Tables()
         self.waiting = members.those
-        self.holdings = Holdings(members, 1)
+        self.holdings = PartitionAssignment(members, 1)
         self.now_s, self.end = 0.0, END
-        gauge = Gauge(lambda topics: {(topic, 0): self.end for topic in topics}, self.clock)
-        self.shelf = Shelf(self.table, self.holdings, gauge)
+        gauge = LagTracker(lambda topics: {(topic, 0): self.end for topic in topics}, self.clock)
+        self.shelf = LocalReplicas(self.table, self.holdings, gauge)
         self.asks = 0
         self.done = {}
         self.failure = ""
@@ -139,7 +148,7 @@ class Running:
         there.append(self.server)
         self.host = Host(Members(self.server, there))
         self.host.own = str(self.server)
-        self.door = Door(self.host)
+        self.door = AppContext(self.host)
         app = create_app(door=self.door, users=users, secret=secret)
         self.http = HttpServer(app, [self.sock], 1)
         self.http.start("http")
@@ -172,7 +181,7 @@ def put(host, *keys, value=b"v"):
 
 
 def ask(**more):
-    return Ask(home=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
+    return ReadRequest(home=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
 
 
 def names(count):
@@ -198,7 +207,7 @@ def test_keys_ranges_and_scans_come_as_they_are_stored():
         scanned = copy.read(ask())
         rows = [row for some in scanned.rows for row in some]
         assert rows == [StoredRow(key, bytes(100), 7) for key in keys]
-        assert scanned.standing == Standing(state="RUNNING", role="ACTIVE", position=END)
+        assert scanned.standing == ReplicaStatus(state="RUNNING", role="ACTIVE", position=END)
 
 
 def test_a_copy_that_is_restored_says_so_and_does_not_answer():
@@ -206,15 +215,15 @@ def test_a_copy_that_is_restored_says_so_and_does_not_answer():
         put(one.host, b"a")
         one.host.table.part.reached = 40
         copy = peers.copy(one.server)
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"]))
         assert (caught.value.standing.state, caught.value.standing.position) == ("RESTORING", 40)
 
         def within(lag):
-            terms = Terms(allowed=Allowed(offset_lag=lag), running=False, limited=True)
+            terms = ReadPolicy(allowed=StalenessLimits(offset_lag=lag), running=False, limited=True)
             return copy.read(ask(keys=[b"a"], terms=terms))
 
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             within(59)
         assert caught.value.standing.offset_lag == 60
         found = within(60)
@@ -227,7 +236,7 @@ def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
     with running(1) as ([one], peers):
         put(one.host, b"a")
         copy = peers.copy(one.server)
-        limited = Terms(allowed=Allowed(offset_lag=0), limited=True)
+        limited = ReadPolicy(allowed=StalenessLimits(offset_lag=0), limited=True)
         found = copy.read(ask(keys=[b"a"], terms=limited))
         assert (found.standing.role, found.standing.offset_lag) == ("ACTIVE", 0)
         assert list(found.answers) == [[Stored(b"v", 7)]]
@@ -235,7 +244,7 @@ def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
         plain = copy.read(ask(keys=[b"a"]))
         assert plain.standing.offset_lag is None  # it knows that it does not know
         assert list(plain.answers) == [[Stored(b"v", 7)]]
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"], terms=limited))
         assert caught.value.standing.offset_lag == 60_000
 
@@ -285,7 +294,7 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
         part.commit(whole=False)
         copy = peers.copy(one.server)
         assert list(copy.read(ask(keys=[b"a"])).answers) == [[Stored(b"1", 7)]]
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"], committed=True))
         assert caught.value.standing.state == "RESTORING"
         part.target = END + 1
@@ -319,7 +328,7 @@ def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone()
 def test_a_partition_that_is_not_there():
     with running(1) as ([one], peers):
         one.host.table.here = False
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             peers.copy(one.server).read(ask())
         assert caught.value.standing == MISSING
 
@@ -327,7 +336,7 @@ def test_a_partition_that_is_not_there():
 def test_a_server_that_is_starting_holds_nothing_yet():
     with running(1) as ([one], peers):
         one.door.state = "INITIALIZING"
-        with pytest.raises(Turned) as caught:
+        with pytest.raises(ReadRejected) as caught:
             peers.copy(one.server).read(ask())
         assert caught.value.standing == MISSING
 
@@ -476,7 +485,7 @@ def replicas(hosts, peers, at=0):
 
 
 def opened(hosts, peers, at=0, **reader):
-    made = Reader(**{"allowed": Allowed(), "patience_s": 1.0, **reader})
+    made = Reader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
     return replicas(hosts, peers, at).rows(SOURCE, 1, made)[0], made.origins
 
 
@@ -533,7 +542,7 @@ def test_standbys_answer_for_a_server_that_is_gone_only_if_they_may():
         second.host.table.part.reached = 90
         second.host.table.part.goal = 50
         third.host.table.here = False
-        none = Allowed(standby_reads=True, restoring=True, offset_lag=0)
+        none = StalenessLimits(standby_reads=True, restoring=True, offset_lag=0)
         rows, _ = opened(hosts, peers, at, allowed=none, patience_s=0.0)
         with pytest.raises(NoReplica, match="exceed the maximum allowed lag") as caught:
             rows.get(b"a")
@@ -637,7 +646,7 @@ def test_how_far_a_query_of_another_server_is():
         one.host.failure = "why"
         assert peers.processed(one.server, "a b&c", "") == ({}, "why")
         one.door.state = "INITIALIZING"
-        with pytest.raises(Turned):
+        with pytest.raises(ReadRejected):
             peers.processed(one.server, "CTAS_T_1", "")
 
 
@@ -649,14 +658,14 @@ def test_a_server_of_before_names_no_failure():
     "form", [{}, {"version": 2}, {"version": 1}, {"version": 1, "processed": {"s": [1]}}]
 )
 def test_an_answer_about_a_query_that_is_none(form, monkeypatch):
-    monkeypatch.setattr("ksql.replicas.asking.processed_form", lambda _offsets: form)
+    monkeypatch.setattr("ksql.cluster.replicas.read_request.processed_form", lambda _offsets: form)
     with running(1) as ([one], peers), pytest.raises(Unreachable, match="cannot be read"):
         peers.processed(one.server, "CTAS_T_1", "")
 
 
 def windowed(host):
     """A windowed table with one window that its retention hides, and one that it does not."""
-    store = Retained(host.table.store, 1_000)
+    store = RetentionStore(host.table.store, 1_000)
     host.table.part.store = store
     store.put([(window_key(b"a", 5), b"old", 5)])
     store.put([(window_key(b"a", 9_000), b"new", 9_000)])
@@ -687,7 +696,7 @@ def service():
 def test_the_standings_of_a_server():
     found = call(service(), "GET", "/stores/standings").json()
     assert found["host"] == "127.0.0.1:8088"
-    assert standing_of(found["standings"][HOME]["0"]) == Standing(
+    assert standing_of(found["standings"][HOME]["0"]) == ReplicaStatus(
         state="RUNNING", role="ACTIVE", position=END, offset_lag=0, time_lag_ms=0
     )
 
@@ -718,10 +727,12 @@ def test_a_read_says_what_it_is():
 
 
 def test_forms_of_asks_come_back_as_they_were():
-    terms = Terms(allowed=Allowed(offset_lag=1), running=False, limited=True, at_least=4)
+    terms = ReadPolicy(
+        allowed=StalenessLimits(offset_lag=1), running=False, limited=True, at_least=4
+    )
     for each in (
         ask(),
         ask(keys=[b"\x00", b""], committed=True),
         ask(span=(None, b"x"), terms=terms),
     ):
-        assert Ask.of(each.form()) == each
+        assert ReadRequest.of(each.form()) == each

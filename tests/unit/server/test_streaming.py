@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.base.config import Settings
-from ksql.base.errors import TooManyRequests
-from ksql.query.limits import PULL_BANDWIDTH, LimitedStream, Limits
-from ksql.query.results import ResultRow
-from ksql.statements.answers import RequestFailed
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.config import Settings
+from ksql.core.errors import TooManyRequests
+from ksql.serving.limits import PULL_BANDWIDTH, LimitedStream, Limits
+from ksql.serving.results import ResultRow
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import ask
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ksql.base.config import Settings
-from ksql.web.access import Access
+from ksql.core.config import Settings
+from ksql.http.access import Access
 from server import entry, passwords
 from server.app import create_app
 from server.users import BadUsers, Files, Forbidden, Unauthorized, Users

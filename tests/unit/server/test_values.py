@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from ksql.types import model
-from ksql.types.model import SqlType
+from ksql.core.types import model
+from ksql.core.types.model import SqlType
 from server.values import converter, dumps, row_converter
 
 STRUCT = model.Struct((model.Field("A", model.INTEGER), model.Field("T", model.TIMESTAMP)))

@@ -23,21 +23,21 @@ from websockets.asyncio import client as asynchronous
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from ksql.base.errors import KsqlError, ServerError, StatementError
-from ksql.query.results import ResultRow
-from ksql.replicas.routed import Freshness
-from ksql.replicas.standing import Standing
-from ksql.replicas.token import TOKEN, Token
-from ksql.statements.answers import RequestFailed
-from ksql.web.hosting import HttpServer
-from ksql.web.sockets import listen
-from ksql.web.tls import KEYSTORE, TYPE, server_context
+from ksql.cluster.replicas.failover import Freshness
+from ksql.cluster.replicas.replica_status import ReplicaStatus
+from ksql.control.statements.answers import RequestFailed
+from ksql.core.errors import KsqlError, ServerError, StatementError
+from ksql.core.token import TOKEN, Token
+from ksql.http.hosting import HttpServer
+from ksql.http.sockets import listen
+from ksql.http.tls import KEYSTORE, TYPE, server_context
+from ksql.serving.results import ResultRow
 from server.app import create_app
 from server.users import Users
 from server.wire import INFO
+from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import GRACE_S
-from tests.unit.web.clients import hosted
 
 DATA = rows((1, "a"), (2, None))
 SCHEMA = [
@@ -405,7 +405,7 @@ def test_a_token_that_is_none_is_refused() -> None:
 
 
 def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> None:
-    copy = Freshness(table="T", partition=0, host="h:1", standing=Standing(state="RUNNING"))
+    copy = Freshness(table="T", partition=0, host="h:1", standing=ReplicaStatus(state="RUNNING"))
 
     @dataclass(eq=False)
     class Dated(FakeStream):

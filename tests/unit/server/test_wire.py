@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from ksql.engine.progress import CommandStatus
-from ksql.statements import entities
-from ksql.statements.entities import Entity, FieldInfo
-from ksql.statements.upgradereport import UpgradeReport
-from ksql.types import model
-from ksql.types.schema import Column, Role
-from ksql.upgrade.verdict import Difference, Guarantee, Verdict
+from ksql.control.engine.progress import CommandStatus
+from ksql.control.statements import entities
+from ksql.control.statements.entities import Entity, FieldInfo
+from ksql.control.statements.upgradereport import UpgradeReport
+from ksql.core.types import model
+from ksql.core.types.schema import Column, Role
+from ksql.sql.upgrade.verdict import Difference, Guarantee, Verdict
 from server.wire import camel, schema_info, to_wire
 
 ENTITIES = [

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from ksql.spark import runtime as module
-from ksql.spark.internals import batches_after, bound_batches, finish_batch_and_stop
-from ksql.spark.jvm import SparkSettings
-from ksql.spark.revival import SparkRestarting
-from ksql.spark.runtime import SparkRuntime
+from ksql.spark.query.internals import batches_after, bound_batches, finish_batch_and_stop
+from ksql.spark.session import runtime as module
+from ksql.spark.session.jvm import SparkSettings
+from ksql.spark.session.jvm_supervisor import SparkRestarting
+from ksql.spark.session.runtime import SparkRuntime
 
 LOST = [Py4JNetworkError("the answer is empty"), ConnectionRefusedError(111, "refused")]
 
@@ -50,7 +50,7 @@ class Query:
 
 @pytest.fixture
 def runtime(monkeypatch, tmp_path):
-    monkeypatch.setattr(module, "Host", Host)
+    monkeypatch.setattr(module, "JvmHost", Host)
     return SparkRuntime(SparkSettings(state_dir=tmp_path, jars=()), SimpleNamespace)
 
 

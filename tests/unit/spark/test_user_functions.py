@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ksql.base.errors import QueryFailed
-from ksql.dataflow.extensions import packed, unpacked
+from ksql.core.errors import QueryFailed
+from ksql.core.types.model import BIGINT
+from ksql.exec.dataflow.plan_bundle import packed, unpacked
 from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.user.watch import Limits, Overrun
-from ksql.spark import sink
-from ksql.spark.failures import reason
-from ksql.spark.shipment import Shipment
-from ksql.types.model import BIGINT
+from ksql.spark.query.failures import reason
+from ksql.spark.task import sink
+from ksql.spark.task.task_environment import TaskEnvironment
 
 SOURCE = """
 from ksql.functions.udf import udf
@@ -34,7 +34,9 @@ def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
     with (
         pytest.raises(QueryFailed, match=r"did not return within 10 s.*ksql\.udf\.timeout\.ms"),
         sink.last_words(
-            Shipment(query_id="Q", application_id="app", plan_json="", topics=(), producer=())
+            TaskEnvironment(
+                query_id="Q", application_id="app", plan_json="", topics=(), producer=()
+            )
         ),
     ):
         raise Overrun("spin", "did not return within 10 s")

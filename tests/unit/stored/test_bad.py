@@ -7,27 +7,35 @@ import shutil
 
 import pytest
 
-from ksql.app.mark import FileMark
 from ksql.app.state import StateDir
-from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
-from ksql.commands.quarantine import UnreadableCommand
-from ksql.commands.record import decode
-from ksql.plan.codec import UnreadablePlan, loads
-from ksql.query import topicnote
+from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.log.quarantine import UnreadableCommand
+from ksql.control.log.record import decode
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark import checkpoint, codes, lives, origins, pins, shape, trial
-from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
-from ksql.stores import values
-from ksql.stores.base import NewerStore, StoreDamaged
-from ksql.stores.rocks import StoreBudget, destroy
-from ksql.stores.txn import TxnStore
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    incarnations,
+    pending_switch,
+    plan_fingerprint,
+    start_offsets,
+)
+from ksql.spark.task import codes
+from ksql.spark.task.pages import DamagedPage, PagedStore, UnknownPage
+from ksql.sql.plan.codec import UnreadablePlan, loads
+from ksql.views import store_topic_id
+from ksql.views.stores import values
+from ksql.views.stores.base import NewerStore, StoreDamaged
+from ksql.views.stores.rocks import StoreBudget, destroy
+from ksql.views.stores.txn import TxnStore
 from tests.stored import make
 from tests.stored.corpora import V1
 from tests.stored.lines import dumped, read_lines
 from tests.stored.memory import Pages
-from tests.unit.stores.support import apply
+from tests.unit.views.stores.support import apply
 
 
 def state_dir(place):
@@ -37,15 +45,15 @@ def state_dir(place):
 
 READERS = {
     "service.json": state_dir,
-    "life.json": lives.life_of,
-    "carried_out.json": lambda place: FileMark(place / "carried_out.json").read(),
-    "trial.json": trial.read,
-    "starts.json": lambda place: pins.read(place / "starts.json"),
-    "topics.json": origins.read,
-    "shape.json": shape.read,
+    "life.json": incarnations.life_of,
+    "carried_out.json": lambda place: AppliedOffsetFile(place / "carried_out.json").read(),
+    "trial.json": pending_switch.read,
+    "starts.json": lambda place: start_offsets.read(place / "starts.json"),
+    "topics.json": checkpoint_topics.read,
+    "shape.json": plan_fingerprint.read,
     "code.json": codes.read,
-    "topic.json": topicnote.read,
-    "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
+    "topic.json": store_topic_id.read,
+    "starts-1.json": lambda place: start_offsets.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}
 COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[
@@ -99,11 +107,11 @@ def test_a_tried_plan_with_a_tag_or_a_field_that_is_unknown(tmp_path, old):
     assert old in text
     (tmp_path / "trial.json").write_text(text.replace(old, old.replace('": "', 'x": "', 1)))
     (tmp_path / "tag").write_text(text.replace("model.PersistentQuery", "model.Other"))
-    with pytest.raises(trial.TrialUnreadable, match=r"trial\.json cannot be read"):
-        trial.read(tmp_path)
+    with pytest.raises(pending_switch.TrialUnreadable, match=r"trial\.json cannot be read"):
+        pending_switch.read(tmp_path)
     (tmp_path / "tag").rename(tmp_path / "trial.json")
-    with pytest.raises(trial.TrialUnreadable) as caught:
-        trial.read(tmp_path)
+    with pytest.raises(pending_switch.TrialUnreadable) as caught:
+        pending_switch.read(tmp_path)
     assert "the tag 'model.Other' is not known" in caught.value.detail
 
 

@@ -8,12 +8,12 @@ from operator import getitem
 
 import pytest
 
-from ksql.catalog.catalog import Catalog
-from ksql.catalog.topic import Topic
-from ksql.commands.record import decode, encode
-from ksql.engine.changes import PutQuery, applied
-from ksql.plan.codec import dumps, loads
-from ksql.spark.packing import pack, unpack
+from ksql.control.engine.changes import PutQuery, applied
+from ksql.control.log.record import decode, encode
+from ksql.spark.task.packing import pack, unpack
+from ksql.sql.catalog.catalog import Catalog
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.plan.codec import dumps, loads
 from tests.stored.corpora import CORPORA, V1, V2
 from tests.stored.lines import dumped, read_lines
 from tests.stored.make import hexed, records_of, unhexed

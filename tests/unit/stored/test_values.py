@@ -7,26 +7,34 @@ import shutil
 
 import pytest
 
-from ksql.app.mark import FileMark
 from ksql.app.state import StateDir
-from ksql.base import lease
-from ksql.base.aside import Aside
-from ksql.base.config import Settings
-from ksql.base.ids import Offset
-from ksql.kafka import claims
-from ksql.query import topicnote
+from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.core.config import Settings
+from ksql.core.ids import Offset
+from ksql.core.process import lease
+from ksql.core.trash import Trash
+from ksql.core.types.windowed import WindowedKeys
+from ksql.kafka import leadership_log
 from ksql.registry import records
-from ksql.spark import checkpoint, codes, lives, origins, pins, shape, trial
-from ksql.spark.chunk import pack_records, unpack_chunks
-from ksql.spark.packing import pack, unpack
-from ksql.spark.pages import PagedStore
-from ksql.stores import values
-from ksql.stores.base import Hidden
-from ksql.stores.kinds import TYPES, open_store
-from ksql.stores.retained import Retained
-from ksql.stores.rocks import StoreBudget
-from ksql.stores.txn import TxnStore
-from ksql.types.windowed import WindowedKeys
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    incarnations,
+    pending_switch,
+    plan_fingerprint,
+    start_offsets,
+)
+from ksql.spark.task import codes
+from ksql.spark.task.chunk import pack_records, unpack_chunks
+from ksql.spark.task.packing import pack, unpack
+from ksql.spark.task.pages import PagedStore
+from ksql.views import store_topic_id
+from ksql.views.stores import values
+from ksql.views.stores.base import Hidden
+from ksql.views.stores.retention_store import RetentionStore
+from ksql.views.stores.rocks import StoreBudget
+from ksql.views.stores.store_types import TYPES, open_store
+from ksql.views.stores.txn import TxnStore
 from tests.stored import make
 from tests.stored.corpora import V1, V2
 from tests.stored.lines import read_lines
@@ -115,7 +123,7 @@ def test_a_table_on_disk_as_each_type(name, kind, tmp_path):
 @pytest.mark.parametrize("kind", TYPES)
 def test_windows_that_a_table_on_disk_does_not_show(kind, tmp_path):
     shutil.copytree(V2 / "disk" / "hiding", tmp_path / "0")
-    store = Retained(open_store(kind, tmp_path / "0", StoreBudget()), make.HIDING_MS)
+    store = RetentionStore(open_store(kind, tmp_path / "0", StoreBudget()), make.HIDING_MS)
     _, kept = make.hiding_rows()
     assert list(store.scan()) == kept
     assert store.hidden() == Hidden(5_000, 9_000_000 - make.HIDING_MS, make.HIDING_MS)
@@ -161,7 +169,7 @@ def test_schemas():
 
 def test_a_claim():
     text = (FILES / "claim.json").read_bytes()
-    assert claims.decode(text) == make.CLAIM
+    assert leadership_log.decode(text) == make.CLAIM
     assert make.CLAIM.encode() == text
 
 
@@ -194,20 +202,20 @@ def test_the_identity_of_the_first_format(place):
 
 
 def test_the_life_of_a_query(place, tmp_path):
-    assert lives.life_of(place) == lives.Life("5f6e7d")
-    lives.begin(tmp_path, "5f6e7d")
+    assert incarnations.life_of(place) == incarnations.Incarnation("5f6e7d")
+    incarnations.begin(tmp_path, "5f6e7d")
     assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
 
 
 def test_how_far_commands_were_carried_out(place, tmp_path):
-    assert FileMark(place / "carried_out.json").read() == 17
-    FileMark(tmp_path / "carried_out.json").write(17)
+    assert AppliedOffsetFile(place / "carried_out.json").read() == 17
+    AppliedOffsetFile(tmp_path / "carried_out.json").write(17)
     written = (tmp_path / "carried_out.json").read_bytes()
     assert written == (FILES / "carried_out.json").read_bytes()
 
 
 def test_a_plan_that_an_earlier_version_has_tried(place):
-    found = trial.read(place)
+    found = pending_switch.read(place)
     assert found is not None
     assert (found.id, found.kind, found.sink) == ("CTAS_T_1", "CTAS", "T")
 
@@ -229,33 +237,33 @@ def test_the_right_to_write(place):
 
 
 def test_where_a_query_begins(place, tmp_path):
-    found = pins.read(place / "starts-1.json")
+    found = start_offsets.read(place / "starts-1.json")
     assert found == {"s": {0: 3, 1: 0}}
-    pins.write(tmp_path / "starts.json", found)
+    start_offsets.write(tmp_path / "starts.json", found)
     assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
 
 
 def test_where_a_query_begins_as_it_was_written_without_a_version(place, tmp_path):
-    assert pins.read(place / "starts.json") == {"s": {0: 3, 1: 0}}
+    assert start_offsets.read(place / "starts.json") == {"s": {0: 3, 1: 0}}
     (tmp_path / "starts.json").write_text('{"version": {"0": 3}}')
-    assert pins.read(tmp_path / "starts.json") == {"version": {0: 3}}
+    assert start_offsets.read(tmp_path / "starts.json") == {"version": {0: 3}}
 
 
 def test_the_topics_that_a_query_has_read(place, tmp_path):
-    assert origins.read(place) == make.TOPICS
-    origins.write(tmp_path, make.TOPICS)
+    assert checkpoint_topics.read(place) == make.TOPICS
+    checkpoint_topics.write(tmp_path, make.TOPICS)
     assert (tmp_path / "topics.json").read_bytes() == (FILES / "topics.json").read_bytes()
 
 
 def test_the_topic_of_which_stores_are(place, tmp_path):
-    assert topicnote.read(place) == make.TOPICS["s"]
-    topicnote.write(tmp_path, make.TOPICS["s"])
+    assert store_topic_id.read(place) == make.TOPICS["s"]
+    store_topic_id.write(tmp_path, make.TOPICS["s"])
     assert (tmp_path / "topic.json").read_bytes() == (FILES / "topic.json").read_bytes()
 
 
 def test_the_shape_of_the_plan_that_a_checkpoint_belongs_to(place, tmp_path):
-    assert shape.read(place) == make.SHAPE
-    shape.write(tmp_path, make.SHAPE)
+    assert plan_fingerprint.read(place) == make.SHAPE
+    plan_fingerprint.write(tmp_path, make.SHAPE)
     assert (tmp_path / "shape.json").read_bytes() == (FILES / "shape.json").read_bytes()
 
 
@@ -269,7 +277,7 @@ def test_what_was_moved_aside(place, tmp_path):
     entry = tmp_path / "aside" / "20200913T122640Z-0-CTAS_T_4"
     entry.mkdir(parents=True)
     shutil.copy(place / "about.json", entry)
-    [moved] = Aside(tmp_path / "aside", lambda: 0).entries()
+    [moved] = Trash(tmp_path / "aside", lambda: 0).entries()
     assert (moved.what, moved.origin) == ("checkpoint", "/var/lib/CTAS_T_4")
     assert (moved.reason, moved.when_ms) == ("no query of that name is known", BASE_MS)
 
@@ -285,6 +293,6 @@ def test_where_the_frozen_queries_were():
         found = checkpoint.committed(place)
         assert found is not None
         assert found.offsets["kept_clicks"] == {0: 6}
-        life = lives.life_of(place)
+        life = incarnations.life_of(place)
         assert life is not None
         assert life.incarnation

@@ -12,7 +12,7 @@ from ksql.formats.avro import strict as avro
 from ksql.formats.avro.compat import differences
 from ksql.formats.avro.printer import canonical_text
 from ksql.formats.avro.tree import PRIMITIVES, BrokenAvro
-from ksql.formats.difference import BACKWARD, told
+from ksql.formats.difference import BACKWARD, explained
 
 
 def record(*fields, name="R", **more):
@@ -277,7 +277,7 @@ def test_recursion_and_shared_names_end():
 
 def test_a_difference_is_told_once_with_its_place():
     reader, writer = record(field("n", "int")), record()
-    (text,) = told(differences(parsed(reader), parsed(writer), BACKWARD) * 2)
+    (text,) = explained(differences(parsed(reader), parsed(writer), BACKWARD) * 2)
     assert text == (
         "{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field n at path"
         " /fields/0 in the new schema has no default value and is missing in the old schema',"

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ksql.base.errors import RegistryMissing
+from ksql.core.errors import RegistryMissing
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
 from ksql.formats.avro.parser import parse
 from ksql.formats.avro.schema import NotAvro, connect_type
 from ksql.formats.avro.tree import BrokenAvro
 from ksql.formats.connect import NotInferable, sql_type
 from ksql.formats.schema_registry import MemoryRegistry, Reference, Schema, framed
 from ksql.formats.table import SKIP, DecodeError, EncodeError, serde_for
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
 from tests.examples import examples
 from tests.unit.formats import columns as c
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
 from ksql.formats.implementation import Wanted
 from ksql.formats.json.serde import serde
 from ksql.formats.json.values import NameMatch
 from ksql.formats.table import SKIP, DecodeError, EncodeError
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
 from tests.examples import examples
 from tests.unit.formats import columns as c
 

@@ -7,14 +7,14 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
 from ksql.formats.connect import NotInferable, sql_type
 from ksql.formats.json_sr.schema import BrokenJsonSchema, connect_type
 from ksql.formats.schema_registry import MemoryRegistry, Schema, framed
 from ksql.formats.schemas import schema_for, topic_serde
 from ksql.formats.table import SKIP, DecodeError, serde_for
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
 from tests.examples import examples
 from tests.unit.formats import columns as c
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
 from ksql.formats.implementation import Wanted
 from ksql.formats.kafka.serde import serde
 from ksql.formats.table import DecodeError, EncodeError
-from ksql.types import model
-from ksql.types.format import Format
 from tests.unit.formats import columns as c
 
 CASES = [

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ksql.core.types import model
+from ksql.core.types.format import Format
+from ksql.core.types.model import Array, Field, Map, Struct
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.protobuf.schema import NotProtobuf
 from ksql.formats.schema_registry import MemoryRegistry, Schema, framed
 from ksql.formats.table import SKIP, DecodeError, EncodeError, serde_for
-from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.model import Array, Field, Map, Struct
 from tests.examples import examples
 from tests.unit.formats import columns as c
 

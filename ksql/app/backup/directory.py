@@ -1,0 +1,117 @@
+"""The state directory, copied; nobody may use it meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ksql.app.backup.form import digest
+from ksql.app.state import RESTORING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+IN_WORK: Final = ".restoring"
+REPLACED: Final = "replaced-"
+_ANEW: Final = frozenset({"lease.json", RESTORING, IN_WORK})
+"""What a start makes anew, or a restore."""
+_SCRATCH: Final = frozenset({"spark", "logs"})
+"""Of each server, next to its state."""
+_PLACES: Final = "servers"
+
+
+def is_left(relative: Path) -> bool:
+    """Return whether a part of the state directory is not saved: nothing is lost without it."""
+    name, parents = relative.name, relative.parts[:-1]
+    own = not parents or (parents[0] == _PLACES and len(parents) == 2)  # the directory of a server
+    if name in _ANEW or (name.endswith(".lock") and relative.parts[0] != "broker"):
+        return True
+    return own and (name in _SCRATCH or name.startswith(REPLACED))
+
+
+def save(root: Path, target: Path, listing: Path) -> tuple[int, int]:
+    """Copy the directory and list the digests of its files; return their number and bytes.
+
+    Raises: OSError.
+    """
+    shutil.copytree(root, target, symlinks=True, ignore=_leaving(root))
+    files = sorted(file for file in target.rglob("*") if _is_plain(file))
+    with listing.open("w", encoding="utf-8") as out:
+        for file in files:
+            name = file.relative_to(target).as_posix()
+            if "\n" in name:
+                raise OSError(f"{name!r} has a name of several lines")
+            out.write(f"{digest(file)}  {name}\n")
+    return len(files), sum(file.stat().st_size for file in files)
+
+
+def check(folder: Path, listing: Path) -> None:
+    """Check that the files of a copy are those of the list.
+
+    Raises: OSError, ValueError.
+    """
+    digests = dict(_listed(listing.read_text(encoding="utf-8").splitlines()))
+    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if _is_plain(file)}
+    if there != digests.keys():
+        odd = min(there ^ digests.keys())
+        raise ValueError(f"{odd} is {'not in' if odd in there else 'missing from'} the saved state")
+    for name, known in digests.items():
+        if digest(folder / name) != known:
+            raise ValueError(f"{name} has another digest than it was saved with")
+
+
+def held(root: Path) -> list[Path]:
+    """Return what lies in a state directory and is somebody's state."""
+    if not root.is_dir():
+        return []
+    return [entry for entry in sorted(root.iterdir()) if not is_left(entry.relative_to(root))]
+
+
+def stage(source: Path, root: Path, listing: Path) -> Path:
+    """Copy a saved state next to the one that it is to replace; return where it is.
+
+    Raises: OSError, ValueError.
+    """
+    staging = root / IN_WORK
+    shutil.rmtree(staging, ignore_errors=True)
+    shutil.copytree(source, staging, symlinks=True)
+    check(staging, listing)
+    return staging
+
+
+def put(staging: Path, root: Path, stamp: str) -> Path | None:
+    """Have what was staged as the state; return where that is now which it has replaced.
+
+    Raises: OSError.
+    """
+    former = held(root)
+    aside = root / f"{REPLACED}{stamp}" if former else None
+    if aside is not None:
+        aside.mkdir(exist_ok=True)
+        for entry in former:
+            entry.rename(aside / entry.name)
+    for entry in sorted(staging.iterdir()):
+        entry.rename(root / entry.name)
+    staging.rmdir()
+    return aside
+
+
+def _leaving(root: Path) -> Callable[[str, list[str]], set[str]]:
+    def ignore(folder: str, names: Iterable[str]) -> set[str]:
+        relative = Path(folder).relative_to(root)
+        return {name for name in names if is_left(relative / name)}
+
+    return ignore
+
+
+def _is_plain(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink()
+
+
+def _listed(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for line in lines:
+        known, gap, name = line.partition("  ")
+        if not gap:
+            raise ValueError(f"{line!r:.80} is no line of the list")
+        yield name, known

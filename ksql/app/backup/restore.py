@@ -1,0 +1,256 @@
+"""``ksql restore``: a backup is brought back, in whole.
+
+Everything is compared before anything is changed. From then on a file in the state directory keeps
+servers from starting until all is done: after a crash the command is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from ksql.app.backup import commands, directory, form, topics
+from ksql.app.backup.errors import NoBackup, OtherService, ServerRuns, StateThere, TopicThere
+from ksql.app.backup.folder import checked
+from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
+from ksql.app.state import RESTORING, identity_of, write_identity
+from ksql.cluster.leadership.leadership import SILENCE_S
+from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.log.log import topic_name
+from ksql.core import versioned_json
+from ksql.core.config import Settings
+from ksql.core.files import write_whole
+from ksql.core.process.lock import FileLock
+from ksql.core.records import RawRecord
+from ksql.core.statedir import directory as state_directory
+from ksql.kafka.admin import Admin
+from ksql.kafka.leadership_log import KafkaLeadershipLog
+from ksql.kafka.settings import KafkaSettings
+from ksql.registry.kafkalog import writer_id
+
+_VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"backup", "began_ms"})}
+_POLL_S: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The word of an operator on what is there already."""
+
+    overwrite: bool = False
+    keep_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A topic to be written: its records, its writer's transactional id."""
+
+    saved: form.SavedTopic
+    records: list[RawRecord]
+    writer: str
+    exact: bool
+
+
+@dataclass
+class Restore:
+    """One run of the command. ``tell`` gets a line for each step; ``sleep`` waits for seconds."""
+
+    settings: Settings
+    source: Path
+    now_ms: int
+    wish: Wish = field(default_factory=Wish)
+    tell: Callable[[str], object] = lambda _line: None
+    sleep: Callable[[float], object] = time.sleep
+
+    def run(self) -> None:
+        """Bring the backup back.
+
+        Raises: NoBackup, NewerBackup, OtherService, DirectoryBusy, StateThere, TopicThere,
+            ServerRuns, and nothing has changed then; NotBroughtBack, OSError, KafkaUnreachable,
+            KafkaDenied: the command is to be repeated.
+        """
+        manifest = checked(self.source)
+        service_id = self.settings.text("ksql.service.id")
+        if manifest.service_id != service_id:
+            raise OtherService(self.source, manifest.service_id, service_id)
+        root = state_directory(self.settings)
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / LOCK):
+            again = self._is_half_done(root, manifest)
+            with_state = manifest.state is not None and not self.wish.keep_state
+            if with_state and directory.held(root) and not (self.wish.overwrite or again):
+                raise StateThere(root)
+            kafka = KafkaSettings.from_properties(self.settings.server) if manifest.topics else None
+            self._bring_back(root, manifest, kafka, with_state=with_state, again=again)
+
+    def _bring_back(
+        self,
+        root: Path,
+        manifest: form.Manifest,
+        kafka: KafkaSettings | None,
+        *,
+        with_state: bool,
+        again: bool,
+    ) -> None:
+        admin = None if kafka is None else Admin(kafka)
+        try:
+            work: list[_Work] = []
+            if kafka is not None and admin is not None:
+                self._await_nobody(kafka, admin, manifest.service_id)
+                work = self._compared(kafka, admin, manifest, again=again)
+            begin(root, manifest, self.now_ms)
+            if with_state:
+                self._stage(root)
+            for job in work:
+                if kafka is not None and admin is not None:
+                    self._write(kafka, admin, job)
+            if with_state:
+                self._put(root)
+            if admin is not None:
+                self._belong(root, admin, manifest)
+            finish(root)
+        finally:
+            if admin is not None:
+                admin.close()
+
+    def _is_half_done(self, root: Path, manifest: form.Manifest) -> bool:
+        """Return whether an earlier run for this backup was cut off.
+
+        Raises: NoBackup if it was one for another backup.
+        """
+        name = under_way(root)
+        if name in ("", _name_of(manifest)):
+            return name != ""
+        raise NoBackup(self.source, f"a restore of another one was begun in {root}: finish that")
+
+    def _await_nobody(self, kafka: KafkaSettings, admin: Admin, service_id: str) -> None:
+        """Pass once it is certain that no server is in charge; a killed one is silent.
+
+        Raises: ServerRuns.
+        """
+        claims = KafkaLeadershipLog(kafka, service_id, 1)
+        try:
+            if admin.topic_id(claims.topic) is None:
+                return
+            end, last = claims.end(), claims.last()
+            waited_s = 0.0
+            while last is not None and not last.released and waited_s < SILENCE_S:
+                self.sleep(_POLL_S)
+                waited_s += _POLL_S
+                if claims.end() != end:
+                    last = claims.last() or last
+                    if not last.released:
+                        raise ServerRuns(service_id, last.host, last.pid)
+        finally:
+            claims.close()
+
+    def _compared(
+        self, kafka: KafkaSettings, admin: Admin, manifest: form.Manifest, *, again: bool
+    ) -> list[_Work]:
+        """Return the topics that must be written; those that are whole stay.
+
+        Raises: TopicThere, NoBackup.
+        """
+        works = []
+        for saved in manifest.topics:
+            work = self._work(manifest, saved)
+            records = work.records[:-1] if work.exact else work.records
+            how, words = topics.standing(kafka, admin, saved, records)
+            self.tell(f"the topic {saved.name}: {words}")
+            if how == "other" and not (self.wish.overwrite or again):
+                raise TopicThere(saved.name, words)
+            if how != "whole":
+                works.append(work)
+        return works
+
+    def _work(self, manifest: form.Manifest, saved: form.SavedTopic) -> _Work:
+        records = list(form.read_records(self.source / saved.file, saved))
+        if saved.file == SCHEMAS:
+            return _Work(saved, records, writer_id(saved.name), exact=False)
+        if saved.file != COMMANDS or saved.name != topic_name(manifest.service_id):
+            raise NoBackup(self.source, f"{saved.file} of {saved.name} is not known")
+        whole = commands.dense(saved.name, records, saved.end, self.now_ms)
+        return _Work(saved, whole, saved.name, exact=True)
+
+    def _stage(self, root: Path) -> None:
+        directory.stage(self.source / form.STATE, root, self.source / form.LISTING)
+        self.tell("the state directory is copied")
+
+    def _write(self, kafka: KafkaSettings, admin: Admin, work: _Work) -> None:
+        topics.write(kafka, admin, work.saved, work.records, work.writer, exact=work.exact)
+        self.tell(f"the topic {work.saved.name}: written")
+
+    def _put(self, root: Path) -> None:
+        stamp = datetime.fromtimestamp(self.now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+        former = directory.put(root / directory.IN_WORK, root, stamp)
+        moved = "" if former is None else f"; what it had is in {former}"
+        self.tell(f"the state directory {root} is the saved one{moved}")
+
+    def _belong(self, root: Path, admin: Admin, manifest: form.Manifest) -> None:
+        """Have the directory belong to the cluster and to the topic that there are now."""
+        known = identity_of(root, manifest.service_id)
+        topic = topic_name(manifest.service_id)
+        if known is None:
+            return
+        topic_id = admin.topic_id(topic) or ""
+        now = replace(known, cluster_id=admin.cluster_id(), command_topic_id=topic_id, ended=False)
+        write_identity(root, now)
+        mark, end = (
+            AppliedOffsetFile(root / manifest.service_id / "carried_out.json"),
+            admin.span(topic)[1],
+        )
+        if (mark.read() or 0) > end:  # of commands that are lost
+            mark.write(end)
+        self._tell_unknown(root, manifest)
+
+    def _tell_unknown(self, root: Path, manifest: form.Manifest) -> None:
+        saved = manifest.topic(COMMANDS)
+        if saved is None:
+            return
+        known = commands.known_queries(list(form.read_records(self.source / saved.file, saved)))
+        for folder in sorted((root / manifest.service_id).glob("queries*/*")):
+            if folder.is_dir() and folder.name not in known:
+                self.tell(
+                    f"{folder.name} came after the backup: its statement is lost, its checkpoint "
+                    "will be moved aside"
+                )
+
+
+def begin(root: Path, manifest: form.Manifest, now_ms: int) -> None:
+    """Note that a restore is under way: no server starts over the directory.
+
+    Raises: OSError.
+    """
+    text = {"version": 1, "backup": _name_of(manifest), "began_ms": now_ms}
+    write_whole(root / RESTORING, json.dumps(text))
+
+
+def finish(root: Path) -> None:
+    """Note that it is done.
+
+    Raises: OSError.
+    """
+    shutil.rmtree(root / directory.IN_WORK, ignore_errors=True)
+    (root / RESTORING).unlink()
+
+
+def under_way(root: Path) -> str:
+    """Return which backup is being brought back here; empty if none is.
+
+    Raises: ValueError for a damaged note, OSError.
+    """
+    try:
+        _, body = versioned_json.read((root / RESTORING).read_text(encoding="utf-8"), _VERSIONS)
+    except FileNotFoundError:
+        return ""
+    return versioned_json.text_of(body, "backup")
+
+
+def _name_of(manifest: form.Manifest) -> str:
+    when = datetime.fromtimestamp(manifest.made_ms / 1000, UTC).isoformat(" ", "milliseconds")
+    return f"{manifest.service_id} of {when}"

@@ -1,0 +1,506 @@
+"""The parts of the service, brought up in order and taken down in the opposite one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ksql.app import compose, startup_checks
+from ksql.app.configuration import SHARED, check_configuration, place_name
+from ksql.app.durable_topics import DurableTopics
+from ksql.app.health_loop import HealthLoop, impatient, kafka_answers
+from ksql.app.monitor import SparkMonitor
+from ksql.app.processing_log_topic import declare, open_log_topic
+from ksql.app.progress import AllEnds, Progress
+from ksql.app.shutdown import end
+from ksql.app.state import StateDir
+from ksql.cluster.cluster_client import ClusterClient
+from ksql.cluster.leadership.follower import Follower, ServiceEnded
+from ksql.cluster.leadership.leadership import AnotherServer
+from ksql.cluster.members import Alone
+from ksql.cluster.replicas.cluster import own_server
+from ksql.cluster.replicas.consistency import ConsistencyResolver
+from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
+from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.doubt_resolver import DoubtResolver
+from ksql.control.engine.engine import Engine
+from ksql.control.log.log import KafkaCommandLog
+from ksql.control.log.quarantine import SKIP, offsets_of
+from ksql.control.statements.services import CommandRate, Services
+from ksql.core import gc_tuning
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
+from ksql.core.process.lease import NotLeader
+from ksql.core.trash import Trash
+from ksql.functions.registry import BUILTINS
+from ksql.functions.user.udf_process import UdfProcessPool
+from ksql.history.database import configured_url
+from ksql.history.resilient import ResilientLedger
+from ksql.history.upgrade_recorder import UpgradeRecorder
+from ksql.kafka.admin import Admin
+from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.groups import Groups
+from ksql.kafka.processing_log import topic_name
+from ksql.kafka.sampling import record_sizes
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
+from ksql.kafka.topics import KafkaTopics
+from ksql.registry.registry import URL as REGISTRY_URL
+from ksql.registry.registry import kafka_log, open_registry
+from ksql.serving.consumer_registry import ConsumerRegistry
+from ksql.serving.limits import UNLIMITED, Limits
+from ksql.serving.query_service import QueryService
+from ksql.serving.table_provider import TableProvider
+from ksql.spark.query.batch_limits import BatchLimits
+from ksql.spark.query.preflight import Preflight
+from ksql.spark.query.query_supervisor import unheard
+from ksql.spark.query.runner import SparkRunner
+from ksql.spark.query.topic_watch import TopicWatch
+from ksql.spark.session.runtime import SparkRuntime
+from ksql.views.view_maintainer import ViewMaintainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.app.monitor import RemoteLeader
+    from ksql.cluster.group import GroupMembers
+    from ksql.cluster.members import Members
+    from ksql.control.engine.ports import Command
+    from ksql.functions.registry import Functions
+    from ksql.history.entries import UpgradeEntry
+    from ksql.spark.query.query_supervisor import OnFailure
+
+_log = logging.getLogger(__name__)
+_BOOTSTRAP = "bootstrap.servers"
+
+
+def _steady_ms() -> int:
+    """Return a clock that never goes back."""
+    return int(time.monotonic() * 1000)
+
+
+class Node:
+    """The parts of one server; ``start`` brings them up, ``stop`` takes them down in order.
+
+    ``broker`` and ``runtime`` may be given, open already, to be shared by several services (tests).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        broker: str | None = None,
+        runtime: SparkRuntime | None = None,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        random_name: Callable[[], str] = lambda: secrets.token_hex(6),
+        progress: Callable[[str], None] = lambda _what: None,
+    ) -> None:
+        self.settings = settings
+        self._given_bootstrap = broker
+        self._given_runtime = runtime
+        self._now_ms = now_ms
+        self._random_name = random_name
+        self._progress = progress
+        self._state: StateDir | None = None
+        self._broker: EmbeddedBroker | None = None
+        self._closers: list[Callable[[], object]] = []
+        self._own_runtime: SparkRuntime | None = None
+        self._ready = threading.Event()
+        self._stop_lock = threading.Lock()
+        self._replaying = True
+        self._lost = ""
+        self.on_lost: Callable[[], object] = lambda: None
+        """Called when this server, one of several, is to begin anew; see ``again``."""
+        self.again = False
+        """Whether it is to be started anew once it has been stopped."""
+        self.terminated = False
+        """Whether this standby has found that the service was terminated at another server."""
+        self._standby: Follower | None = None
+        self._peers: GroupMembers | None = None
+        self._addresses: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Bring everything up.
+
+        Raises: StartError and other KsqlErrors; what was started is stopped again.
+        """
+        gc_tuning.spare()
+        try:
+            self._start()
+        except BaseException as problem:
+            if isinstance(problem, NotLeader) and not self._lost:
+                self._abandon(problem.text())
+            self.stop()
+            raise
+        self._ready.set()
+
+    def _start(self) -> None:
+        check_configuration(self.settings)
+        shared = place_name(self.settings) if self.settings.flag(SHARED) else None
+        self._state = state = StateDir.open(self.settings, self._random_name, shared)
+        self._closers.append(state.close)
+        with ThreadPoolExecutor(1) as pool:
+            spark = pool.submit(self._open_spark, state)
+            self.kafka = self._open_kafka(state)
+            self._open_registry(state)
+            self.runtime = spark.result()
+        self._watch = self._open_watch()
+        self._compose(state)
+        self._progress("replaying the command topic")
+        if self._standby is None:
+            self._settle(state)
+            self.log.open()
+        else:
+            self.log.follow()
+        self._replaying = False
+        if state.shared:
+            startup_checks.fit_stores(self.admin, state, self._now_ms)
+        self.materializer.start()
+        self.copies.start()
+        if self._standby is None:
+            self._take_charge(state)
+        else:
+            self._closers.append(self._standby.close)
+            self._standby.start()
+
+    def _settle(self, state: StateDir) -> None:
+        """Find the checkpoints where this server alone has them."""
+        if state.shared:
+            self.runner.settle(
+                startup_checks.bind_state(
+                    self.settings, self.kafka, self.admin, state, self._tenure, self._now_ms
+                )
+            )
+
+    def _promote(self, state: StateDir) -> None:
+        """Take charge in place of another server, whose commands were followed so far."""
+        _log.warning("takes_charge", extra={"server": str(self.members.me)})
+        self._tenure.start()
+        self._check_ended()
+        self._settle(state)
+        with self.engine.exclusive():
+            self.log.take()
+            self._take_charge(state)
+        self._standby = None
+
+    def _take_charge(self, state: StateDir) -> None:
+        """Start the queries that the command topic knows."""
+        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
+        self.book.rebuild()
+        found = self.log.quarantine
+        if found is None:  # else a later command may know of what is not known here
+            self.runner.sweep(self.engine.catalog.queries)
+        self._progress("starting the queries")
+        held = {} if found is None else found.held(self.engine.catalog)
+        self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.engine.start_queries(held)
+        if self._lost:
+            raise NotLeader(self._lost)
+        if found is None:
+            declare(self.log_topic, self.services, self.settings, self.admin)
+
+    def _open_spark(self, state: StateDir) -> SparkRuntime:
+        if self._given_runtime is not None:
+            return self._given_runtime
+        self._progress("starting Spark")
+        runtime = SparkRuntime(
+            compose.spark_settings(self.settings, state.own),
+            lambda: self.admin,
+            compose.retries(self.settings),
+        )
+        self._own_runtime = runtime
+        runtime.open()
+        return runtime
+
+    def _open_watch(self) -> HealthLoop:
+        watch = HealthLoop(
+            kafka_answers(self._hasty),
+            self._broker,
+            on_return=self.runtime.wake,
+            on_turn=self._look,
+        )
+        self._closers.append(watch.close)
+        watch.start()
+        return watch
+
+    def _open_kafka(self, state: StateDir) -> KafkaSettings:
+        properties = dict(self.settings.server)
+        bootstrap = self._given_bootstrap or self.settings.text(_BOOTSTRAP)
+        if not bootstrap:
+            self._progress("starting the embedded Kafka broker")
+            self._broker = EmbeddedBroker(state.broker)
+            bootstrap = self._broker.start()
+            self._addresses["Kafka"] = bootstrap
+            self._set(_BOOTSTRAP, bootstrap)
+        found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
+        self.admin, self._hasty = Admin(found), impatient(found)
+        self._closers += [self.admin.close, self._hasty.close]
+        self._cluster_id = self.admin.cluster_id()
+        self._tenure = startup_checks.prepare(
+            self.settings,
+            found,
+            self.admin,
+            state,
+            now_ms=self._now_ms,
+            random_name=self._random_name,
+            on_lost=self._abandon,
+        )
+        self._closers.append(self._tenure.close)
+        if state.shared:
+            self._join(found, state)
+        else:
+            self.members: Members = Alone(own_server(self.settings))
+            self._tenure.acquire()
+        if self._standby is None:
+            self._tenure.start()
+        return found
+
+    def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
+        """Become one of several servers: in charge if nobody else is, else a standby."""
+        members = startup_checks.join(self.settings, kafka, self._tenure)
+        self.members = self._peers = members
+        self._closers.append(members.leave)
+        try:
+            self._tenure.acquire()
+        except AnotherServer as other:
+            startup_checks.share(state, other.claim, self._tenure.claims_end)
+            _log.info("stands_by", extra={"leader": other.claim.listener})
+            self._standby = Follower(
+                self._follow,
+                lambda stop: self._tenure.await_turn(stop, startup_checks.candidate_rank(members)),
+                lambda: self._promote(state),
+                self._abandon,
+            )
+
+    def _elsewhere(self) -> RemoteLeader | None:
+        """Return the server that runs the queries, if it is another one."""
+        if self._standby is None:
+            return None
+        return startup_checks.elsewhere(self._tenure, self.members.me)
+
+    def _follow(self) -> None:
+        try:
+            with self.engine.exclusive():
+                self.log.catch_up()
+        except KsqlError:
+            self._check_ended()
+            raise
+
+    def _check_ended(self) -> None:
+        if self._state is not None and startup_checks.has_ended(self.admin, self._state):
+            self.terminated = True
+            raise ServiceEnded
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether another server is in charge, or is to be, and this one follows it."""
+        return self._standby is not None
+
+    def _abandon(self, why: str) -> None:
+        """Give the queries up: another server is in charge."""
+        _log.error("another_server_in_charge", extra={"reason": why})
+        self._lost = why
+        if hasattr(self, "runner"):  # else nothing runs yet
+            self.runner.abandon(why)
+        self.again = self.settings.flag(SHARED)
+        if self.again:
+            self.on_lost()
+
+    def _compose(self, state: StateDir) -> None:
+        service_id = self.settings.text("ksql.service.id")
+        self._open_ledger(state, service_id)
+        self.log_topic = topic_name(
+            service_id, self.settings.text("ksql.logging.processing.topic.name")
+        )
+        sources, functions = compose.user_functions(self.settings, state.root)
+        apart = UdfProcessPool(sources, compose.limits(self.settings))
+        self._closers.append(apart.close)
+        aside = Trash(state.aside, self._now_ms)
+        self._open_runner(state, sources, aside)
+        holdings = PartitionAssignment(self.members, self.settings.number(STANDBYS))
+        self.materializer = ViewMaintainer(
+            self.kafka, state.stores, aside, self.settings, self._now_ms, self._peers, holdings
+        )
+        self._closers.append(self.materializer.close)
+        self.copies = ReplicaService(
+            self.settings, holdings, self.materializer, self.admin, self._now_ms
+        )
+        self._closers.append(self.copies.close)
+        self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
+        self._open_services()
+
+    def _open_ledger(self, state: StateDir, service_id: str) -> None:
+        url = configured_url(self.settings, state.own)
+        upgrades: list[UpgradeEntry] = []
+        self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
+        self._closers.append(self.ledger.close)
+        self.book = UpgradeRecorder(self.ledger, service_id, self._now_ms, upgrades)
+
+    def _open_runner(self, state: StateDir, functions: Mapping[str, str], aside: Trash) -> None:
+        logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
+        around = compose.surroundings(
+            self.settings,
+            state,
+            self.kafka,
+            log_topic=logging_to,
+            functions=functions,
+            registry=self.registry_settings,
+            lease=self._tenure.lease,
+        )
+        groups = Groups(self.kafka)
+        self._closers.append(groups.close)
+        self.runner = SparkRunner(
+            self.runtime,
+            around,
+            self.admin.end_offsets,
+            self.admin.begin_offsets,
+            self._open_failure_log(logging_to),
+            aside=aside,
+            incarnation=self._random_name,
+            end_groups=groups.delete,
+            vetting=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
+            bounds=BatchLimits(
+                self.admin.begin_offsets,
+                self.admin.end_offsets,
+                lambda places: record_sizes(self.kafka, places),
+            ),
+        )
+        self._lookout = TopicWatch(self._hasty.topic_ids, time.monotonic)
+
+    def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
+        self.log = KafkaCommandLog(
+            self.kafka,
+            service_id,
+            self.settings.number("ksql.internal.topic.replicas"),
+            self._replay,
+            offsets_of(self.settings.text(SKIP)),
+        )
+        self._closers.append(self.log.close)
+        self.engine = Engine(
+            functions=functions,
+            topics=KafkaTopics(self.admin),
+            log=self.log,
+            runner=self.runner,
+            book=self.book,
+            parallelism=max(2, os.cpu_count() or 2),
+            registry=self.registry,
+            mark=AppliedOffsetFile(state.carried_out),
+        )
+        self._kept = DurableTopics(
+            self._hasty, self.log, self._schemas, lambda: state.identity.ended
+        )
+        self._closers.append(self._stop_queries)
+        settler = DoubtResolver(self.engine)
+        self.engine.on_doubt = settler.wake
+        self._closers.append(settler.close)
+
+    def _open_services(self) -> None:
+        self._writer = writer = SharedSender(self.kafka)
+        self._closers.append(writer.close)
+        self.engine.on_change = compose.on_change(self.materializer, writer)
+        self._monitor = SparkMonitor(
+            self.runner,
+            self.admin,
+            self.engine,
+            self._trouble,
+            self._now_ms,
+            self.materializer,
+            self._elsewhere,
+        )
+        self._tenure.troubled = lambda: self._monitor.troubled
+        self.hosts = ClusterClient(self.settings, self.members, self.copies.peers, self._elsewhere)
+        self._closers.append(self.hosts.close)
+        processed = Progress(self._monitor, self.members, self.copies.peers).of
+        following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
+        has_processed = self.runner.has_processed
+        self._feeds = ConsumerRegistry(self.kafka, self._hasty.topic_ids, time.monotonic)
+        tables = TableProvider(self.materializer, self.admin, has_processed, self.copies, following)
+        limits = Limits(self.settings, _steady_ms)
+        self.reads = QueryService(
+            self.engine, self._feeds.open, self.admin, tables, self._now_ms, limits
+        )
+        heart = compose.heart(self.settings, self.members, self.copies.credentials, self.copies.tls)
+        self._closers.append(heart.close)
+        heart.start()
+        rate = self.settings.number("ksql.server.command.topic.rate.limit")
+        self.services = Services(
+            engine=self.engine,
+            monitor=self._monitor,
+            writer=writer,
+            now_ms=self._now_ms,
+            host=self.copies.host,
+            close_push=self.reads.close,
+            pushes=self.reads.pushes,
+            pulls=self.reads.pulls(self.copies.host),
+            last_upgrade=self.book.last,
+            check_kafka=self._check_kafka,
+            commands=CommandRate(rate, _steady_ms) if rate < UNLIMITED else None,
+        )
+        self._closers.append(self.reads.close_all)
+
+    def _open_failure_log(self, topic: str | None) -> OnFailure:
+        failures = compose.failure_log(self.kafka, topic)
+        if failures is None:
+            return unheard
+        self._closers.append(failures.close)
+        return failures.note
+
+    def _open_registry(self, state: StateDir) -> None:
+        found = open_registry(
+            self.settings, state.own, lambda: kafka_log(self.settings, self.kafka)
+        )
+        self._closers.append(found.close)
+        self.registry, self.registry_settings = found.registry, found.settings
+        self._schemas = found.topic
+        if found.topic:
+            self._addresses["schema registry"] = found.settings.url
+        self._set(REGISTRY_URL, found.settings.url)
+
+    def _set(self, name: str, value: str) -> None:
+        """Settle a property that was left open."""
+        self.settings = Settings({**self.settings.server, name: value}, self.settings.overrides)
+
+    def _replay(self, offset: int, command: Command) -> None:
+        """Replay a command in the engine, which is made after the log that calls this."""
+        self.engine.replay(offset, command)
+
+    def _stop_queries(self) -> None:
+        if not self._replaying:
+            self.engine.stop()
+
+    def stop(self) -> None:
+        """End everything, the last started first; a second call does nothing.
+
+        A query may finish a batch in some seconds; else it is interrupted and repeated at the next
+        start. So this takes about ten, ``leave`` five before it; the process has fifteen in all.
+        """
+        self._ready.clear()
+        with self._stop_lock:
+            closers, self._closers = self._closers, []
+            runtime, self._own_runtime = self._own_runtime, None
+            broker, self._broker = self._broker, None
+            end(closers, runtime, broker, shared=self._given_runtime is not None)
+
+    def _trouble(self) -> str:
+        """Return the reason that no query can work; empty as a rule."""
+        return self.runtime.problem() or self._watch.kafka
+
+    def _check_kafka(self) -> None:
+        if self._watch.kafka:
+            raise KafkaUnreachable(self.kafka.bootstrap, self._watch.kafka)
+
+    def _look(self) -> None:
+        if self._ready.is_set():
+            self._kept.look()
+            self._monitor.look()
+            self.materializer.look(self._hasty)
+            self._lookout.look(list(self.runner.running.values()))
+            self._feeds.look()
+            self._writer.look(self._hasty.identities)

@@ -1,0 +1,83 @@
+"""The end of a service: everything is closed in order, and nothing may hold that up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from ksql.core.errors import KsqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.kafka.embedded.broker import EmbeddedBroker
+    from ksql.spark.session.runtime import SparkRuntime
+
+    Closer = Callable[[], object]
+
+_log = logging.getLogger(__name__)
+_STOP_S = 4.0
+_SHARED_STOP_S = 90.0
+_PROCESS_STOP_S = 5.0
+_LEAST_S = 0.3
+
+
+def end(
+    closers: list[Closer],
+    runtime: SparkRuntime | None,
+    broker: EmbeddedBroker | None,
+    *,
+    shared: bool,
+) -> None:
+    """Close everything, the last one first, and end the processes; the very first one comes last.
+
+    Spark ends before the broker, which it may still be writing to. What does not end is killed.
+    ``shared``: Spark keeps running for other services, so that batches must be finished.
+    """
+    first, rest = closers[:1], closers[1:]
+    calm = close_all(rest, _SHARED_STOP_S if shared else _STOP_S)
+    if runtime is not None and not (calm and close_all([runtime.close], _PROCESS_STOP_S)):
+        runtime.kill()
+    if broker is not None and not close_all([broker.stop], _PROCESS_STOP_S):
+        broker.kill()
+    close_all(first, _STOP_S)
+
+
+def close_all(closers: list[Closer], patience_s: float) -> bool:
+    """Close them, the last one first, emptying the list.
+
+    What has not ended when the time is over is left to itself, and those behind it still get a
+    moment each.
+
+    Returns: whether all have ended in time.
+    """
+    deadline = time.monotonic() + patience_s
+    in_time = True
+    while closers:
+        in_time &= _close(closers.pop(), max(_LEAST_S, deadline - time.monotonic()))
+    return in_time
+
+
+def _close(close: Closer, patience_s: float) -> bool:
+    name = getattr(close, "__qualname__", repr(close))
+    given_up = threading.Event()
+
+    def work() -> None:
+        try:
+            close()
+        except Exception as error:  # noqa: BLE001 - the others must be ended all the same
+            if not given_up.is_set():
+                reason = error.text() if isinstance(error, KsqlError) else str(error)
+                _log.warning("stop_failed", extra={"what": name, "reason": reason})
+                _log.debug("stop_failed", exc_info=True)
+
+    thread = threading.Thread(target=work, name=f"stop {name}", daemon=True)
+    thread.start()
+    thread.join(patience_s)
+    if thread.is_alive():
+        given_up.set()
+        _log.warning("stop_cut_short", extra={"what": name, "seconds": round(patience_s, 1)})
+        return False
+    return True

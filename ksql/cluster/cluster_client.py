@@ -1,0 +1,316 @@
+"""The other servers of the service, as the statements of one request see them.
+
+Each is asked once a request, not before something of it is needed, all of them at the same time,
+and no longer than a bound. What does not come is missing in the answer, and a warning names it.
+Source: ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import orjson
+
+from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.control.statements import reports
+from ksql.control.statements.reports import HostReport, QueryDetails
+from ksql.core.errors import KsqlError
+from ksql.core.versioned_json import NewerVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from ksql.app.monitor import RemoteLeader
+    from ksql.cluster.members import Members, Server
+    from ksql.cluster.replicas.peers import Peers
+    from ksql.control.pull_metrics import PullMetrics
+    from ksql.control.statements.services import (
+        Monitor,
+        Offsets,
+        QueryHealth,
+        RunningPush,
+        Services,
+    )
+    from ksql.control.statements.upgradereport import UpgradeReport
+    from ksql.core.config import Settings
+    from ksql.core.ids import QueryId
+
+BOUND: Final = "ksql.fetch.remote.hosts.max.timeout.seconds"
+_AT_ONCE: Final = 16
+_NOT_IN_TIME: Final = "it did not answer in time"
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterClient:
+    """The way to the other servers; for any number of requests at once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        members: Members,
+        peers: Peers,
+        elsewhere: Callable[[], RemoteLeader | None],
+    ) -> None:
+        """Take ``elsewhere``: the server that runs the queries, if it is another one."""
+        self.members = members
+        self.elsewhere = elsewhere
+        self._peers = peers
+        self._bound_s = settings.number(BOUND)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "hosts")
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def others(self) -> list[Server]:
+        """Return the other servers that live."""
+        me = self.members.me
+        return [server for server in self.members.alive() if server != me]
+
+    def reports(
+        self, servers: Iterable[Server], queries: Sequence[str], credentials: str
+    ) -> dict[Server, HostReport | str]:
+        """Return the reports of servers, or the reason why there is none."""
+        asked = {
+            server: self._pool.submit(self._report, server, queries, credentials)
+            for server in servers
+        }
+        wait(asked.values(), self._bound_s)
+        return {server: _outcome(task) for server, task in asked.items()}
+
+    def _report(self, server: Server, queries: Sequence[str], credentials: str) -> HostReport:
+        path = reports.PATH
+        if queries:
+            path += "?" + urlencode([(reports.QUERY, each) for each in queries])
+        with self._peers.exchange(
+            server, "GET", path, credentials, timeout_s=self._bound_s
+        ) as response:
+            return reports.of_form(response.read())
+
+    def end_push(self, server: Server, query_id: str, credentials: str) -> bool:
+        """End a push query of another server; False if it has ended, or was not reached."""
+        body = orjson.dumps({"queryId": query_id})
+        try:
+            self._peers.post(server, "/close-query", body, credentials, self._bound_s)
+        except (ReadRejected, Unreachable) as problem:
+            _log.warning("push_not_ended", extra={"query_id": query_id, "reason": str(problem)})
+            return False
+        return True
+
+    def asked_by(self, credentials: str, own: Services) -> Services:
+        """Return the services of one request, to which the other servers belong, too."""
+        return ClusterReport(self, credentials, own).services()
+
+
+def _outcome(task: Future[HostReport]) -> HostReport | str:
+    """Return a server's report, or the reason why there is none."""
+    if not task.done():
+        task.cancel()
+        return _NOT_IN_TIME
+    try:
+        return task.result()
+    except ReadRejected:
+        return "it is starting or ending, or of an earlier version"
+    except (Unreachable, NewerVersion, ValueError) as problem:
+        return str(problem)
+
+
+class ClusterReport:
+    """The queries of all servers; a ``Monitor`` of those that run elsewhere."""
+
+    def __init__(self, hosts: ClusterClient, credentials: str, own: Services) -> None:
+        self._hosts = hosts
+        self._credentials = credentials
+        self._own = own
+        self._monitor: Monitor = own.monitor
+        self._found: dict[tuple[Server, str], HostReport | str] = {}
+        self._gaps: dict[str, None] = {}
+        self._missed: set[Server] = set()
+        """Servers of which the gaps say already that they do not answer."""
+
+    def services(self) -> Services:
+        """Return the server's own services with what others know."""
+        return replace(
+            self._own,
+            monitor=self,
+            pushes=self.pushes,
+            pulls=self.pulls,
+            last_upgrade=self.last_upgrade,
+            close_push=self.close_push,
+            gaps=self.gaps,
+        )
+
+    def gaps(self) -> Sequence[str]:
+        """See ``Services``."""
+        found = list(self._gaps)
+        self._gaps.clear()
+        self._missed.clear()
+        return found
+
+    # --- queries that run at the server in charge
+
+    def health(self, query_id: str) -> QueryHealth:
+        """See ``Monitor``; the state is known without the other server, by its claims."""
+        near = self._monitor.health(query_id)
+        if not near.host:
+            return near
+        far = self._far("")
+        found = None if far is None else far.health.get(query_id)
+        if found is None:
+            return replace(near, known=False)
+        return replace(
+            found,
+            host=near.host,
+            store=near.store,
+            warnings=tuple(dict.fromkeys((*found.warnings, *near.warnings))),
+        )
+
+    def _details(self, query_id: str) -> QueryDetails:
+        far = self._far(query_id)
+        found = None if far is None else far.details.get(query_id)
+        return found or QueryDetails()
+
+    def _here(self) -> bool:
+        return self._hosts.elsewhere() is None
+
+    def spark_plan(self, query_id: str) -> str:
+        """See ``Monitor``."""
+        if self._here():
+            return self._monitor.spark_plan(query_id)
+        return self._details(query_id).spark_plan
+
+    def skipped(self, query_id: str) -> int:
+        """See ``Monitor``."""
+        return self._monitor.skipped(query_id) if self._here() else self._details(query_id).skipped
+
+    def committed(self, query_id: str) -> Offsets:
+        """See ``Monitor``."""
+        if self._here():
+            return self._monitor.committed(query_id)
+        return self._details(query_id).committed
+
+    def application(self, query_id: str) -> str:
+        """See ``Monitor``."""
+        if self._here():
+            return self._monitor.application(query_id)
+        return self._details(query_id).application
+
+    def last_upgrade(self, query_id: QueryId) -> UpgradeReport | None:
+        """See ``Services``; a server that takes over may know those of its own time only."""
+        if self._here():
+            return self._own.last_upgrade(query_id)
+        return self._details(query_id).upgrade or self._own.last_upgrade(query_id)
+
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """See ``Monitor``."""
+        return self._monitor.topics()
+
+    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """See ``Monitor``."""
+        return self._monitor.ends(topics)
+
+    def _far(self, query_id: str) -> HostReport | None:
+        """Return the report of the server in charge; None if there is none, which is noted."""
+        other = self._hosts.elsewhere()
+        if other is None:
+            return None
+        found = self._in_charge(other, query_id)
+        if not isinstance(found, str):
+            return found
+        self._miss(f"{found}: the errors, numbers, offsets and plans of the queries are missing.")
+        return None
+
+    def _in_charge(self, other: RemoteLeader, query_id: str) -> HostReport | str:
+        server = self._hosts.members.leader()
+        if server is None or server == self._hosts.members.me:
+            return "No server is in charge at the moment"
+        if other.silent:
+            self._missed.add(server)
+            return f"The server in charge, {server}, has fallen silent"
+        found = self._report(server, query_id)
+        if isinstance(found, str):
+            self._missed.add(server)
+            return f"The server in charge, {server}, does not answer ({found})"
+        if any(health.host for health in found.health.values()):
+            return f"{server} is not in charge any more"
+        return found
+
+    def _miss(self, text: str) -> None:
+        self._gaps[text] = None
+
+    def _report(self, server: Server, query_id: str) -> HostReport | str:
+        """Return a report, asked for once; a server that did not answer is not asked again."""
+        failed = self._found.get((server, ""))
+        if isinstance(failed, str):
+            return failed
+        if (server, query_id) not in self._found:
+            queries = [query_id] if query_id else []
+            self._keep(self._hosts.reports([server], queries, self._credentials), query_id)
+        return self._found[server, query_id]
+
+    def _keep(self, found: Mapping[Server, HostReport | str], query_id: str) -> None:
+        for server, each in found.items():
+            self._found[server, "" if isinstance(each, str) else query_id] = each
+            self._found.setdefault((server, query_id), each)
+
+    # --- push queries, which run at any server
+
+    def pulls(self, name: str) -> Mapping[str, PullMetrics]:
+        """See ``Services``."""
+        found = dict(self._own.pulls(name))
+        others = [server for server in self._hosts.others() if server not in self._missed]
+        for server, answer in self._all(others).items():
+            if isinstance(answer, str):
+                self._missed.add(server)
+                self._miss(
+                    f"The server {server} does not answer ({answer}): its pull queries are missing."
+                )
+            elif name in answer.pulls:
+                found[str(server)] = answer.pulls[name]
+        return found
+
+    def _all(self, others: Sequence[Server]) -> dict[Server, HostReport | str]:
+        """Return the reports of other servers, each asked for once."""
+        asked = [server for server in others if (server, "") not in self._found]
+        self._keep(self._hosts.reports(asked, (), self._credentials), "")
+        return {server: self._found[server, ""] for server in others}
+
+    def pushes(self) -> Sequence[RunningPush]:
+        """See ``Services``."""
+        found = list(self._own.pushes())
+        for server, answer in self._all(self._hosts.others()).items():
+            why = answer if isinstance(answer, str) else ""
+            if not isinstance(answer, str):
+                try:
+                    found += answer.running(self._own.engine.functions, str(server))
+                except KsqlError as problem:
+                    why = problem.text()
+            if why:
+                self._miss(
+                    f"The server {server} does not answer ({why}): its push queries are missing."
+                )
+        return found
+
+    def close_push(self, query_id: str) -> bool:
+        """See ``Services``."""
+        if self._own.engine.catalog.query(query_id) is not None:
+            return False
+        wanted = query_id.upper()
+        found = [push for push in self.pushes() if push.plan.query_id.upper() == wanted]
+        return any(self._end(push) for push in found)
+
+    def _end(self, push: RunningPush) -> bool:
+        query_id = push.plan.query_id
+        if not push.host:
+            return self._own.close_push(query_id)
+        return any(
+            self._hosts.end_push(server, query_id, self._credentials)
+            for server in self._hosts.others()
+            if str(server) == push.host
+        )

@@ -1,0 +1,382 @@
+"""One server at a time is in charge of a service.
+
+A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``). One that
+finds a living claim of another refuses to start. A claim that is not repeated for a while is void
+and may be taken over, which shuts its server out: its tasks may not write any more by then, since
+their right (``base/lease``) lasts shorter than that, and the server learns it with its next claim.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.core.errors import KsqlError, StartError
+from ksql.core.process import lease
+from ksql.core.process.lease import NotLeader
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ksql.kafka.leadership_log import LeadershipRecord
+
+
+_log = logging.getLogger(__name__)
+
+BEAT_S: Final = 1.0
+LEASE_S: Final = 8.0
+SILENCE_S: Final = 10.0  # longer than a lease: who is silent that long does not write
+_POLL_S: Final = 0.25
+_STEP_S: Final = 2.0  # between two that could take over: the second one sees the first one's claim
+_LATE_S: Final = 3.0
+_TRIES: Final = 3
+_PATIENCE_S: Final = 30.0
+_END_S: Final = 5.0
+_CHORE_S: Final = 3600.0
+
+
+class LeadershipLog(Protocol):
+    """The claims of a service's servers; only who took them last can append."""
+
+    def end(self) -> int:
+        """Return a number that grows with each claim."""
+
+    def last(self) -> LeadershipRecord | None:
+        """Return the last claim."""
+
+    def take(self) -> None:
+        """Shut out every other writer of claims."""
+
+    def append(self, claim: LeadershipRecord) -> None:
+        """Write a claim.
+
+        Raises: ProducerFenced, KafkaUnreachable.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class AnotherServer(StartError):
+    """A server of the service runs already."""
+
+    operator = False  # what is in the way may be gone at the next try
+
+    def __init__(self, service_id: str, other: LeadershipRecord, *, copied: bool = False) -> None:
+        self.claim = other
+        copy = " The directory here is a copy of that one." if copied else ""
+        since = datetime.fromtimestamp(other.since_ms / 1000, UTC).isoformat(" ", "seconds")
+        super().__init__(
+            f'another server is in charge of the service "{service_id}"',
+            detail=f"It runs on host {other.host} as process {other.pid}, with the state directory "
+            f"{other.state_dir}, since {since}. Two servers would both run every query, and write "
+            f"every result twice.{copy}",
+            hint="Stop the other one (a server that was killed elsewhere counts as gone after "
+            f"{SILENCE_S:.0f} s), or choose another ksql.service.id.",
+        )
+
+
+class LeaseUnwritable(StartError):
+    """The file that allows the tasks to write cannot be written."""
+
+    operator = False  # what is in the way may be gone at the next try
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} cannot be written",
+            detail=reason,
+            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+        )
+
+
+class Leadership:
+    """This server's being in charge, from ``acquire`` to ``close``."""
+
+    def __init__(
+        self,
+        claims: LeadershipLog,
+        me: LeadershipRecord,
+        service_id: str,
+        file: Path,
+        *,
+        on_lost: Callable[[str], None],
+        chore: Callable[[], object] = lambda: None,
+        sleep: Callable[[float], object] = time.sleep,
+        now_s: Callable[[], float] = lease.now_s,
+    ) -> None:
+        """Take ``file``, where the tasks look, and ``on_lost``, called once, with the reason.
+
+        ``chore`` is done at the start and once an hour.
+        """
+        self._claims = claims
+        self._me = me
+        self._service_id = service_id
+        self._file = file
+        self._on_lost = on_lost
+        self._chore = chore
+        self._sleep = sleep
+        self._now_s = now_s
+        self._held = False
+        self._began = 0.0
+        self._told = False
+        self._closing = Event()
+        self._lock = Lock()
+        self.seen: LeadershipRecord | None = None
+        """The last claim that was seen while this server waited for its turn."""
+        self._seen_s = 0.0
+        self.troubled: Callable[[], Mapping[str, str]] = dict
+        """The queries that do not run as they should, and their states, for others to see."""
+        self._thread = Thread(target=self._run, name="tenure", daemon=True)
+        self.lease = lease.Lease(str(file), me.id)
+
+    def acquire(self) -> None:
+        """Take charge.
+
+        Raises: AnotherServer, KafkaUnreachable.
+        """
+        self._await_orphans()
+        for _ in range(_TRIES):
+            end, found = self._claims.end(), self._claims.last()
+            if found is not None and self._may_live(found):
+                end = self._await_silence(end)
+            if self._contend(end):
+                return
+            self._await_silence(self._claims.end())
+        found = self._claims.last()
+        raise self._refusal(found or self._me)
+
+    def await_turn(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
+        """Take charge once nobody else is; False if ``stop`` was set before.
+
+        A server that gives the service free is followed at once, one that falls silent after
+        ``SILENCE_S``. ``candidate_rank`` is how many others are to try before this one.
+        """
+        end, since = -1, self._now_s()
+        self._seen_s = since  # else nobody would be in charge until the first look
+        while not stop.wait(_POLL_S):
+            try:
+                now, found = self._claims.end(), self._claims.last()
+            except KsqlError:  # nothing is known of the other meanwhile
+                since = self._now_s()
+                continue
+            self.seen = found
+            if now != end:
+                end, since = now, self._now_s()
+                self._seen_s = since
+            free = found is None or not self._may_live(found)
+            wait_s = (0.0 if free else SILENCE_S) + _STEP_S * rank(found)
+            if self._now_s() - since < wait_s:
+                continue
+            try:
+                self._await_orphans()
+                if stop.is_set():
+                    return False
+                if self._contend(end):
+                    return True
+            except KafkaUnreachable as problem:
+                _log.warning("claim_not_taken", extra={"reason": str(problem)})
+            end = -1
+        return False
+
+    def holder(self) -> LeadershipRecord | None:
+        """Return the claim of the server in charge, as far as is known; None if nobody is."""
+        if self._held:
+            return self._me
+        silent = self._now_s() - self._seen_s >= SILENCE_S
+        return None if silent or self.seen is None or self.seen.released else self.seen
+
+    def claims_end(self) -> int:
+        """Return a number that grows with each claim of any server.
+
+        Raises: KafkaUnreachable.
+        """
+        return self._claims.end()
+
+    def responsive(self) -> bool:
+        """Return whether the server in charge has repeated its claim lately."""
+        return self._held or self._now_s() - self._seen_s < _LATE_S
+
+    def confirm(self) -> None:
+        """Return if this server is in charge at this moment.
+
+        Raises: NotInCharge, KafkaUnreachable.
+        """
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    self._claims.append(self._me)
+                except ProducerFenced:
+                    self._settle()  # one that gave way to this server has shut it out
+                    if not self._held:
+                        break
+                else:
+                    return
+        raise NotLeader(_words(None))
+
+    def _contend(self, end: int) -> bool:
+        """Shut the others out and claim; False if one of several that do so has been quicker.
+
+        One that has claimed already stays in charge: it finds itself shut out, and claims anew.
+        """
+        self._take()
+        found = self._claims.last()
+        if self._claims.end() != end and found is not None and self._may_live(found):
+            return False
+        try:
+            self._first_beat()
+        except ProducerFenced:
+            return False
+        self._held = True
+        return True
+
+    def start(self) -> None:
+        """Repeat the claim from now on."""
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Repeat the claim once; call ``on_lost`` if another server has taken over."""
+        if not self._held:
+            return
+        with self._lock:
+            try:
+                self._beat()
+                self._told = False
+            except ProducerFenced:
+                self._settle()
+            except (KsqlError, OSError) as problem:  # the right runs out if this continues
+                self._tell(problem)
+
+    def close(self) -> None:
+        """Give the service free; what runs must have been stopped."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_S)
+        if self._held and not self._thread.is_alive():
+            self._held = False
+            try:
+                self._withdraw()
+                self._claims.append(replace(self._me, released=True))
+            except (KsqlError, OSError) as problem:
+                _log.warning("claim_not_released", extra={"reason": str(problem)})
+        self._claims.close()
+
+    def _run(self) -> None:
+        due = self._now_s()
+        while not self._closing.wait(BEAT_S):
+            try:
+                self.beat()
+                if self._held and self._now_s() >= due:
+                    due = self._now_s() + _CHORE_S
+                    Thread(target=self._chore, name="aside", daemon=True).start()
+            except Exception:  # noqa: BLE001 - the claim must be repeated all the same
+                _log.exception("claim_failed")
+
+    def _beat(self) -> None:
+        # A claim that is tried again may have counted at its first try: the right counts from there
+        began = self._began = self._began or self._now_s()
+        self._claims.append(replace(self._me, troubled=tuple(sorted(self.troubled().items()))))
+        self._began = 0.0
+        lease.write(self._file, self._me.id, began + LEASE_S)
+
+    def _take(self) -> None:
+        self._claims.take()
+        self._began = 0.0
+
+    def _first_beat(self) -> None:
+        deadline = self._now_s() + _PATIENCE_S
+        while True:
+            try:
+                self._beat()
+            except KafkaUnreachable:
+                if self._now_s() > deadline:
+                    raise
+                self._sleep(_POLL_S)
+            except OSError as problem:
+                raise LeaseUnwritable(self._file, str(problem)) from problem
+            else:
+                return
+
+    def _settle(self) -> None:
+        """Claim anew after another server, or a broker's abort, shut us out; else give up."""
+        try:
+            if self._is_last():
+                self._take()
+                if self._is_last():
+                    self._beat()
+                    return
+            other = self._claims.last()
+        except ProducerFenced:
+            return  # the next claim finds out
+        except (KsqlError, OSError) as problem:
+            self._tell(problem)
+            return
+        self._held = False
+        self._withdraw()
+        self._on_lost(_words(other))
+
+    def _tell(self, problem: Exception) -> None:
+        """Log the problem, once for each outage."""
+        if not self._told:
+            _log.warning("claim_not_repeated", extra={"reason": str(problem)})
+        self._told = True
+
+    def _is_last(self) -> bool:
+        found = self._claims.last()
+        return found is None or found.id == self._me.id
+
+    def _withdraw(self) -> None:
+        lease.write(self._file, self._me.id, self._now_s(), lost=True)
+
+    def _may_live(self, claim: LeadershipRecord) -> bool:
+        """Return whether its server may live: not one of our own directory, whose lock we hold."""
+        me = self._me
+        ours = (me.host, me.state_dir, me.state_id)
+        same = (claim.host, claim.state_dir, claim.state_id) == ours
+        if same and me.place and claim.place:  # else machines of one name could have copies of it
+            same = claim.place == me.place
+        return not claim.released and not same
+
+    def _await_silence(self, end: int) -> int:
+        """Wait until a claim is void.
+
+        Raises: AnotherServer if it is repeated meanwhile.
+        """
+        deadline = self._now_s() + SILENCE_S
+        while self._now_s() < deadline:
+            now = self._claims.end()
+            found = self._claims.last() if now != end else None
+            if found is not None:
+                if self._may_live(found):
+                    raise self._refusal(found)
+                return now
+            self._sleep(_POLL_S)
+        return end
+
+    def _refusal(self, found: LeadershipRecord) -> AnotherServer:
+        self.seen, self._seen_s = found, self._now_s()
+        copied = found.id != self._me.id and found.state_id == self._me.state_id != ""
+        return AnotherServer(self._service_id, found, copied=copied)
+
+    def _await_orphans(self) -> None:
+        """Wait until the right of a server that was killed over this directory ends.
+
+        Its tasks may write until then.
+        """
+        found = lease.read(self._file)
+        if found is not None:
+            self._sleep(min(found.left_s(), LEASE_S))
+
+
+def _words(other: LeadershipRecord | None) -> str:
+    if other is None:
+        return "Another server has taken over."
+    return (
+        f"Another server has taken over: on host {other.host}, process {other.pid}, with the state "
+        f"directory {other.state_dir}."
+    )

@@ -1,0 +1,238 @@
+"""The servers of the service as one of them knows them: who lives, and how far their stores are.
+
+Reports over /heartbeat and /lag are kept of servers that are members, about stores that there are;
+which partitions a server holds follows from where they are placed.
+Source: KIP-535; ksqlDB developer guide, REST API, endpoint /clusterStatus.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urlsplit
+
+from ksql.cluster.cluster import (
+    ActiveStandby,
+    ClusterStatus,
+    HostStatus,
+    HostStoreLags,
+    LagInfo,
+    StateStoreLags,
+)
+from ksql.cluster.members import Server
+from ksql.control.statements.entities import TopicPartition
+from ksql.core.errors import NotFound
+from ksql.http.access import ADVERTISED, INTERNAL
+from ksql.http.tls import Renewable, client_context
+from ksql.views.store_manager import query_id_of
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from ksql.cluster.replicas.local_replicas import LocalReplicas
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+    from ksql.core.config import Settings
+    from ksql.views.materialized_view import MaterializedView
+    from ksql.views.view_maintainer import ViewMaintainer
+
+ENABLED: Final = "ksql.heartbeat.enable"
+WINDOW: Final = "ksql.heartbeat.window.ms"
+_DEFAULT_PORT: Final = 8088
+
+
+class HeartbeatsOff(NotFound):
+    """The cluster's state was asked of a server that exchanges no heartbeats."""
+
+    def __init__(self) -> None:
+        super().__init__(f"this server exchanges no heartbeats ({ENABLED} is false)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Another server, by its own reports."""
+
+    heard_ms: int
+    lags: HostStoreLags = field(default_factory=HostStoreLags)
+
+
+class Cluster:
+    """This server and the other members."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        holdings: PartitionAssignment,
+        shelf: LocalReplicas,
+        tables: ViewMaintainer,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._enabled = settings.flag(ENABLED)
+        self._window_ms = settings.number(WINDOW)
+        self.host = str(holdings.me)
+        self._holdings = holdings
+        self._shelf = shelf
+        self._tables = tables
+        self._now_ms = now_ms
+        self._others: dict[Server, _Other] = {}
+        self._lock = threading.Lock()
+
+    def status(self) -> ClusterStatus:
+        """Return every server's status; asks Kafka how far this server's topics are.
+
+        Raises: HeartbeatsOff.
+        """
+        self._check()
+        self._shelf.look()
+        now_ms, me = self._now_ms(), self._holdings.me
+        found = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
+        for server in self._holdings.others():
+            other = self._known(server)
+            found[str(server)] = HostStatus(
+                now_ms - other.heard_ms <= self._window_ms,
+                other.heard_ms,
+                self._held(server),
+                other.lags,
+            )
+        return ClusterStatus(found)
+
+    def own_lags(self) -> HostStoreLags:
+        """Return how far the stores of this server are, by the last look at their topics."""
+        found: dict[str, dict[str, LagInfo]] = {}
+        for (home, partition), standing in self._shelf.standings().items():
+            lag, table = standing.offset_lag, self._tables.of_home(home)
+            if lag is not None and table is not None:
+                info = LagInfo(standing.position, standing.position + lag, lag)
+                found.setdefault(_store(table), {})[str(partition)] = info
+        return HostStoreLags(
+            {name: StateStoreLags(lags) for name, lags in found.items()}, self._now_ms()
+        )
+
+    def heard(self, host: str) -> None:
+        """Note that another server lives; one that is no member is not noted.
+
+        Raises: HeartbeatsOff.
+        """
+        self._check()
+        self._note(host, lambda known: replace(known, heard_ms=self._now_ms()))
+
+    def reported(self, host: str, lags: HostStoreLags) -> None:
+        """Note how far another member's stores are, those that there are.
+
+        Raises: HeartbeatsOff.
+        """
+        self._check()
+        counts = {_store(table): table.count for table in self._tables.tables()}
+        kept = {
+            name: StateStoreLags(
+                {
+                    partition: lag
+                    for partition, lag in found.lag_by_partition.items()
+                    if partition.isdecimal() and int(partition) < counts[name]
+                }
+            )
+            for name, found in lags.state_store_lags.items()
+            if name in counts
+        }
+        told = HostStoreLags(kept, lags.update_time_ms)
+        self._note(host, lambda known: replace(known, lags=told))
+
+    # --- what reads want to know
+
+    def silent(self, server: Server) -> str:
+        """Return why a server is not worth asking, or nothing: it has stopped its heartbeats."""
+        if not self._enabled:
+            return ""
+        heard_ms = self._known(server).heard_ms
+        age_ms = self._now_ms() - heard_ms
+        if heard_ms == 0 or age_ms <= self._window_ms:
+            return ""
+        return f"its last heartbeat was {age_ms} ms ago"
+
+    def lags(self, home: str, partition: int) -> dict[Server, int]:
+        """Return how many offsets members' copies of a partition lack, as they have reported."""
+        table = self._tables.of_home(home)
+        if table is None:
+            return {}
+        name, number = _store(table), str(partition)
+        with self._lock:
+            others = dict(self._others)
+        return {
+            server: found.lag_by_partition[number].offset_lag
+            for server, other in others.items()
+            if (found := other.lags.state_store_lags.get(name)) is not None
+            and number in found.lag_by_partition
+        }
+
+    def _check(self) -> None:
+        if not self._enabled:
+            raise HeartbeatsOff
+
+    def _known(self, server: Server) -> _Other:
+        with self._lock:
+            return self._others.get(server) or _Other(0)
+
+    def _note(self, host: str, change: Callable[[_Other], _Other]) -> None:
+        """Change what is known of a member; what is known of servers that left is forgotten."""
+        members = self._holdings.others()
+        with self._lock:
+            self._others = {each: self._others[each] for each in members if each in self._others}
+            for server in members:
+                if str(server) == host:
+                    self._others[server] = change(self._others.get(server) or _Other(0))
+
+    def _held(self, server: Server) -> dict[str, ActiveStandby]:
+        """Return the stores that are placed with a server, by query."""
+        found: dict[str, ActiveStandby] = {}
+        for table in self._tables.tables():
+            source = table.source
+            roles: dict[str, tuple[TopicPartition, ...]] = {"ACTIVE": (), "STANDBY": ()}
+            for partition in range(table.count):
+                role = self._holdings.role(source.topic, partition, server)
+                if role != "NONE":
+                    roles[role] += (TopicPartition(source.topic, partition),)
+            if any(roles.values()):
+                found[query_id_of(source)] = ActiveStandby(
+                    active_stores=(source.name,) if roles["ACTIVE"] else (),
+                    active_partitions=roles["ACTIVE"],
+                    stand_by_stores=(source.name,) if roles["STANDBY"] else (),
+                    stand_by_partitions=roles["STANDBY"],
+                )
+        return found
+
+
+def _store(table: MaterializedView) -> str:
+    """Return a table's name in lags: ``query#store``."""
+    return f"{query_id_of(table.source)}#{table.source.name}"
+
+
+def own_scheme(settings: Settings) -> str:
+    """Return how servers of the service speak to each other: as others reach this one."""
+    return _own_url(settings).scheme or "http"
+
+
+def _own_url(settings: Settings) -> SplitResult:
+    own = settings.text(ADVERTISED) or settings.text(INTERNAL)
+    return urlsplit(own or next(iter(settings.parts("listeners")), ""))
+
+
+def own_server(settings: Settings) -> Server:
+    """Return the address of this server for others."""
+    url = _own_url(settings)
+    return Server(url.hostname or "localhost", _DEFAULT_PORT if url.port is None else url.port)
+
+
+def own_tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return with which keys and trust they do; None where they speak http.
+
+    Raises: NoPemStore, BadKeyStore, BadTrustStore.
+    """
+    if own_scheme(settings) != "https":
+        return None
+    return Renewable(lambda: client_context(settings.server))
+
+
+def own_host(settings: Settings) -> str:
+    """Return that address as ``host:port``."""
+    return str(own_server(settings))

@@ -1,0 +1,220 @@
+"""A partition's rows for one query, from whichever copy may answer.
+
+A read that fails on its way continues at the next copy: behind the last key that came, as all
+copies have the order of the keys' bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ksql.cluster.members import Server
+from ksql.cluster.replicas.read_request import ReadRequest
+from ksql.cluster.replicas.replica_reader import (
+    ReadRejected,
+    ReadResult,
+    ReplicaReader,
+    Unreachable,
+)
+from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus
+from ksql.cluster.replicas.routing import NoReplica, ReplicaDown, ReplicaRefused, Route, TokenBehind
+from ksql.core.token import Place
+from ksql.views.stores.base import Hidden, Rows, Stored, StoredRow, united
+
+_MOST_KEYS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """Which copy of a partition an answer is of, and how far that was when it was read."""
+
+    table: str
+    partition: int
+    host: str
+    standing: ReplicaStatus
+
+
+@dataclass(slots=True)
+class ReadProvenance:
+    """The copies that one query has read; ``last`` is the last host.
+
+    Of a copy that was read several times the answer of the lowest position counts: all that lies
+    before it is in each of them.
+    """
+
+    last: str = ""
+    found: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
+    seen: dict[Place, int] = field(default_factory=dict)
+    open: set[Place] = field(default_factory=set)
+
+    def begun(self, partition: Place) -> None:
+        """Remember that a partition is read; so far nobody knows how far its copy is meanwhile."""
+        self.open.add(partition)
+
+    def ended(self, partition: Place, seen: int | None) -> None:
+        """Remember how far its copy was at most when it had been read, as far as that is known."""
+        if seen is not None:
+            self.open.discard(partition)
+            self.seen[partition] = max(seen, self.seen.get(partition, 0))
+
+    def reached(self) -> tuple[dict[Place, int], set[Place]]:
+        """Return how far the partitions were that were read, and those of which it is not known."""
+        return dict(self.seen), set(self.open)
+
+    def note(self, table: str, partition: int, host: str, standing: ReplicaStatus) -> None:
+        """Remember that a copy has answered."""
+        self.last = host
+        known = self.found.get((table, partition, host))
+        if known is None or standing.position <= known.standing.position:
+            self.found[table, partition, host] = Freshness(
+                table=table, partition=partition, host=host, standing=standing
+            )
+
+    def listed(self) -> list[Freshness]:
+        """Return them, ordered by table, partition and host."""
+        return [self.found[key] for key in sorted(self.found)]
+
+
+@dataclass(slots=True, kw_only=True)
+class FailoverRows(Rows):
+    """One partition's rows; for the thread of its query.
+
+    Attributes:
+        route: Makes a new way, of the servers that live now.
+        copy: The copies of a server.
+        pause: Waits a moment for a copy that cannot answer yet; False if that has lasted too long.
+        named: Whether a client's token asks for a position.
+    """
+
+    far: ClassVar[bool] = True
+    table: str
+    topic: str
+    home: str
+    partition: int
+    committed: bool
+    route: Callable[[], Route]
+    copy: Callable[[Server], ReplicaReader]
+    pause: Callable[[], bool]
+    origins: ReadProvenance
+    named: bool = False
+    _way: Route | None = None
+    _chosen: tuple[Server, ReadPolicy] | None = None
+    _hidden: Hidden | None = None
+
+    def hidden(self) -> Hidden | None:
+        """Return which windows the copies that were read do not show."""
+        return self._hidden
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return the row of that key, or None."""
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        """Return the rows of those keys, in their order."""
+        answers: list[Stored | None] = []
+        while len(answers) < len(keys):
+            some = keys[len(answers) : len(answers) + _MOST_KEYS]
+            answers += self._answers(some)
+        return answers
+
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
+        """Yield rows with ``lo <= key < hi`` in order."""
+        while True:
+            reading = self._begun((lo, hi))
+            rows = reading.rows
+            if rows is None:
+                return
+            try:
+                for chunk in rows:
+                    yield from chunk
+                    if chunk:
+                        lo = chunk[-1].key + b"\x00"
+                self._ended(reading)
+                return
+            except Unreachable as problem:
+                self._failed(str(problem))
+            finally:
+                self._hidden = united((self._hidden, reading.hidden()))
+                _close(rows)
+
+    def _answers(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        while True:
+            reading = self._begun(keys=keys)
+            answers = reading.answers
+            try:
+                rows = [answer for some in answers or () for answer in some]
+                if len(rows) == len(keys):
+                    self._hidden = united((self._hidden, reading.hidden()))
+                    self._ended(reading)
+                    return rows
+                self._failed("it has not answered for every key")
+            except Unreachable as problem:
+                self._failed(str(problem))
+
+    def _begun(
+        self,
+        span: tuple[bytes | None, bytes | None] = (None, None),
+        keys: Sequence[bytes] | None = None,
+    ) -> ReadResult:
+        """Begin a read at the first copy that takes it, the last one to begin with.
+
+        Raises: NoReplica.
+        """
+        while True:
+            server, terms = self._next()
+            ask = ReadRequest(
+                home=self.home,
+                partition=self.partition,
+                terms=terms,
+                committed=self.committed,
+                keys=keys,
+                span=span,
+            )
+            try:
+                reading = self.copy(server).read(ask)
+            except ReadRejected as turned:
+                self._note(server, ReplicaRefused(turned.standing))
+            except Unreachable as problem:
+                self._note(server, ReplicaDown(str(problem)))
+            else:
+                self.origins.note(self.table, self.partition, str(server), reading.standing)
+                self.origins.begun((self.topic, self.partition))
+                self._chosen = server, terms
+                return reading
+
+    def _ended(self, reading: ReadResult) -> None:
+        self.origins.ended((self.topic, self.partition), reading.seen())
+
+    def _next(self) -> tuple[Server, ReadPolicy]:
+        if self._chosen is not None:
+            return self._chosen
+        while True:
+            self._way = self._way or self.route()
+            step = self._way.next()
+            if step is not None:
+                return step
+            if not (self._way.is_waiting() and self.pause()):
+                late = self._way.is_behind() and self.named
+                raise (TokenBehind if late else NoReplica)(
+                    self.table, self.partition, self._way.reasons()
+                )
+            self._way = None
+
+    def _failed(self, reason: str) -> None:
+        """Take note that the chosen copy has begun to answer and then failed."""
+        if self._chosen is not None:
+            self._note(self._chosen[0], ReplicaDown(reason))
+
+    def _note(self, server: Server, outcome: ReplicaRefused | ReplicaDown) -> None:
+        self._chosen = None
+        if self._way is not None:
+            self._way.note(server, outcome)
+
+
+def _close(rows: Iterator[list[StoredRow]]) -> None:
+    """End a read that may not have come to its end."""
+    close = getattr(rows, "close", None)
+    if close is not None:
+        close()

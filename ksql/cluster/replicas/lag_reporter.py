@@ -1,0 +1,196 @@
+"""Talk to the other servers of the service about stores: lags, and what has moved to them.
+
+While others live, this server looks once a second how far its stores are behind their topics.
+Partitions that have moved away are given up once each of their new holders runs.
+Source: KIP-535; ksqlDB server configuration reference, ``ksql.lag.*``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ksql.cluster.replicas.cluster import ENABLED
+from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.core.errors import KsqlError
+from ksql.views.store_manager import query_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.cluster.members import Server
+    from ksql.cluster.replicas.cluster import Cluster
+    from ksql.cluster.replicas.local_replicas import LocalReplicas
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+    from ksql.cluster.replicas.peers import Peers
+    from ksql.core.config import Settings
+    from ksql.views.view_maintainer import ViewMaintainer
+
+REPORTING: Final = "ksql.lag.reporting.enable"
+_REPORT_MS: Final = "ksql.lag.reporting.send.interval.ms"
+_LOOK_S: Final = 1.0
+_TIMEOUT_S: Final = 2.0
+_AT_ONCE: Final = 8
+
+_log = logging.getLogger(__name__)
+
+
+class LagReporter:
+    """The messages of one server to the others, sent in a thread of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        holdings: PartitionAssignment,
+        tables: ViewMaintainer,
+        shelf: LocalReplicas,
+        peers: Peers,
+        cluster: Cluster,
+        credentials: str = "",
+    ) -> None:
+        self._holdings = holdings
+        self._tables = tables
+        self._shelf = shelf
+        self._peers = peers
+        self._cluster = cluster
+        self._credentials = credentials
+        self._work = [_Every(_LOOK_S, self.look)]
+        if settings.flag(REPORTING) and settings.flag(ENABLED):
+            self._work.append(_Every(settings.number(_REPORT_MS) / 1000, self._report))
+        self._closing = threading.Event()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "talk")
+        self._sending: dict[tuple[str, Server], Future[None]] = {}
+        self._problem = ""
+        self._thread = threading.Thread(target=self._run, name="talk", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; what is on its way is left."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            now_s = time.monotonic()
+            if self._holdings.others():
+                for each in self._work:
+                    if each.is_due(now_s):
+                        self._carefully(each.work)
+            pause_s = min(each.left_s(time.monotonic()) for each in self._work)
+            self._closing.wait(max(pause_s, 0.01))
+
+    def _carefully(self, work: Callable[[], None]) -> None:
+        """Do it; a failure is logged once, as it is tried again and again."""
+        try:
+            work()
+        except (KsqlError, Unreachable) as error:
+            reason = error.text() if isinstance(error, KsqlError) else str(error)
+            if reason != self._problem:
+                _log.warning("talk_failed", extra={"reason": reason})
+            self._problem = reason
+        else:
+            self._problem = ""
+
+    # --- what is done
+
+    def look(self) -> None:
+        """Look how far the stores are, and give up those that others have taken over.
+
+        Raises: KsqlError, Unreachable.
+        """
+        self._shelf.look()
+        placement, me = self._holdings.own_placement(), self._holdings.me
+        moved = [
+            (table.source.topic, query_id_of(table.source), partition)
+            for table in self._tables.tables()
+            for partition in sorted(self._tables.held(table))
+            if placement.role(me, table.source.topic, partition) == "NONE"
+        ]
+        holders = {
+            server
+            for topic, _, partition in moved
+            for server in placement.holders(topic, partition)
+        }
+        standings = {server: self._standings(server) for server in sorted(holders)}
+        for topic, home, partition in moved:
+            if all(
+                (home, partition) in standings[server]
+                for server in placement.holders(topic, partition)
+            ):
+                self._holdings.give_up((home, partition), placement.servers)
+
+    def _standings(self, server: Server) -> set[tuple[str, int]]:
+        """Return the copies of a server that run; none of one that does not answer."""
+        try:
+            found = self._peers.standings(server, self._credentials)
+        except (ReadRejected, Unreachable):
+            return set()
+        return {part for part, standing in found.items() if standing.state == "RUNNING"}
+
+    def _report(self) -> None:
+        me = self._holdings.me
+        lags = self._cluster.own_lags()
+        stores = {
+            store: {
+                "lagByPartition": {
+                    partition: {
+                        "currentOffsetPosition": each.current_offset_position,
+                        "endOffsetPosition": each.end_offset_position,
+                        "offsetLag": each.offset_lag,
+                    }
+                    for partition, each in found.lag_by_partition.items()
+                }
+            }
+            for store, found in lags.state_store_lags.items()
+        }
+        self._send(
+            "/lag",
+            {
+                "ksqlHost": {"host": me.host, "port": me.port},
+                "hostStoreLags": {"stateStoreLags": stores, "updateTimeMs": lags.update_time_ms},
+            },
+        )
+
+    def _send(self, path: str, body: object) -> None:
+        """Send a message to all others; to one that has not taken the last one, not again yet."""
+        data = orjson.dumps(body)
+        for server in self._holdings.others():
+            before = self._sending.get((path, server))
+            if before is None or before.done():
+                self._sending[path, server] = self._pool.submit(self._post, server, path, data)
+
+    def _post(self, server: Server, path: str, data: bytes) -> None:
+        try:
+            self._peers.post(server, path, data, self._credentials, _TIMEOUT_S)
+        except (ReadRejected, Unreachable) as problem:
+            _log.debug("not_sent", extra={"to": str(server), "reason": str(problem)})
+
+
+class _Every:
+    """A piece of work that is done again and again."""
+
+    def __init__(self, seconds: float, work: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self.work = work
+        self._next_s = 0.0
+
+    def is_due(self, now_s: float) -> bool:
+        """Return whether it is to be done now; then it is due again in a while."""
+        if now_s < self._next_s:
+            return False
+        self._next_s = now_s + self._seconds
+        return True
+
+    def left_s(self, now_s: float) -> float:
+        """Return how long it is until then; as long as its pause if it was not due."""
+        return self._next_s - now_s if self._next_s > now_s else self._seconds

@@ -1,0 +1,96 @@
+"""Which partitions this server keeps: those placed here, and those not yet taken over.
+
+A partition that moves away stays open, and is served, until each of its new holders runs. What was
+given up counts until servers come or go: the same ones may be there again later, and not run yet.
+
+Servers that wait for those of an earlier store format hold copies of all partitions among
+themselves, so that they can take over at once; until then the others have no place for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ksql.cluster.replicas.placement import Placement
+
+if TYPE_CHECKING:
+    from ksql.cluster.members import Members, Server
+    from ksql.cluster.replicas.placement import Role
+
+Part = tuple[str, int]
+"""The query that writes the table, and the partition."""
+
+
+class PartitionAssignment:
+    """The partitions of one server; for any number of threads."""
+
+    def __init__(self, members: Members, standbys: int) -> None:
+        """Take ``standbys``: how many copies each partition has besides its active one."""
+        self._members = members
+        self._standbys = standbys
+        self._given_up: set[Part] = set()
+        self._among_whom: tuple[Server, ...] = ()
+        self._lock = threading.Lock()
+
+    @property
+    def me(self) -> Server:
+        """This server."""
+        return self._members.me
+
+    def others(self) -> list[Server]:
+        """Return all servers that live but this one."""
+        return [server for server in self._members.alive() if server != self.me]
+
+    def placement(self) -> Placement:
+        """Return where everything is placed at the moment, among the servers that do not wait."""
+        return self._among(waiting=False)
+
+    def own_placement(self, server: Server | None = None) -> Placement:
+        """Return where everything is placed among the servers that do as this one, or another."""
+        return self._among(waiting=(server or self.me) in self._members.waiting())
+
+    def order(self, topic: str, partition: int) -> tuple[Server, ...]:
+        """Return the servers as they are asked for a partition, those that wait at last."""
+        waiting = self._members.waiting()
+        last = Placement.of(waiting).order(topic, partition) if waiting else ()
+        return (*self.placement().order(topic, partition), *last)
+
+    def role(self, topic: str, partition: int, server: Server | None = None) -> Role:
+        """Return what this server, or another, is for a partition."""
+        placement, who = self.own_placement(server), server or self.me
+        role = placement.role(who, topic, partition)
+        return "STANDBY" if role == "ACTIVE" and who in self._members.waiting() else role
+
+    def view(self) -> object:
+        """Return a value that changes with the answers of ``keeps``."""
+        with self._lock:
+            return self._servers(), frozenset(self._given_up)
+
+    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+        """Return whether a partition is kept here; one that is open until it is given up."""
+        if self.role(topic, partition) != "NONE":
+            return True
+        with self._lock:
+            self._servers()
+            gone = (home, partition) in self._given_up
+        return is_open and not gone
+
+    def give_up(self, part: Part, servers: tuple[Server, ...]) -> None:
+        """Keep a partition no longer, as long as it is placed among these servers."""
+        with self._lock:
+            if self._servers() == servers:
+                self._given_up.add(part)
+
+    def _servers(self) -> tuple[Server, ...]:
+        """Return the servers of the own placement; with others nothing is given up any more."""
+        servers = self.own_placement().servers
+        if servers != self._among_whom:
+            self._among_whom = servers
+            self._given_up.clear()
+        return servers
+
+    def _among(self, *, waiting: bool) -> Placement:
+        those = self._members.waiting()
+        servers = [server for server in self._members.alive() if (server in those) == waiting]
+        return Placement.of(servers or (self.me,), self._standbys)

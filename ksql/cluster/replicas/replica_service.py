@@ -1,0 +1,187 @@
+"""The parts with which a server reads copies of tables, and lets others read its own."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.cluster.replicas.cluster import Cluster, own_tls
+from ksql.cluster.replicas.lag_reporter import LagReporter
+from ksql.cluster.replicas.lag_tracker import LagTracker
+from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.peers import Peers
+from ksql.cluster.replicas.replicated import Replicas
+from ksql.core.clock import boot_s
+from ksql.core.errors import KsqlError, StartError, UnknownName
+from ksql.core.servertoken import ServerSecret
+from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.formats.schemas import topic_serde
+from ksql.formats.table import EncodeError
+from ksql.serving.clauses import NotQueryable
+from ksql.views.store_manager import query_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+    from ksql.cluster.replicas.read_request import ReadRequest
+    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.replicas.replica_status import ReplicaStatus
+    from ksql.core.config import Settings
+    from ksql.formats.schema_registry import Registry
+    from ksql.serving.table_provider import EndOffsets
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.model import DataSource
+    from ksql.views.view_maintainer import ViewMaintainer
+
+TIMEOUT: Final = "ksql.query.pull.forwarding.timeout.ms"
+CREDENTIALS: Final = "ksql.internal.credentials.file"
+STANDBYS: Final = "num.standby.replicas"
+
+
+class BadKey(KsqlError):
+    """A key that a table cannot have, or that has no one place."""
+
+    def __init__(self, table: str, why: str) -> None:
+        super().__init__(f"the table {table} has no such key: {why}")
+
+
+class ReplicaService:
+    """This server's copies, the way to those of others, and the talk about them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        holdings: PartitionAssignment,
+        tables: ViewMaintainer,
+        ends: EndOffsets,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Make the parts; ``start`` begins the talk.
+
+        Raises: StartError.
+        """
+        self.holdings = holdings
+        self.credentials = _authorization(settings.text(CREDENTIALS))
+        self.host = str(holdings.me)
+        self._tables = tables
+        self.shelf = LocalReplicas(tables, holdings, LagTracker(ends.end_offsets, boot_s))
+        self.cluster = Cluster(settings, holdings, self.shelf, tables, now_ms)
+        self.tls = own_tls(settings)
+        self.secret = ServerSecret.of(settings)
+        self.peers = Peers(
+            settings.number(TIMEOUT) / 1000,
+            tls=self.tls,
+            silent=self.cluster.silent,
+            secret=self.secret,
+        )
+        self.replicas = Replicas(holdings, self.shelf, self.peers, tables, self.cluster)
+        self._talk = LagReporter(
+            settings,
+            holdings,
+            tables,
+            self.shelf,
+            self.peers,
+            self.cluster,
+            self.credentials,
+        )
+
+    def start(self) -> None:
+        """Begin to talk to the other servers."""
+        self._talk.start()
+
+    def close(self) -> None:
+        """End the talk and close the connections."""
+        self._talk.close()
+        self.peers.close()
+
+    def read(self, ask: ReadRequest) -> ReadResult:
+        """Read one of this server's copies for another server.
+
+        Raises: Turned, Unreachable.
+        """
+        return self.shelf.read(ask)
+
+    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
+        """Return how far every copy of this server is, by query and partition.
+
+        Raises: KsqlError.
+        """
+        self.shelf.look()
+        return self.shelf.standings()
+
+    def hosts(
+        self, catalog: Catalog, name: str, key: list[Any] | None, registry: Registry | None
+    ) -> list[dict[str, Any]]:
+        """Return which servers hold a table's partitions, on request only the one of a key.
+
+        Raises: UnknownName, NotQueryable, BadKey, TableNotReady.
+        """
+        source = _stored(catalog, name)
+        table = self._tables.table(source)
+        count = source.partitions if table is None else table.count
+        wanted = range(count)
+        if key is not None:
+            if source.window is not None and source.topic in catalog.scattered:
+                raise BadKey(source.name, "the windows of a key lie in all partitions")
+            number = _partition(source, key, count, registry)
+            wanted = range(number, number + 1)
+        placement = self.holdings.placement()
+        return [
+            {
+                "partition": partition,
+                "topic": source.topic,
+                "query": query_id_of(source),
+                "active": str(holders[0]),
+                "standbys": [str(each) for each in holders[1:]],
+            }
+            for partition in wanted
+            for holders in (placement.holders(source.topic, partition),)
+        ]
+
+
+def _stored(catalog: Catalog, name: str) -> DataSource:
+    found = catalog.sources.get(name)
+    if found is None:
+        raise UnknownName(f"there is no table {name}", ())
+    stored = found.queryable()
+    if stored is None:
+        raise NotQueryable(name)
+    return stored
+
+
+def _partition(source: DataSource, key: list[Any], count: int, registry: Registry | None) -> int:
+    """Return the partition of a key, with or without windows."""
+    columns = source.schema.key
+    if len(key) != len(columns):
+        raise BadKey(source.name, f"it has {len(columns)} columns")
+    serde = topic_serde(source.key_format, columns, "key", source.topic, registry)
+    try:
+        data = serde.encode(tuple(key))
+    except EncodeError as error:
+        raise BadKey(source.name, error.message) from error
+    if data is None:
+        raise BadKey(source.name, "it is NULL")
+    return partitions_of([data], count)[0]
+
+
+def _authorization(path: str) -> str:
+    """Return the header Authorization of this server itself; empty without a file.
+
+    Raises: StartError.
+    """
+    if not path:
+        return ""
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(
+            f"{CREDENTIALS}: the file {path} cannot be read", detail=str(error)
+        ) from error
+    if ":" not in text:
+        raise StartError(
+            f"{CREDENTIALS}: the file {path} names no user and password",
+            hint="It must hold one line: user:password",
+        )
+    return f"Basic {base64.b64encode(text.encode()).decode()}"

@@ -1,0 +1,146 @@
+"""A table's partitions as one query reads them, from whichever servers hold them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance
+from ksql.cluster.replicas.replica_status import StalenessLimits
+from ksql.cluster.replicas.routing import ReplicaDown, Route
+from ksql.core.token import Token
+from ksql.views.store_manager import query_id_of
+
+if TYPE_CHECKING:
+    from ksql.cluster.members import Server
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+    from ksql.cluster.replicas.peers import Peers
+    from ksql.cluster.replicas.replica_reader import ReplicaReader
+    from ksql.sql.catalog.model import DataSource
+    from ksql.views.stores.base import Rows
+    from ksql.views.view_maintainer import ViewMaintainer
+
+READY_S: Final = 10.0
+_PAUSE_S: Final = 0.05
+
+
+class OtherServers(Protocol):
+    """The other servers, as far as they are known beforehand."""
+
+    def silent(self, server: Server) -> str:
+        """Return why a server is not worth asking, or nothing."""
+
+    def lags(self, home: str, partition: int) -> Mapping[Server, int]:
+        """Return how many offsets servers' copies of a partition lack, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """A client's demands on the copies that its request is answered from.
+
+    Attributes:
+        credentials: Its header Authorization; passed on to other servers.
+        info: Whether the answer is to say which copies it is of, and how far those were.
+        token: What the client has seen already; the answer holds it, and ends with a token of its
+            own. None for a request that is not about tokens.
+    """
+
+    credentials: str = ""
+    info: bool = False
+    token: Token | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """The terms of a query's reads, and the copies that it has read.
+
+    Attributes:
+        credentials: The client's, as the header Authorization has them; they are passed on.
+        info: Whether the answer says how far its copies were, which is to be of its rows exactly.
+        at_least: The positions that copies must have reached, by topic and partition.
+        token: What the client has seen already, from which such positions follow.
+        patience_s: How long it waits for copies that cannot answer yet.
+    """
+
+    allowed: StalenessLimits
+    committed: bool = False
+    credentials: str = ""
+    info: bool = False
+    at_least: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    token: Token | None = None
+    origins: ReadProvenance = field(default_factory=ReadProvenance)
+    patience_s: float = READY_S
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that a running copy of this server has will do, whatever moment it is of."""
+        return not (self.committed or self.info or self.allowed.is_limited)
+
+
+class Replicas:
+    """The partitions of all tables, wherever they are; for any number of threads."""
+
+    def __init__(
+        self,
+        holdings: PartitionAssignment,
+        here: ReplicaReader,
+        peers: Peers,
+        tables: ViewMaintainer,
+        others: OtherServers,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take ``here``: the copies of this server."""
+        self._holdings = holdings
+        self._here = here
+        self._peers = peers
+        self._tables = tables
+        self._others = others
+        self._now_s = now_s
+
+    def is_alone(self) -> bool:
+        """Return whether all partitions are here for good: no other server lives."""
+        return not self._holdings.others()
+
+    def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
+        """Return the rows of a table's partitions; nothing is asked yet."""
+        deadline = self._now_s() + reader.patience_s
+
+        def pause() -> bool:
+            self._tables.await_progress(_PAUSE_S)
+            return self._now_s() < deadline
+
+        def copy(server: Server) -> ReplicaReader:
+            if server == self._holdings.me:
+                return self._here
+            return self._peers.copy(server, reader.credentials)
+
+        def routed_rows(partition: int) -> FailoverRows:
+            return FailoverRows(
+                table=source.name,
+                topic=source.topic,
+                home=query_id_of(source),
+                partition=partition,
+                committed=reader.committed,
+                route=lambda: self._route(source, partition, reader),
+                copy=copy,
+                pause=pause,
+                origins=reader.origins,
+                named=reader.token is not None and bool(reader.token.positions),
+            )
+
+        return {partition: routed_rows(partition) for partition in range(partitions)}
+
+    def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
+        route = Route(
+            order=self._holdings.order(source.topic, partition),
+            allowed=reader.allowed,
+            lags=self._others.lags(query_id_of(source), partition),
+            at_least=reader.at_least.get((source.topic, partition), 0),
+        )
+        for server in route.order:
+            why = self._others.silent(server)
+            if why and server != self._holdings.me:
+                route.note(server, ReplicaDown(why))
+        return route

@@ -1,0 +1,54 @@
+"""How far the commands of the log have been carried out: a small file in the state directory."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ksql.core import versioned_json
+from ksql.core.errors import StartError
+from ksql.core.files import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION: Final = 1
+_VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"carried_out"})}
+
+
+class AppliedOffsetDamaged(StartError):
+    """The file cannot be read: what is left to be deleted is not known."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} cannot be read",
+            detail=f"{reason}\nIt says which topics a DROP .. DELETE TOPIC has still to delete.",
+            hint="Remove the file: the server starts, and such topics, if there are any, stay.",
+        )
+
+
+class AppliedOffsetFile:
+    """The engine's ``AppliedOffset`` in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: int | None = None
+
+    def read(self) -> int | None:
+        """Return the mark; None if there never was one.
+
+        Raises: MarkDamaged.
+        """
+        if self._known is None and self._file.exists():
+            try:
+                _, found = versioned_json.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
+                self._known = int(found["carried_out"])
+            except (OSError, TypeError, ValueError, versioned_json.NewerVersion) as problem:
+                raise AppliedOffsetDamaged(self._file, str(problem)) from problem
+        return self._known
+
+    def write(self, offset: int) -> None:
+        """Move it, for good."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._file, json.dumps({"version": VERSION, "carried_out": offset}))
+        self._known = offset

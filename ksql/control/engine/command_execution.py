@@ -1,0 +1,327 @@
+"""The carrying out of one command, written down as a state machine.
+
+    PREPARED -> MAKING -> STARTING -> WRITING -> exit
+
+A replacement that waits for its query's batches does so in STARTING, without the engine's lock:
+other commands may come in between, and one that ends the query cancels it (``cancelled_by``). Its
+new plan was tried without an effect then, and runs only once the log names it.
+
+It leaves by one of three exits:
+
+- *done*: the command is in the log. What it started runs, a replaced query under its new plan;
+  what it ends is ended by the engine.
+- *taken back* (from every state): it is not in the log. The world is as it was before: each query
+  runs under its old plan, and only topics, subjects and versions of schemas that this command made
+  are gone again.
+- *in doubt* (from WRITING): Kafka did not say whether the command counts. All stays as it is,
+  nothing is deleted, a replaced query rests, until ``settled`` knows from the log; then it is done
+  or taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.control.engine.changes import PutQuery
+from ksql.control.engine.ports import CommandInDoubt
+from ksql.control.engine.running import runs_otherwise
+from ksql.control.planning import schemas
+from ksql.core.errors import KsqlError, ServerError
+from ksql.exec.ports import Runner, Topics
+from ksql.formats.schema_registry import Registry
+from ksql.sql.catalog.catalog import Catalog
+from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.upgrade.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.control.engine.context import Prepared
+    from ksql.core.ids import QueryId
+    from ksql.exec.ports import AwaitFirst, Switch
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """One attempt to replace a query.
+
+    ``offset`` is its command's, None if it was refused.
+    """
+
+    old: PersistentQuery
+    statement: str
+    verdict: Verdict
+    plan: str | None = None
+    offset: int | None = None
+
+
+class UpgradeHistory(Protocol):
+    """Where upgrades are recorded; never raises."""
+
+    def begun(self, upgrade: Upgrade) -> object:
+        """Record an attempt that starts; the answer is given back at its end."""
+
+    def moved(self, token: object, offset: int) -> None:
+        """Note that its command has another offset than it had when it was begun."""
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """End an attempt whose command counts; ``switch`` is None if nothing had to be switched."""
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """Note that it does not count, because of that error."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Record an attempt that the validator refused."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """Record an upgrade that the command topic knows of."""
+
+
+class NoHistory:
+    """Records nothing."""
+
+    def begun(self, upgrade: Upgrade) -> object:
+        """Take no note and return no token."""
+        del upgrade
+        return None
+
+    def moved(self, token: object, offset: int) -> None:
+        """Take no note."""
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """Take no note."""
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """Take no note."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Take no note."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """Take no note."""
+
+
+class State(Enum):
+    """Where a command stands."""
+
+    PREPARED = "nothing was done yet"
+    MAKING = "its topics and schemas are made"
+    STARTING = "its queries are started and switched"
+    WRITING = "it is written to the log"
+    DONE = "it counts"
+    TAKEN_BACK = "it does not count and has left nothing"
+    IN_DOUBT = "nobody knows whether it counts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionContext:
+    """The catalog and the services that a command acts upon."""
+
+    catalog: Catalog
+    topics: Topics
+    registry: Registry | None
+    runner: Runner
+    book: UpgradeHistory
+
+
+class CommandExecution:
+    """One command on its way; used once."""
+
+    def __init__(
+        self,
+        around: ExecutionContext,
+        prepared: Prepared,
+        text: str,
+        offset: int,
+        *,
+        half_written: bool = False,
+    ) -> None:
+        """Take the ``offset`` that the command will get.
+
+        ``half_written`` allows a new plan to run a batch of which a part is written.
+        """
+        self.state = State.PREPARED
+        self.switch: Switch | None = None
+        self.left = ""
+        """What it means that a batch of a paused query is left to its new plan."""
+        self.prepared = prepared
+        self.offset = offset
+        self.cancelled_by = ""
+        """The command that has come in between and ends what this one replaces."""
+        self._around = around
+        self._text = text
+        self._half_written = half_written
+        self._undo: list[Callable[[], object]] = []
+        self._attempts: list[object] = []
+        self._await_first: AwaitFirst | None = None
+
+    def run(self, append: Callable[[], None]) -> None:
+        """Carry it out; ``append`` writes it to the log.
+
+        Raises: CommandInDoubt; KsqlError, and nothing has changed then.
+        """
+        with self.or_taken_back():
+            self.make()
+            self.start()
+            self.commit(append)
+
+    @contextmanager
+    def or_taken_back(self) -> Iterator[None]:
+        """Take the command back if something fails before it counts, or may count.
+
+        Raises: CommandInDoubt; KsqlError, and nothing has changed then.
+        """
+        try:
+            yield
+        except BaseException as problem:
+            if self.state in (State.IN_DOUBT, State.DONE):
+                raise
+            self.rollback(problem)
+            if isinstance(problem, KsqlError) or not isinstance(problem, Exception):
+                raise
+            raise NotExecuted(problem) from problem
+
+    @property
+    def replaced(self) -> QueryId | None:
+        """The running query that gets another plan, or runs otherwise, if there is one."""
+        return next((old.id for old, _ in self._switched()), None)
+
+    def moved(self, prepared: Prepared, offset: int) -> None:
+        """Give it another place in the log, and what was prepared for that place."""
+        self.prepared = prepared
+        if offset != self.offset:
+            self.offset = offset
+            for attempt in self._attempts:
+                self._around.book.moved(attempt, offset)
+
+    def commit(self, append: Callable[[], None]) -> None:
+        """Write it to the log; then it is done.
+
+        Raises: CommandInDoubt; whatever kept it from the log.
+        """
+        self.state = State.WRITING
+        if self._replaces():  # the last that may refuse it: no version is left by one that fails
+            self._register()
+        try:
+            append()
+        except CommandInDoubt:
+            self.state = State.IN_DOUBT
+            raise
+        self.done()
+
+    def done(self) -> None:
+        """Finish a command that is in the log: a replaced query runs under its new plan."""
+        self.state = State.DONE
+        if self.switch is not None:
+            for _, new in self._switched():
+                self._await_first = self._around.runner.take_over(new)
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait for a new plan's first batch, and have it recorded; for a command that counts."""
+        if self.switch is not None and self._await_first is not None:
+            first = self._await_first(timeout_s)
+            self.switch = replace(self.switch, gap_ms=first.gap_ms, trouble=first.trouble)
+        for attempt in self._attempts:
+            self._around.book.switched(attempt, self.switch)
+        self._attempts.clear()
+
+    def rollback(self, problem: BaseException) -> None:
+        """Undo all that was done, the last first; what cannot be undone is logged."""
+        for undo in reversed(self._undo):
+            try:
+                undo()
+            except Exception:  # noqa: BLE001 - the rest must be undone all the same
+                extra = {"command": self.prepared.command_id, "state": self.state.name}
+                _log.exception("not_taken_back", extra=extra)
+        message = problem.text() if isinstance(problem, KsqlError) else str(problem)
+        for attempt in self._attempts:
+            self._around.book.rolled_back(attempt, message)
+        self.state = State.TAKEN_BACK
+
+    def make(self) -> None:
+        """Make its topics, and its schemas if it replaces nothing."""
+        self.state = State.MAKING
+        topics = self._around.topics
+        for topic in self.prepared.new_topics:
+            if topics.create(topic):
+                self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
+        if not self._replaces():
+            self._register()
+
+    def _register(self) -> None:
+        registry = self._around.registry
+        added = schemas.register(self.prepared.registrations, registry)
+        self._undo.append(lambda: schemas.rollback(added, registry))
+
+    def start(self) -> None:
+        """Start its new queries, and switch the one that it replaces."""
+        self.state = State.STARTING
+        for change in self.prepared.changes:
+            if isinstance(change, PutQuery) and change.query.id not in self._around.catalog.queries:
+                self._start_new(change.query)
+        for old, new in self._replacements():
+            self._replace(old, new)
+
+    def _replaces(self) -> bool:
+        return any(True for _ in self._replacements())
+
+    def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
+        """Yield the queries that are stated anew, before and after."""
+        for change in self.prepared.changes:
+            if isinstance(change, PutQuery):
+                old = self._around.catalog.queries.get(change.query.id)
+                if old is not None:
+                    yield old, change.query
+
+    def _switched(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
+        """Yield those that run and are to run otherwise."""
+        for old, new in self._replacements():
+            if not old.paused and runs_otherwise(old, new):
+                yield old, new
+
+    def _start_new(self, query: PersistentQuery) -> None:
+        runner = self._around.runner
+        self._undo.append(lambda: runner.forget(query.id))
+        self._undo.append(lambda: runner.stop(query.id))
+        runner.start(query)
+
+    def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
+        verdict, runner = self.prepared.verdict, self._around.runner
+        if verdict is None:
+            raise ServerError(f"the upgrade of {old.id} was not validated")
+        upgrade = Upgrade(
+            old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
+        )
+        self._attempts.append(self._around.book.begun(upgrade))
+        if not runs_otherwise(old, new):
+            return
+        if old.paused:
+            self.left = runner.check_replaceable(old, half_written=self._half_written)
+            return
+        self.switch = runner.make_way(old, new, half_written=self._half_written)
+        self._undo.append(lambda: self._give_back(old))
+
+    def _give_back(self, old: PersistentQuery) -> None:
+        """Let a query continue under its old plan; one that was ended meanwhile just ends."""
+        if self.cancelled_by:
+            self._around.runner.stop_soon([old.id])
+        else:
+            self._around.runner.give_back(old)
+
+
+class NotExecuted(ServerError):
+    """A statement met an error of the system; it was taken back."""
+
+    def __init__(self, problem: Exception) -> None:
+        first = (str(problem) or type(problem).__name__).strip().splitlines()[0]
+        super().__init__(
+            "the statement could not be carried out; nothing has changed",
+            detail=first,
+            hint="The server's log has the whole error.",
+        )

@@ -1,0 +1,86 @@
+"""The state of the server that a statement is prepared against, and the prepared statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
+from ksql.control.planning.schemas import Registration
+from ksql.core.config import Settings
+from ksql.exec.ports import Topics
+from ksql.formats.schema_registry import Registry
+from ksql.functions.registry import Functions
+from ksql.sql.catalog.catalog import Catalog
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.upgrade.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """The values that planning a statement may use; nothing in here reaches outside.
+
+    ``offset`` is the offset that the statement's command would get; ``parallelism`` is the number
+    of tasks that run at once. ``generation`` is a number that no other attempt to replace a query
+    has. ``ids`` says from which number on ids count, if a restore has set it.
+    """
+
+    catalog: Catalog
+    functions: Functions
+    settings: Settings
+    offset: int
+    parallelism: int = 2
+    generation: int = 0
+    ids: IdsFrom | None = None
+
+    @property
+    def number(self) -> int:
+        """The number that a new query has in its id."""
+        return self.offset if self.ids is None else self.ids.number_of(self.offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context(Moment):
+    """A moment together with Kafka's topics and, if there is one, the schema registry.
+
+    Only resolving a statement uses these two.
+    """
+
+    topics: Topics
+    registry: Registry | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """The effects of a statement, as data.
+
+    ``new_topics`` and ``registrations`` are made in Kafka and in the schema registry before the
+    command counts; ``message`` is shown to the user. A ``warning`` says why there is nothing to do
+    (IF NOT EXISTS). ``verdict`` is the upgrade's; ``plans`` holds the plans before and after.
+    """
+
+    command_id: str = ""
+    changes: tuple[Change, ...] = ()
+    message: str = ""
+    query_id: str | None = None
+    new_topics: tuple[Topic, ...] = ()
+    registrations: tuple[Registration, ...] = ()
+    warning: str | None = None
+    verdict: Verdict | None = None
+    plans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def doomed_topics(self) -> tuple[str, ...]:
+        """Return the topics that it deletes."""
+        return tuple(change.name for change in self.changes if isinstance(change, DeleteTopic))
+
+    @property
+    def doomed_subjects(self) -> tuple[str, ...]:
+        """Return the subjects that it deletes."""
+        return tuple(change.subject for change in self.changes if isinstance(change, DeleteSubject))
+
+
+def command_id(type_: str, entity: str, action: str) -> str:
+    """Return the id of a command: ``stream/`S`/create``."""
+    shown = entity if type_ in ("terminate", "pause", "resume", "type") else f"`{entity}`"
+    return f"{type_}/{shown}/{action}"

@@ -1,0 +1,407 @@
+"""Holds the catalog and the running queries; carries out one command at a time."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ksql.control.engine.changes import Change, EndQuery, IdsFrom, PauseQuery, PutQuery, applied
+from ksql.control.engine.command_execution import (
+    CommandExecution,
+    ExecutionContext,
+    NoHistory,
+    Upgrade,
+    UpgradeHistory,
+)
+from ksql.control.engine.context import Context, Prepared
+from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.engine.pending_deletions import (
+    AppliedOffset,
+    MemoryAppliedOffset,
+    PendingDeletions,
+)
+from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog
+from ksql.control.engine.progress import CommandStatus, StatusName
+from ksql.control.engine.replacement_locks import (
+    ReplacementLocks,
+    check_present,
+    check_same,
+    make_way,
+)
+from ksql.control.engine.running import with_settings
+from ksql.control.planning.prepare import prepare
+from ksql.core.errors import KsqlError, ServerError, StatementError
+from ksql.core.ids import QueryId
+from ksql.exec.ports import HALF_WRITTEN, Runner, Switch, Topics
+from ksql.formats.schema_registry import Registry
+from ksql.functions.registry import Functions
+from ksql.sql.catalog.catalog import Catalog
+from ksql.sql.plan import codec
+from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ksql.core.config import Settings
+    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.syntax import ast
+
+_log = logging.getLogger(__name__)
+MOST_GENERATIONS = 2**32 - 1
+_FIRST_BATCH_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a distributed statement; ``offset`` -1 means that nothing was written.
+
+    ``left`` is what ``Switch`` has, for a query that is paused.
+    """
+
+    prepared: Prepared
+    offset: int
+    switch: Switch | None = None
+    left: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences that a user must know of a replacement that counts."""
+        switch = self.switch
+        messages = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
+        return tuple(filter(None, messages))
+
+
+@dataclass(kw_only=True)
+class Engine:
+    """The engine of one server.
+
+    Statements are prepared against the catalog as it is once the log has been read to its end, and
+    carried out as ``carrying`` has it, one at a time but for what ``replacing`` waits for. A crash
+    before the command is in the log leaves the old plan, after it the new one. ``on_doubt`` is
+    called when ``bind_state`` is to be repeated until ``settled``.
+    """
+
+    functions: Functions
+    topics: Topics
+    log: CommandLog
+    runner: Runner
+    book: UpgradeHistory = field(default_factory=NoHistory)
+    parallelism: int = 2
+    registry: Registry | None = None
+    new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)
+    on_change: Callable[[Catalog], None] = lambda _catalog: None
+    on_doubt: Callable[[], None] = lambda: None
+    mark: AppliedOffset = field(default_factory=MemoryAppliedOffset)
+    catalog: Catalog = field(default_factory=Catalog)
+    statuses: dict[str, CommandStatus] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _doubt: CommandExecution | None = None
+    _unlike: set[QueryId] = field(default_factory=set)
+    _ids: IdsFrom | None = None
+    _ended: bool = False
+
+    def __post_init__(self) -> None:
+        self._replacements = ReplacementLocks()
+        self._promises = PendingDeletions(self.topics, self.registry, self.mark)
+
+    def exclusive(self) -> threading.RLock:
+        """Return the lock under which commands are carried out; readers of the log take it, too."""
+        return self._lock
+
+    def context(
+        self, settings: Settings, offset: int = -1, generation: int | None = None
+    ) -> Context:
+        """Return the present state of the server, against which a statement is prepared."""
+        return Context(
+            catalog=self.catalog,
+            functions=self.functions,
+            settings=settings,
+            topics=self.topics,
+            offset=offset,
+            parallelism=self.parallelism,
+            registry=self.registry,
+            generation=self.new_generation() if generation is None else generation,
+            ids=self._ids,
+        )
+
+    def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
+        """Return the effects that the statement would have.
+
+        Raises: StatementError.
+        """
+        return prepare(statement, text, self.context(settings, 0))
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> Outcome:
+        """Carry a distributed statement out.
+
+        Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
+        """
+        generation = self.new_generation()
+
+        def prepared(offset: int) -> Prepared:
+            return prepare(statement, text, self.context(settings, offset, generation))
+
+        def command(prepared: Prepared) -> Command:
+            properties = tuple(sorted(settings.overrides.items()))
+            return Command(prepared.command_id, text, prepared.changes, properties)
+
+        with self._lock:
+            self.settle()
+            with self.log.begin() as transaction:
+                first = prepared(transaction.offset)
+                if first.warning is not None:
+                    return Outcome(first, -1)
+                self._replacements.refuse(first.changes)
+                transaction.check(command(first))
+                allowed = settings.flag(HALF_WRITTEN)
+                carrying = CommandExecution(
+                    self._around(), first, text, transaction.offset, half_written=allowed
+                )
+                waiting = carrying.replaced
+                if waiting is None:
+                    append = partial(transaction.append, command(first))
+                    self._count(carrying, partial(carrying.run, append))
+                else:
+                    with carrying.or_taken_back():
+                        carrying.make()
+                    self._replacements.reserve(waiting, carrying)
+        if waiting is not None:
+            self._replace(waiting, carrying, prepared, command)
+        carrying.finish(_FIRST_BATCH_S)
+        self._await_resumed(first.changes)
+        return Outcome(carrying.prepared, carrying.offset, carrying.switch, carrying.left)
+
+    def _around(self) -> ExecutionContext:
+        return ExecutionContext(
+            catalog=self.catalog,
+            topics=self.topics,
+            registry=self.registry,
+            runner=self.runner,
+            book=self.book,
+        )
+
+    def _replace(
+        self,
+        query_id: QueryId,
+        carrying: CommandExecution,
+        prepared: Callable[[int], Prepared],
+        command: Callable[[Prepared], Command],
+    ) -> None:
+        """Make way for a reserved query's plan, without the lock; then write its command.
+
+        The new plan runs only behind that. Nothing runs while the last check and the command are
+        waited for.
+
+        Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
+        """
+        try:
+            with carrying.or_taken_back():
+                make_way(query_id, carrying)
+                with self._lock:
+                    check_present(query_id, carrying)
+                    self.settle()
+                    with self.log.begin() as transaction:
+                        again = prepared(transaction.offset)
+                        check_same(query_id, carrying, again)
+                        carrying.moved(again, transaction.offset)
+                        transaction.check(command(again))
+                        append = partial(transaction.append, command(again))
+                        self._count(carrying, partial(carrying.commit, append))
+        finally:
+            with self._lock:
+                self._replacements.release(query_id)
+                if carrying.cancelled_by and not self._ended:
+                    self._unlike.add(query_id)  # a step back may have started it once more
+                    self._tidy_or_try_again()
+
+    def _count(self, carrying: CommandExecution, work: Callable[[], None]) -> None:
+        """Do the work that ends with the command in the log, and what follows from that."""
+        try:
+            work()
+        except CommandInDoubt as doubt:
+            self._doubt = carrying
+            self._tell(carrying, "EXECUTING", doubt.text())
+            self.on_doubt()
+            raise
+        self._done(carrying)
+
+    def _await_resumed(self, changes: tuple[Change, ...]) -> None:
+        """Wait some seconds for queries that continue; other statements do not wait with them."""
+        resumed = [c.query_id for c in changes if isinstance(c, PauseQuery) and not c.paused]
+        if resumed:
+            self.runner.await_first_attempt(resumed)
+
+    def settle(self) -> None:
+        """Settle a command in doubt, and do what earlier commands have left to do.
+
+        Raises: CommandInDoubt as long as the log does not show whether the command counts.
+        """
+        with self._lock:
+            carrying = self._doubt
+            if carrying is not None:
+                try:
+                    written = self.log.settle()
+                except KsqlError as problem:
+                    raise CommandInDoubt(carrying.prepared.command_id, problem.text()) from problem
+                self._doubt = None
+                if written:
+                    carrying.done()
+                    self._done(carrying)
+                    carrying.finish(0.0)
+                else:
+                    lost = NotWritten(carrying.prepared.command_id)
+                    carrying.rollback(lost)
+                    self._tell(carrying, "ERROR", lost.text())
+            self._tidy()
+
+    @property
+    def settled(self) -> bool:
+        """Whether no command is in doubt and none has left anything to do."""
+        with self._lock:
+            return self._doubt is None and not self._unlike and not self._promises.open()
+
+    def _done(self, carrying: CommandExecution) -> None:
+        """Apply a logged command: memory first, then all else, which is tried until it is done."""
+        changes = carrying.prepared.changes
+        self._apply(changes)
+        for change in changes:
+            self._replacements.cancel(change, carrying.prepared.command_id)
+            match change:
+                case EndQuery(query_id) | PauseQuery(query_id):
+                    self._unlike.add(query_id)
+                case _:
+                    continue
+        self._promises.add(carrying.offset, changes)
+        self._tidy_or_try_again()
+        self._tell(carrying, "SUCCESS", carrying.prepared.message)
+
+    def _tidy_or_try_again(self) -> None:
+        self._tidy()
+        if not self.settled:
+            self.on_doubt()
+
+    def _tidy(self) -> None:
+        """Bring what runs, and the topics, to what the catalog says; what fails is left for later.
+
+        Queries first: a topic goes when nobody writes to it.
+        """
+        for query_id in self._unlike - self._not_stopped():
+            try:
+                self._bring(query_id)
+            except Exception:  # noqa: BLE001 - the command counts; it is tried again
+                _log.exception("query_not_brought", extra={"query_id": query_id})
+            else:
+                self._unlike.discard(query_id)
+        self._promises.keep()
+
+    def _not_stopped(self) -> set[QueryId]:
+        """Stop what is not to run any more, all at once: other statements wait for it.
+
+        Their commands count, so no batch has to be finished: a paused query repeats it.
+
+        Returns: those that could not be stopped.
+        """
+        ended = {query_id for query_id in self._unlike if self._to_run(query_id) is None}
+        try:
+            self.runner.stop_soon(ended)
+        except Exception:  # noqa: BLE001 - the commands count; it is tried again
+            _log.exception("queries_not_stopped", extra={"query_ids": sorted(ended)})
+            return ended
+        return set()
+
+    def _to_run(self, query_id: QueryId) -> PersistentQuery | None:
+        query = self.catalog.queries.get(query_id)
+        return None if query is None or query.paused else query
+
+    def _bring(self, query_id: QueryId) -> None:
+        if (query := self._to_run(query_id)) is not None:
+            self.runner.resume_async([query])
+        elif query_id not in self.catalog.queries:
+            self.runner.forget(query_id)
+
+    def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
+        """Record an attempt to replace the query of that name which was refused, for any reason."""
+        verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
+        if writers := self.catalog.writers(name):
+            verdict = verdict or Verdict.before_plans(refused.message)
+            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
+
+    def _apply(self, changes: tuple[Change, ...]) -> None:
+        catalog = self.catalog
+        for change in changes:
+            catalog = applied(catalog, change)
+            self._ids = change if isinstance(change, IdsFrom) else self._ids
+        self.catalog = catalog
+        self.on_change(catalog)
+
+    def _tell(self, carrying: CommandExecution, status: StatusName, message: str) -> None:
+        prepared = carrying.prepared
+        self.statuses[prepared.command_id] = CommandStatus(status, message, prepared.query_id)
+
+    # --- replay and end
+
+    def replay(self, offset: int, command: Command) -> None:
+        """Fold a command of the log into the catalog without starting anything yet; idempotent."""
+        with self._lock:
+            self._note_upgrades(offset, command)
+            self._apply(command.changes)
+            self._promises.replayed(offset, command.changes)
+            if command.changes:  # else it fills a place: nobody has sent it
+                self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
+
+    def _note_upgrades(self, offset: int, command: Command) -> None:
+        for change in command.changes:
+            if not isinstance(change, PutQuery):
+                continue
+            old = self.catalog.queries.get(change.query.id)
+            if old is not None and old.plan != change.query.plan:
+                before, after = (
+                    codec.loads(text, self.functions) for text in (old.plan, change.query.plan)
+                )
+                verdict, _ = validate(before, after, self.functions)
+                verdict = with_settings(verdict, old, change.query)
+                self.book.replayed(
+                    Upgrade(
+                        old=old,
+                        statement=command.statement,
+                        verdict=verdict,
+                        plan=change.query.plan,
+                        offset=offset,
+                    )
+                )
+
+    def start_queries(self, held: Collection[str] = ()) -> None:
+        """Start every query that survived the replay, once; the runner tries until they run.
+
+        ``held`` are the queries that must not be started now.
+        """
+        with self._lock:
+            known = self.catalog.queries.values()
+            self.runner.resume([q for q in known if not q.paused and q.id not in held])
+            self._tidy()
+
+    def stop(self) -> None:
+        """Stop all queries at a batch boundary; their checkpoints stay."""
+        with self._lock:
+            self._ended = True
+            self._replacements.cancel_all("the end of the server")
+            doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
+            new = [change.query.id for change in doubtful if isinstance(change, PutQuery)]
+            for query_id in {*self.catalog.queries, *new}:
+                self.runner.stop(query_id)
+
+
+class NotWritten(ServerError):
+    """A command that was in doubt is not in the log."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(
+            f"the statement {command} does not count: Kafka went away before it was written",
+            hint="Nothing has changed. Send it again.",
+        )

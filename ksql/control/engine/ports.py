@@ -1,0 +1,75 @@
+"""The command log, as the engine needs it to order its commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.control.engine.changes import Change
+from ksql.core.errors import ServerError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One entry of the command topic.
+
+    ``id`` is ``type/entity/action``; ``changes`` all that it does; ``properties`` those it was
+    issued with.
+    """
+
+    id: str
+    statement: str
+    changes: tuple[Change, ...]
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+class CommandInDoubt(ServerError):
+    """Kafka did not say whether a command counts."""
+
+    code = 50300
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            f"it is not known yet whether the statement {command} counts: "
+            "Kafka went away while it was written",
+            detail=reason,
+            hint="Queries continue, but for one that is being replaced, and nothing was deleted. "
+            "It is settled as soon as Kafka answers; until then no other statement is carried out. "
+            "/status shows how it ended.",
+        )
+        self.command = command
+
+
+class Transaction(Protocol):
+    """The right to append one command; nobody else appends meanwhile."""
+
+    offset: int
+    """The offset that the command will get."""
+
+    def check(self, command: Command) -> None:
+        """Refuse what could not be appended, before anything is done for it.
+
+        Raises: KsqlError.
+        """
+
+    def append(self, command: Command) -> None:
+        """Write and commit.
+
+        Raises: CommandInDoubt if it may count; after any other error it does not.
+        """
+
+
+class CommandLog(Protocol):
+    """The order of truth."""
+
+    def begin(self) -> AbstractContextManager[Transaction]:
+        """Read to the end, then hold the pen; leaving without ``append`` writes nothing."""
+
+    def settle(self) -> bool:
+        """Return whether the command in doubt counts, by the log itself.
+
+        Raises: KsqlError as long as that is not known.
+        """

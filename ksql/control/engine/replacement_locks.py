@@ -1,0 +1,139 @@
+"""A replacement that waits for its query's batches while other statements are carried out.
+
+It is prepared and its query reserved under the engine's lock; outside of it the new plan is tried
+without an effect and the old one's batch waited for; then the statement is prepared once more, and
+counts only if nothing that it depends on has changed. The new plan runs behind that. Another
+statement about the same query either is refused or, if it ends the query, ends the replacement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.changes import EndQuery, PauseQuery, PutQuery
+from ksql.core.errors import ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.control.engine.changes import Change
+    from ksql.control.engine.command_execution import CommandExecution
+    from ksql.control.engine.context import Prepared
+    from ksql.core.ids import QueryId
+
+_UNAVAILABLE = 50300
+
+
+class BeingReplaced(ServerError):
+    """A statement that would replace a query while another one does."""
+
+    code = _UNAVAILABLE
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(
+            f"{query_id} is being replaced by another statement",
+            hint="Send this one again when that one has ended.",
+        )
+
+
+class ReplacementCancelled(ServerError):
+    """A replacement whose query was ended or paused while it waited."""
+
+    def __init__(self, query_id: str, by: str) -> None:
+        super().__init__(
+            f"{query_id} was not replaced: {by} came while its running batch was waited for",
+            hint="Look at SHOW QUERIES, and send the statement again if it is still wanted.",
+        )
+
+
+class ChangedMeanwhile(ServerError):
+    """A replacement that would be another one now than the one that was begun."""
+
+    code = _UNAVAILABLE
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(
+            f"{query_id} was not replaced: what the statement means has changed while the running "
+            "batch was waited for",
+            detail="Another statement has changed a source or a type that it uses.",
+            hint="Send it again.",
+        )
+
+
+class ReplacementLocks:
+    """The queries that are being replaced; for the holder of the engine's lock."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[QueryId, CommandExecution] = {}
+
+    def refuse(self, changes: Iterable[Change]) -> None:
+        """Refuse a command that would replace one of them as well.
+
+        Raises: BeingReplaced.
+        """
+        for change in changes:
+            if isinstance(change, PutQuery) and change.query.id in self._waiting:
+                raise BeingReplaced(change.query.id)
+
+    def reserve(self, query_id: QueryId, carrying: CommandExecution) -> None:
+        """Keep a query for a command until it is released."""
+        self._waiting[query_id] = carrying
+
+    def release(self, query_id: QueryId) -> None:
+        """Let others replace it again."""
+        del self._waiting[query_id]
+
+    def cancel(self, change: Change, command: str) -> None:
+        """Cancel what replaces the query that a command ends or pauses."""
+        match change:
+            case EndQuery(query_id) | PauseQuery(query_id, paused=True):
+                if (carrying := self._waiting.get(query_id)) is not None:
+                    carrying.cancelled_by = command
+            case _:
+                pass
+
+    def cancel_all(self, reason: str) -> None:
+        """Cancel all that wait."""
+        for carrying in self._waiting.values():
+            carrying.cancelled_by = reason
+
+
+def make_way(query_id: QueryId, carrying: CommandExecution) -> None:
+    """Try the query's new plan, and end the old one; the lock is free meanwhile.
+
+    Raises: ReplacementCancelled; whatever speaks against the new plan, or kept the old one.
+    """
+    try:
+        carrying.start()
+    except Exception as problem:
+        if carrying.cancelled_by:
+            raise ReplacementCancelled(query_id, carrying.cancelled_by) from problem
+        raise
+
+
+def check_present(query_id: QueryId, carrying: CommandExecution) -> None:
+    """Refuse a replacement that was cancelled.
+
+    Raises: ReplacementCancelled.
+    """
+    if carrying.cancelled_by:
+        raise ReplacementCancelled(query_id, carrying.cancelled_by)
+
+
+def check_same(query_id: QueryId, carrying: CommandExecution, again: Prepared) -> None:
+    """Refuse a replacement that would be another one now.
+
+    Raises: ChangedMeanwhile.
+    """
+    if _timeless(again) != _timeless(carrying.prepared):
+        raise ChangedMeanwhile(query_id)
+
+
+def _timeless(prepared: Prepared) -> Prepared:
+    """Return the same without its command's place in the log."""
+    changes = tuple(
+        PutQuery(replace(change.query, offset=0)) if isinstance(change, PutQuery) else change
+        for change in prepared.changes
+    )
+    return replace(prepared, changes=changes)

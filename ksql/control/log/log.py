@@ -1,0 +1,415 @@
+"""The command topic: one partition, never compacted, written in transactions. The order of truth.
+
+Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.ports import Command, CommandInDoubt
+from ksql.control.log.quarantine import (
+    CommandNotApplied,
+    CommandTrouble,
+    Quarantine,
+    UnreadableCommand,
+    stepped_over,
+    stepping_over,
+)
+from ksql.control.log.record import check_size, decode, encode
+from ksql.control.log.topic_integrity import (
+    CommandTopicBroken,
+    CommandTopicLost,
+    Span,
+    TopicIntegrity,
+)
+from ksql.core.errors import KsqlError, ServerError
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
+from ksql.kafka.stable_end import OpenTransaction, settled_end
+from ksql.sql.catalog.topic import Topic
+
+if TYPE_CHECKING:
+    from ksql.core.records import RawRecord
+    from ksql.kafka.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+_RECORD_AND_MARKER = 2
+_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""Nothing is ever lost of it, whatever the broker's defaults are."""
+
+
+def span_of(admin: Admin, topic: str) -> Span:
+    """Return a topic of one partition as it is now.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
+    topic_id = admin.topic_id(topic)
+    try:
+        return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
+    except UnknownTopic:
+        return Span(None)
+
+
+def topic_name(service_id: str) -> str:
+    """Return ``_confluent-ksql-<service id>_command_topic``."""
+    return f"_confluent-ksql-{service_id}_command_topic"
+
+
+class CommandTopicAnew(CommandTopicBroken):
+    """The topic that was followed is gone: its commands count no more."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"the command topic {topic} was deleted and made anew")
+
+
+class NotCommitted(ServerError):
+    """Kafka went away before a command counted."""
+
+    code = KafkaUnreachable.code
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Kafka went away before the statement was written; nothing has changed",
+            hint="Send it again.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Doubt:
+    """A command that may be in the topic: the first of these bytes from that offset on."""
+
+    name: str
+    offset: int
+    key: bytes
+    value: bytes
+    fenced: bool
+
+    def is_in(self, record: RawRecord) -> bool:
+        return (record.offset, record.key, record.value) == (self.offset, self.key, self.value)
+
+
+@dataclass
+class _LogWriter:
+    offset: int
+    _write: Callable[[Command], None]
+
+    def check(self, command: Command) -> None:
+        """Refuse a command that is too large for a record of the topic.
+
+        Raises: CommandTooLarge.
+        """
+        check_size(command)
+
+    def append(self, command: Command) -> None:
+        """Write and commit."""
+        self._write(command)
+
+
+class KafkaCommandLog:
+    """The command topic of one service; for one thread at a time.
+
+    ``apply(offset, command)`` is called for every command that another server wrote, in order,
+    before a statement of this one is checked.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        service_id: str,
+        replicas: int,
+        apply: Callable[[int, Command], None],
+        skip: frozenset[int] = frozenset(),
+    ) -> None:
+        """Take ``skip``: the offsets that the operator gives up if they cannot be taken in."""
+        self.topic = topic_name(service_id)
+        self._settings = settings
+        self._replicas = replicas
+        self._apply = apply
+        self._admin = Admin(settings)
+        self._sender = TransactionalSender(settings, self.topic)
+        self._reader = Reader(settings)
+        self._known = 0
+        self._doubt: _Doubt | None = None
+        self._writing = False
+        self._followed = ""
+        self._skip = skip
+        self.quarantine: Quarantine | None = None
+        """The command that could not be taken in, if there is one."""
+        self.wholeness = TopicIntegrity(self.topic)
+
+    @property
+    def trouble(self) -> KsqlError | None:
+        """The reason that statements are refused: the topic, or a command, is lost."""
+        if self.wholeness.problem:
+            return CommandTopicLost(self.topic, self.wholeness.problem)
+        return None if self.quarantine is None else self.quarantine.trouble
+
+    @property
+    def sound(self) -> bool:
+        """Whether statements can be written to the topic."""
+        return self.trouble is None
+
+    @property
+    def known(self) -> int:
+        """The offset behind the last command that was applied."""
+        return self._known
+
+    def open(self) -> None:
+        """Create the topic if it is missing, take over its writing, replay it.
+
+        As far as its commands can be taken in: ``quarantine`` says where it ended, if it did.
+        Raises: CommandTopicBroken, KafkaUnreachable.
+        """
+        if self._found():
+            self._mend()
+        self._sender.start()
+        self._writing = True
+        self._reader.assign({(self.topic, 0): 0})
+        self._replay()
+        self.wholeness.know(span_of(self._admin, self.topic))
+
+    def follow(self) -> None:
+        """Replay the topic, made if it is missing, without taking over its writing.
+
+        Raises: as ``open`` does.
+        """
+        self._found()
+        self._followed = self._admin.topic_id(self.topic) or ""
+        self._reader.assign({(self.topic, 0): 0})
+        self._replay()
+        self.wholeness.know(span_of(self._admin, self.topic))
+
+    def take(self) -> None:
+        """Take over the writing of a topic that was followed; replay what is behind.
+
+        Raises: as ``open`` does, CommandTopicAnew.
+        """
+        self._check_followed()
+        self._mend()
+        self._sender.start()
+        self._writing = True
+        self._replay()
+
+    def _check_followed(self) -> None:
+        """Look whether the topic is still the one that was followed.
+
+        Raises: CommandTopicAnew.
+        """
+        topic_id = self._admin.topic_id(self.topic) or ""
+        if self._followed and topic_id not in ("", self._followed):
+            raise CommandTopicAnew(self.topic)
+
+    def _found(self) -> bool:
+        """Return whether the topic was there; make it otherwise."""
+        topic = self._admin.topics().get(self.topic)
+        if topic is None:
+            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+        elif topic.partitions != 1:
+            raise CommandTopicBroken(
+                f"the command topic {self.topic} has {topic.partitions} partitions, not 1"
+            )
+        return topic is not None
+
+    def _replay(self) -> None:
+        try:
+            self.catch_up()
+        except CommandTrouble as trouble:
+            _log.critical(
+                "command_quarantined", extra={"offset": trouble.offset, "reason": trouble.reason}
+            )
+
+    def _mend(self) -> None:
+        """Give a topic that may forget commands, or might, the settings that it must have."""
+        configs = self._admin.describe([self.topic])[self.topic].configs
+        wrong = {name: value for name, value in _CONFIGS.items() if configs.get(name) != value}
+        if wrong:
+            _log.warning("command_topic_mended", extra={"topic": self.topic, "configs": wrong})
+            self._admin.alter_configs(self.topic, wrong)
+
+    def catch_up(self) -> int:
+        """Apply what others have written meanwhile; returns the offset behind the last record.
+
+        Raises: CommandTrouble, and every time again: nothing behind such a command is applied;
+            CommandTopicBroken, CommandTopicLost.
+        """
+        if self._writing and self.wholeness.problem:
+            raise CommandTopicLost(self.topic, self.wholeness.problem)
+        if self._doubt is not None:
+            raise CommandInDoubt(self._doubt.name, "")
+        if self._writing:
+            self._sender.recover()
+        end = self._settled_end()
+        if end == self._known:
+            return end
+        if self._writing:
+            self._check_whole()
+        else:
+            self._check_followed()
+        if self._known > self._reader.positions[self.topic, 0]:
+            self._reader.assign({(self.topic, 0): self._known})
+        while not self._read_on():
+            pass
+        self.quarantine = None
+        self._known = self._reader.positions[self.topic, 0]
+        return self._known
+
+    def _check_whole(self) -> None:
+        """Ask whether the topic is still the one that was read, with all its records.
+
+        Raises: CommandTopicLost.
+        """
+        if damage := self.wholeness.damage(span_of(self._admin, self.topic)):
+            raise CommandTopicLost(self.topic, damage)
+
+    def _read_on(self) -> bool:
+        """Apply what there is; False if a command was passed over, and there is more to read.
+
+        Raises: CommandTrouble; what was read before it is applied.
+        """
+        for batch in self._reader.read_to_end():
+            for record in batch:
+                try:
+                    self._take(record)
+                except CommandTrouble as trouble:
+                    self._judge(trouble, record)
+                    return False
+                except BaseException:
+                    self._reader.assign({(self.topic, 0): record.offset})
+                    raise
+        return True
+
+    def _take(self, record: RawRecord) -> None:
+        command = decode(record.offset, record.key, record.value)
+        try:
+            self._apply(record.offset, command)
+        except KafkaUnreachable:
+            raise
+        except Exception as error:
+            _log.exception("command_not_applied", extra={"offset": record.offset})
+            reason = (
+                error.text() if isinstance(error, KsqlError) else f"{type(error).__name__}: {error}"
+            )
+            raise CommandNotApplied(record.offset, reason) from error
+
+    def _judge(self, trouble: CommandTrouble, record: RawRecord) -> None:
+        """Continue behind the command if it was given up; else read nothing behind it.
+
+        Raises: the trouble.
+        """
+        partition, behind = (self.topic, 0), record.offset + 1
+        self._reader.assign({partition: behind})
+        later = [c for batch in self._reader.read_to_end() for c in map(_readable, batch) if c]
+        if self._writing and record.offset in self._skip - stepped_over(later):
+            _log.warning("command_stepped_over", extra={"offset": record.offset})
+            key, value = encode(stepping_over(record.offset))
+            with self._sender.transaction():
+                self._sender.send(self.topic, key, value, partition=0)
+            self._settled_end()
+        elif record.offset not in stepped_over(later):
+            self.quarantine = Quarantine.of(trouble, record.key, later)
+            behind = record.offset
+        self._reader.assign({partition: behind})
+        if behind == record.offset:
+            raise trouble
+
+    def _settled_end(self) -> int:
+        """Return the topic's end, once the markers of all transactions are there.
+
+        A follower takes what is committed: a transaction of the writer may be open at any time.
+
+        Raises: CommandTopicBroken.
+        """
+        if not self._writing:
+            return self._admin.end_offsets([self.topic])[self.topic, 0]
+        try:
+            return settled_end(self._admin, (self.topic, 0), self._settings.timeout_s)
+        except OpenTransaction as problem:
+            raise CommandTopicBroken(
+                f"a transaction on the command topic {self.topic} stays open"
+            ) from problem
+
+    @contextmanager
+    def begin(self) -> Iterator[_LogWriter]:
+        """Read to the end, then hold the pen.
+
+        Raises: CommandTopicLost, and what ``catch_up`` does.
+        """
+        if self._doubt is None:
+            self._check_whole()
+        offset = self.catch_up()
+
+        def write(command: Command) -> None:
+            key, value = encode(command)
+            try:
+                with self._sender.transaction():
+                    self._sender.send(self.topic, key, value, partition=0)
+            except CommitInDoubt as problem:
+                fenced = isinstance(problem.__cause__, ProducerFenced)
+                self._doubt = _Doubt(
+                    name=command.id, offset=offset, key=key, value=value, fenced=fenced
+                )
+                self._settle_now(problem)
+            else:
+                self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written
+
+        yield _LogWriter(offset, write)
+
+    def _settle_now(self, problem: CommitInDoubt) -> None:
+        """Settle the doubt at once, as Kafka may be there again already."""
+        try:
+            written = self.settle()
+        except KsqlError as away:
+            raise CommandInDoubt(str(self._doubt and self._doubt.name), away.text()) from problem
+        if not written:
+            raise _why_not(problem) from problem
+
+    def settle(self) -> bool:
+        """Return whether the command in doubt is in the topic.
+
+        Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
+        then that has happened already.
+
+        Raises: KsqlError as long as that is unknown.
+        """
+        doubt = self._doubt
+        if doubt is None:
+            return True
+        if not doubt.fenced:
+            self._sender.reopen()
+        self._settled_end()
+        partition = (self.topic, 0)
+        self._reader.assign({partition: doubt.offset})
+        records = [record for batch in self._reader.read_to_end() for record in batch]
+        written = any(doubt.is_in(record) for record in records)
+        self._doubt = None
+        self._known = doubt.offset + 1 if written else doubt.offset
+        self._reader.assign({partition: self._known})
+        return written
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._reader.close()
+        self._sender.close()
+        self._admin.close()
+
+
+def _why_not(problem: CommitInDoubt) -> KsqlError:
+    """Return why a command is not in the topic.
+
+    Another server writes there now, or Kafka went away.
+    """
+    cause = problem.__cause__
+    return cause if isinstance(cause, ProducerFenced) else NotCommitted()
+
+
+def _readable(record: RawRecord) -> Command | None:
+    try:
+        return decode(record.offset, record.key, record.value)
+    except UnreadableCommand:
+        return None

@@ -1,0 +1,132 @@
+"""A command as bytes: versioned JSON.
+
+A version that is newer than ours is refused, an older one is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import chain
+from typing import Any, Final
+
+from ksql.control.engine import changes
+from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
+from ksql.control.engine.ports import Command
+from ksql.control.log.forms import FORMS as CHANGES
+from ksql.control.log.quarantine import UnreadableCommand
+from ksql.core import versioned_json
+from ksql.core.errors import KsqlError, StatementError
+from ksql.core.structs import Structs
+from ksql.core.types.forms import FORMS as TYPES
+from ksql.exec.dataflow import topic_acl
+from ksql.sql.catalog.forms import FORMS as CATALOG
+from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
+
+VERSION = 3
+"""1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
+from which number on ids count."""
+_FIRST, _SECOND = 1, 2
+_QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
+_BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
+_VERSIONS: Final[versioned_json.Fields] = {_FIRST: _BODY, _SECOND: _BODY, VERSION: _BODY}
+STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
+
+
+def encode(command: Command) -> tuple[bytes, bytes]:
+    """Return key and value of the record."""
+    body = {
+        "version": _version(command.changes),
+        "statement": command.statement,
+        "streamsProperties": dict(command.properties),
+        "changes": STRUCTS.plain(command.changes),
+    }
+    return (
+        json.dumps(command.id, ensure_ascii=False).encode(),
+        json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
+    )
+
+
+def _version(changed: tuple[Change, ...]) -> int:
+    """Return the oldest that can hold them, so that older servers read all they can."""
+    if any(isinstance(change, IdsFrom) for change in changed):
+        return VERSION
+    newer = any(isinstance(change, (DeleteTopic, DeleteSubject, StepOver)) for change in changed)
+    return _SECOND if newer else _FIRST
+
+
+LARGEST_BYTES = 1_000_000 - 2_000
+"""Of a command: what Kafka's clients send at most, less what surrounds a record."""
+
+
+class CommandTooLarge(StatementError):
+    """A statement whose command does not fit a record of the command topic."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"The statement is too large: its command has {size} bytes, a record at most"
+            f" {LARGEST_BYTES}",
+            hint="Split it, or put long lists into a table and join it.",
+        )
+
+
+def check_size(command: Command) -> None:
+    """Refuse a command that no record can hold.
+
+    Raises: CommandTooLarge.
+    """
+    size = sum(map(len, encode(command)))
+    if size > LARGEST_BYTES:
+        raise CommandTooLarge(size)
+
+
+def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
+    """Return the command of a record.
+
+    Raises: UnreadableCommand.
+    """
+    try:
+        _, body = versioned_json.read(value or b"", _VERSIONS)
+        id_, statement = json.loads(key or b""), body["statement"]
+        properties = tuple(body["streamsProperties"].items())
+        if not all(type(text) is str for text in (id_, statement, *chain(*properties))):
+            raise TypeError("a text is expected")
+        return Command(id_, statement, _changes(body["changes"]), properties)
+    except versioned_json.NewerVersion as error:
+        raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
+    except (UnreadablePlan, topic_acl.ReadOnlyTopic, *DAMAGE) as error:
+        parts = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
+        said = ": ".join(filter(None, parts))
+        raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
+
+
+def _changes(versioned_json: Any) -> tuple[Change, ...]:
+    changes: tuple[Any, ...] = STRUCTS.build(versioned_json)
+    for change in changes:
+        if not isinstance(change, Change):
+            raise TypeError(f"{change!r:.80} is no change")
+        _check(change)
+    return changes
+
+
+def _check(change: Change) -> None:
+    """Check that names that become parts of paths are names, and that a plan is its query's.
+
+    Raises: ValueError, UnreadablePlan, ReadOnlyTopic.
+    """
+    match change:
+        case changes.PutQuery(query):
+            _check_id(query.id)
+            if loads(query.plan).query_id != query.id:
+                raise ValueError(f"the plan of {query.id} belongs to another query")
+        case changes.EndQuery(query_id) | changes.PauseQuery(query_id, _):
+            _check_id(query_id)
+        case DeleteTopic(name, _):
+            topic_acl.check_promise(name)
+        case _:
+            pass
+
+
+def _check_id(query_id: str) -> None:
+    if not _QUERY_ID.fullmatch(query_id):
+        raise ValueError(f"{query_id!r:.80} is no query id")

@@ -1,0 +1,198 @@
+"""Step 3 of a replacement, *compare*: may the new source or query take the old one's place?
+
+``check_replacement`` is ksqlDB's own check of sources, in its words; ``ksql.sql.upgrade`` judges plans.
+Source: docs/upgrades.md#what-is-refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.planning.properties import STORE
+from ksql.core.config import Settings, canonical
+from ksql.core.types.format import Format, as_written, capabilities
+from ksql.core.types.schema import Column, Role
+from ksql.sql.plan import codec
+from ksql.sql.plan.nodes import QueryPlan
+from ksql.sql.upgrade.settings import inherited, notes
+from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade.verdict import Difference, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from ksql.control.engine.context import Moment
+    from ksql.control.planning.plan_queries import PlannedQuery
+    from ksql.control.planning.resolve import ResolvedQuery
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.model import DataSource, PersistentQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The plan as it is to run; for a replacement with its verdict and the old plan."""
+
+    plan: QueryPlan
+    verdict: Verdict | None = None
+    old_plan: str | None = None
+
+
+def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> Compared:
+    """Put the new plan on the old one's id and state, if there is an old one.
+
+    Raises: UpgradeRefused, with all reasons at once.
+    """
+    existing, writer = resolved.existing, resolved.writer
+    if existing is None:
+        return Compared(planned.plan)
+    stems = check_replacement(existing, planned.source)
+    if writer is None:
+        if stems:
+            raise UpgradeRefused(existing.name, stems, None)
+        return Compared(planned.plan)
+    overrides = moment.settings.overrides
+    old = codec.loads(writer.plan, moment.functions)
+    plan = inherited(planned.plan, old, overrides)
+    verdict, aligned = validate(old, plan, moment.functions, moment.generation)
+    verdict = replace(verdict, inherited=notes(planned.plan, plan))
+    verdict = _with_store(verdict, resolved, writer, moment)
+    if stems or not verdict.accepted:
+        raise UpgradeRefused(existing.name, stems, verdict)
+    return Compared(aligned, verdict, writer.plan)
+
+
+def _with_store(
+    verdict: Verdict, resolved: ResolvedQuery, writer: PersistentQuery, moment: Moment
+) -> Verdict:
+    """List another STORE_TYPE: rows go into another store, and results stay what they are."""
+    stated, before = (
+        {canonical(name): text for name, text in properties}
+        for properties in (moment.settings.overrides.items(), writer.properties)
+    )
+    store = resolved.store or stated.get(STORE)
+    has = before.get(STORE) or Settings(moment.settings.server).text(STORE)
+    if writer.kind != "CTAS" or store is None or store.lower() == has.lower():
+        return verdict
+    text = f"{has.lower()} became {store.lower()}; its rows are moved"
+    return verdict.also([Difference("configuration", "STORE_TYPE", text, allowed=True)])
+
+
+def sources(existing: DataSource | None, new: DataSource, catalog: Catalog) -> DataSource:
+    """Let a declared source take another's place, if there is one.
+
+    Raises: UpgradeRefused.
+    """
+    if existing is None:
+        return new
+    stems = check_replacement(existing, new)
+    stems += check_growth(existing, new, catalog.queries)
+    if stems:
+        raise UpgradeRefused(new.name, stems, None)
+    return replace(new, created_by=existing.created_by, derived_from=existing.derived_from)
+
+
+def growth(old: DataSource, new: DataSource, catalog: Catalog) -> None:
+    """Compare a source with what an ALTER makes of it.
+
+    Raises: UpgradeRefused.
+    """
+    if stems := check_growth(old, new, catalog.queries):
+        raise UpgradeRefused(old.name, stems, None)
+
+
+def check_replacement(old: DataSource, new: DataSource) -> list[str]:
+    """Return every reason against it, in ksqlDB's words; empty if there is none."""
+    stems = []
+    if old.kind != new.kind:
+        stems.append(
+            f"DataSource '{old.name}' has type = {old.kind}, which cannot be upgraded to {new.kind}"
+        )
+    if _storage(old) != _storage(new):
+        stems.append(
+            f"DataSource '{old.name}' has topic = {_shown(old)} "
+            f"which cannot be upgraded to {_shown(new)}"
+        )
+    if old.timestamp != new.timestamp:
+        stems.append(
+            f"DataSource '{old.name}' has timestampColumn = {_time(old)} "
+            f"which cannot be upgraded to {_time(new)}"
+        )
+    stems += _columns(old, new)
+    return stems
+
+
+def check_growth(old: DataSource, new: DataSource, queries: Container[str]) -> list[str]:
+    """Return every reason against the columns that a declaration adds; empty if there is none.
+
+    ``queries`` are the ids of all queries.
+    """
+    known = {column.name for column in old.schema.columns}
+    added = ", ".join(str(c) for c in new.schema.columns if c.name not in known)
+    if not added:
+        return []
+    stems = []
+    if capabilities(old.value_format.name).fixed_columns:
+        stems.append(
+            f"The records of {old.value_format.name} have as many fields as '{old.name}' has "
+            f"columns: with {added} what is in topic {old.topic} could not be read any more, and "
+            "queries that run would skip what comes"
+        )
+    if old.created_by is not None and old.created_by in queries:
+        stems.append(f"Query {old.created_by} writes '{old.name}' and does not give it {added}")
+    return stems
+
+
+def _storage(source: DataSource) -> tuple[object, ...]:
+    formats = as_written(source.key_format), as_written(source.value_format)
+    return (source.topic, *formats, source.window)
+
+
+def _shown(source: DataSource) -> str:
+    window = (
+        f", {source.window.kind} {source.window.size_ms or ''}".rstrip() if source.window else ""
+    )
+    return f"{source.topic} ({_format(source.key_format)}/{_format(source.value_format)}{window})"
+
+
+def _format(format_: Format) -> str:
+    """Return the format's name, and its properties where they differ from the defaults."""
+    plain = Format(format_.name)
+    stated = {part.name: getattr(format_, part.name) for part in fields(Format)}
+    shown = [f"{n}='{v}'" for n, v in stated.items() if v != getattr(plain, n)]
+    return f"{format_.name} {', '.join(shown)}" if shown else format_.name
+
+
+def _time(source: DataSource) -> str:
+    timestamp = source.timestamp
+    if timestamp is None:
+        return "none"
+    return (
+        timestamp.name if timestamp.pattern is None else f"{timestamp.name} ({timestamp.pattern})"
+    )
+
+
+def _columns(old: DataSource, new: DataSource) -> list[str]:
+    stems = []
+    lost_keys = _lost(old.schema.key, new.schema.key)
+    if old.schema.key != new.schema.key:
+        shown = lost_keys or old.schema.key
+        stems.append(
+            "Key columns must be identical. The following key columns are changed, missing or "
+            f"reordered: [{', '.join(map(str, shown))}]"
+        )
+    lost = _lost(
+        tuple(c for c in old.schema.columns if c.role is not Role.KEY),
+        tuple(c for c in new.schema.columns if c.role is not Role.KEY),
+    )
+    if lost:
+        stems.append(
+            "The following columns are changed, missing or reordered: "
+            f"[{', '.join(map(str, lost))}]"
+        )
+    return stems
+
+
+def _lost(old: tuple[Column, ...], new: tuple[Column, ...]) -> list[Column]:
+    return [c for i, c in enumerate(old) if i >= len(new) or new[i] != c]

@@ -1,0 +1,165 @@
+"""Step 4 of a statement, *effects*: the changes, topics and schemas that follow, as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from ksql.control.engine.changes import PutQuery, PutSource
+from ksql.control.engine.context import Moment, Prepared, command_id
+from ksql.control.engine.running import with_settings
+from ksql.control.planning import schemas
+from ksql.control.planning.properties import STORE
+from ksql.core.ids import QueryId
+from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.plan import codec
+from ksql.sql.upgrade.settings import inherited_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ksql.control.planning.compare import Compared
+    from ksql.control.planning.plan_queries import PlannedInsert, PlannedQuery
+    from ksql.control.planning.plan_sources import PlannedSource
+    from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
+    from ksql.control.planning.topics import SettledTopic
+    from ksql.sql.catalog.model import DataSource
+    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.plan.nodes import QueryPlan
+
+
+def created_as(
+    resolved: ResolvedQuery, planned: PlannedQuery, compared: Compared, moment: Moment
+) -> Prepared:
+    """Put the result and its query into the catalog; a replaced query keeps its id and pause."""
+    stmt, query_id, old = resolved.statement, resolved.query_id, resolved.writer
+    properties = _stated(moment, resolved.store)
+    if old is not None:
+        properties = inherited_properties(dict(old.properties), properties)
+    query = PersistentQuery(
+        id=query_id,
+        kind="CSAS" if stmt.kind == "STREAM" else "CTAS",
+        sink=stmt.name,
+        sources=planned.source.derived_from,
+        statement=resolved.text,
+        plan=codec.dumps(compared.plan),
+        offset=moment.offset,
+        properties=tuple(sorted(properties.items())),
+        paused=old is not None and old.paused,
+        started_at_offset=moment.offset if old is None else old.started_at_offset,
+    )
+    plans = {} if compared.old_plan is None else {"old": compared.old_plan}
+    verdict = compared.verdict
+    if verdict is not None and old is not None:
+        verdict = with_settings(verdict, old, query)
+    return Prepared(
+        command_id=command_id(stmt.kind.lower(), stmt.name, "create"),
+        changes=(PutSource(planned.source), PutQuery(query)),
+        message=_created(query_id) + _begins_anew(resolved),
+        query_id=query_id,
+        new_topics=_new(planned.settled),
+        registrations=schemas.of_sink(planned.source, resolved.registered),
+        verdict=verdict,
+        plans={**plans, "new": query.plan},
+    )
+
+
+def inserted(resolved: ResolvedInsert, planned: PlannedInsert, moment: Moment) -> Prepared:
+    """Put the query into the catalog."""
+    target = resolved.target.name
+    properties = _stated(moment, None)
+    query = _new_query(
+        "INSERT", target, planned.reads, resolved.text, planned.plan, moment, properties
+    )
+    return Prepared(
+        command_id=command_id("stream", target, "create"),
+        changes=(PutQuery(query),),
+        message=_created(query.id),
+        query_id=query.id,
+        plans={"new": query.plan},
+    )
+
+
+def declared(
+    resolved: ResolvedSource, planned: PlannedSource, source: DataSource, moment: Moment
+) -> Prepared:
+    """Put the source into the catalog, that of a SOURCE table together with its query."""
+    id_ = command_id(source.kind.lower(), source.name, "create")
+    topics = _new(planned.settled)
+    registrations = schemas.of_declared(source, resolved.registered)
+    keeper = planned.keeper
+    if keeper is None:
+        return Prepared(
+            command_id=id_,
+            changes=(PutSource(source),),
+            message=f"{source.kind.capitalize()} created",
+            new_topics=topics,
+            registrations=registrations,
+        )
+    properties = _stated(moment, resolved.store)
+    query = _new_query("CST", "", (source.name,), resolved.text, keeper.plan, moment, properties)
+    return Prepared(
+        command_id=id_,
+        changes=(PutSource(source), PutQuery(query)),
+        message=_created(query.id),
+        query_id=query.id,
+        new_topics=(*topics, keeper.topic),
+        registrations=registrations,
+        plans={"new": query.plan},
+    )
+
+
+def altered(source: DataSource) -> Prepared:
+    """Put the wider source into the catalog."""
+    kind = source.kind.lower()
+    return Prepared(
+        command_id=command_id(kind, source.name, "alter"),
+        changes=(PutSource(source),),
+        message=f"{kind.capitalize()} {source.name} altered.",
+    )
+
+
+def _new_query(
+    kind: Literal["INSERT", "CST"],
+    sink: str,
+    sources: tuple[str, ...],
+    text: str,
+    plan: QueryPlan,
+    moment: Moment,
+    properties: Mapping[str, str],
+) -> PersistentQuery:
+    return PersistentQuery(
+        id=QueryId(plan.query_id),
+        kind=kind,
+        sink=sink,
+        sources=sources,
+        statement=text,
+        plan=codec.dumps(plan),
+        offset=moment.offset,
+        properties=tuple(sorted(properties.items())),
+        started_at_offset=moment.offset,
+    )
+
+
+def _stated(moment: Moment, store: str | None) -> dict[str, str]:
+    """Return the properties that the session or the statement states for its query."""
+    stated = dict(moment.settings.overrides)
+    return stated if store is None else {**stated, STORE: store}
+
+
+def _created(query_id: QueryId) -> str:
+    return f"Created query with ID {query_id}"
+
+
+def _begins_anew(resolved: ResolvedQuery) -> str:
+    """Say what becomes of the rows of a query that was terminated: it is not replaced."""
+    existing = resolved.existing
+    if existing is None or existing.created_by is None or resolved.writer is not None:
+        return ""
+    return (
+        f"\nIt begins anew: {existing.created_by} was terminated, and its state with it. "
+        f"What it has written stays in topic {existing.topic}."
+    )
+
+
+def _new(settled: SettledTopic) -> tuple[Topic, ...]:
+    return (settled.topic,) if settled.is_new else ()

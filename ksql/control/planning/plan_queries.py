@@ -1,0 +1,289 @@
+"""Step 2 of a statement with a query, *plan*: from the resolved statement to the query's plan.
+
+Pure: nothing is asked for and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ksql.control.planning import schemas, topics
+from ksql.control.planning.columns import check_timestamp
+from ksql.control.planning.copartition import check_partitions
+from ksql.control.planning.cycle_check import check_loop
+from ksql.control.planning.insert_coercion import check_result, columns, fitted
+from ksql.control.planning.properties import with_configured_wrap
+from ksql.core.errors import StatementError
+from ksql.core.types.format import Format, capabilities
+from ksql.core.types.schema import Column, Role, Schema
+from ksql.exec.dataflow import topic_acl
+from ksql.exec.dataflow.placement import placement
+from ksql.formats.table import validate
+from ksql.sql.binder import keys
+from ksql.sql.binder.windows import check_overlap
+from ksql.sql.catalog.model import DataSource
+from ksql.sql.plan.build import Built, build
+from ksql.sql.plan.nodes import Aggregate, QueryPlan, Sink
+from ksql.sql.plan.walk import follows_time, nodes, with_sources
+from ksql.sql.upgrade.code import code_of
+from ksql.sql.upgrade.settings import LISTED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ksql.control.engine.context import Moment
+    from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
+    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInsert:
+    """The plan of an INSERT INTO, and the names of the sources that it reads."""
+
+    plan: QueryPlan
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """The plan of a CREATE .. AS SELECT, its result as a source, and that one's topic."""
+
+    plan: QueryPlan
+    source: DataSource
+    settled: topics.SettledTopic
+
+
+def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
+    """Plan a CREATE .. AS SELECT.
+
+    Raises: StatementError for everything that the language refuses; NotSupportedYet.
+    """
+    stmt = resolved.statement
+    built = _built(resolved, moment)
+    if built.kind != stmt.kind:
+        raise keys.wrong_kind(built.kind)
+    key_format, value_format = _formats(resolved, built, moment)
+    schemas.check_id(key_format, "key")
+    schemas.check_id(value_format, "value")
+    _check_states(built)
+    key, value = columns(built.key, Role.KEY), columns(built.value, Role.VALUE)
+    validate(key_format, key, "key")
+    validate(value_format, value, "value")
+    if resolved.timestamp is not None:
+        check_timestamp(resolved.timestamp.name, resolved.timestamp.pattern, (*key, *value))
+    settled = _topic(resolved, built, moment)
+    sink = Sink(
+        source=built.plan,
+        name=stmt.name,
+        kind=stmt.kind,
+        topic=settled.topic.name,
+        key=key,
+        value=value,
+        key_format=key_format,
+        value_format=value_format,
+        timestamp=resolved.timestamp,
+        window=built.window,
+    )
+    check_loop(stmt.name, settled.topic.name, built.sources, moment.catalog)
+    sources, partitions = _sources(built), settled.topic.partitions
+    plan = query_plan(resolved.query_id, sink, sources, moment, partitions)
+    return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
+
+
+def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
+    """Plan an INSERT INTO .. SELECT.
+
+    Raises: StatementError, NotSupportedYet.
+    """
+    stmt, target = resolved.statement, resolved.target
+    built = build(stmt.query, moment.catalog, moment.functions, sink=stmt.name)
+    _check_overlap(stmt.query, moment)
+    check_result(built, target)
+    built = fitted(built, target)
+    check_loop(target.name, target.topic, built.sources, moment.catalog)
+    sink = Sink(
+        source=built.plan,
+        name=target.name,
+        kind="STREAM",
+        topic=target.topic,
+        key=target.schema.key,
+        value=target.schema.value,
+        key_format=target.key_format,
+        value_format=target.value_format,
+        timestamp=None,
+        window=target.window,
+    )
+    plan = query_plan(resolved.query_id, sink, _sources(built), moment, target.partitions)
+    return PlannedInsert(plan, _names(built))
+
+
+def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan:
+    """Plan a push query: its rows go to the client, not to a topic.
+
+    All columns are in the value; those of the key are there twice, for the deletions of a table.
+    """
+    built = build(query, moment.catalog, moment.functions, persistent=False)
+    _check_overlap(query, moment)
+    sink = Sink(
+        source=built.plan,
+        name=query_id,
+        kind=built.kind,
+        topic=None,
+        key=columns(built.key, Role.KEY),
+        value=columns(built.value, Role.VALUE),
+        key_format=Format("NONE"),
+        value_format=Format("JSON"),
+        timestamp=None,
+        window=None,
+    )
+    return query_plan(query_id, sink, _sources(built), moment)
+
+
+def query_plan(
+    query_id: str,
+    sink: Sink,
+    sources: Sequence[DataSource],
+    moment: Moment,
+    partitions: int = 0,
+) -> QueryPlan:
+    """Add the settings that change results to the plan below a sink.
+
+    ``partitions`` are those of its topic; 0 if it has none.
+
+    Raises: PartitionsDiffer; InternalTopic for a source that may not be read.
+    """
+    check_partitions(sink, {source.name: source.partitions for source in sources})
+    sink = _placed(sink, moment.catalog.scattered)
+    settings = moment.settings
+    buckets = settings.number("ksql.query.shuffle.partitions")
+    most = max(source.partitions for source in sources)
+    for source in sources:
+        topic_acl.check_read(source.topic)
+    lanes = most if follows_time(sink) else 0
+    return QueryPlan(
+        query_id=query_id,
+        sink=sink,
+        buckets=buckets or min(most, moment.parallelism),
+        every_change=settings.number("cache.max.bytes.buffering") == 0,
+        settings=tuple((name, settings.text(name)) for name in LISTED)
+        + tuple(sorted(settings.functions())),
+        lanes=lanes,
+        partitions=partitions,
+        placement=placement(sink, most, partitions, lanes) if partitions else "",
+        code=code_of(sink, moment.functions),
+    )
+
+
+def _placed(sink: Sink, scattered: Collection[str]) -> Sink:
+    """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
+    below = with_sources(
+        sink.source,
+        lambda output: replace(
+            output, scattered=output.window is not None and output.topic in scattered
+        ),
+    )
+    gathered = sink.window is not None and sink.topic is not None and sink.topic not in scattered
+    return replace(sink, source=below, gathered=gathered)
+
+
+def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
+    """Plan the query; a TIMESTAMP column that does not exist comes before a missing key."""
+    stmt = resolved.statement
+    try:
+        built = build(
+            stmt.query,
+            moment.catalog,
+            moment.functions,
+            sink=stmt.name,
+            keys_as_written=moment.settings.flag("ksql.new.query.planner.enabled"),
+        )
+        _check_overlap(stmt.query, moment)
+        validate(Format("JSON"), built.exchanged, "key")  # no format may have these types as a key
+        return built
+    except keys.KeyMissing as error:
+        timestamp = resolved.timestamp
+        if timestamp is not None:
+            sink_columns = columns(error.found, Role.VALUE)
+            check_timestamp(timestamp.name, timestamp.pattern, sink_columns)
+        raise
+
+
+def _check_overlap(query: ast.Query, moment: Moment) -> None:
+    check_overlap(query.window, moment.settings.number("ksql.query.windows.per.record.max"))
+
+
+def _formats(resolved: ResolvedQuery, built: Built, moment: Moment) -> tuple[Format, Format]:
+    """Fit the formats to the result: one without key columns has no key format."""
+    if built.key:
+        key = resolved.key.format()
+    else:
+        clause = resolved.key.clause
+        if clause.own and not (clause.name and capabilities(clause.name).empty):
+            raise StatementError("Key format specified for stream without key columns.")
+        key = Format("NONE")
+    value = resolved.value.format()
+    return key, with_configured_wrap(value, len(built.value), moment.settings)
+
+
+def _check_states(built: Built) -> None:
+    """Refuse states that do not fit the source's value format, as in Kafka Streams' topics.
+
+    Raises: StatementError.
+    """
+    format_ = replace(built.sources[0].source.value_format, wrap=None)
+    for state in built.states:
+        try:
+            validate(format_, (Column("STATE", state),), "value")
+        except StatementError as error:
+            raise StatementError(
+                "One of the functions used in the statement has an intermediate type "
+                "that the value format can not handle. "
+                "Please remove the function or change the format.",
+                detail=error.message,
+            ) from error
+
+
+def _topic(resolved: ResolvedQuery, built: Built, moment: Moment) -> topics.SettledTopic:
+    windows = [n.window for n in nodes(built.plan) if isinstance(n, Aggregate) and n.window]
+    settled = topics.settled(
+        resolved.topic,
+        resolved.statement.kind,
+        moment.settings,
+        windowed=built.window is not None,
+        window_ms=max((window.retention_ms for window in windows), default=0),
+    )
+    topic_acl.check_write(settled.topic.name, moment.settings)
+    return settled
+
+
+def _result(
+    resolved: ResolvedQuery, plan: QueryPlan, topic: Topic, reads: tuple[str, ...]
+) -> DataSource:
+    sink, existing = plan.sink, resolved.existing
+    # where rows lie follows from how many there were when the topic was made
+    kept = existing is not None and existing.topic == topic.name
+    return DataSource(
+        name=sink.name,
+        kind=sink.kind,
+        topic=topic.name,
+        schema=Schema((*sink.key, *sink.value)),
+        key_format=sink.key_format,
+        value_format=sink.value_format,
+        partitions=existing.partitions if existing and kept else topic.partitions,
+        replicas=topic.replicas,
+        timestamp=sink.timestamp,
+        window=sink.window,
+        created_by=resolved.query_id,
+        derived_from=reads,
+        statement=resolved.text,
+    )
+
+
+def _sources(built: Built) -> list[DataSource]:
+    return [origin.source for origin in built.sources]
+
+
+def _names(built: Built) -> tuple[str, ...]:
+    return tuple(origin.source.name for origin in built.sources)

@@ -1,0 +1,65 @@
+"""The statements that go through the command topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.progress import CommandStatus
+from ksql.control.statements import entities as e
+from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
+from ksql.sql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.control.engine.engine import Outcome
+    from ksql.control.statements.services import Request
+
+
+def execute(stmt: ast.Statement, request: Request) -> e.Entity:
+    """Carry it out and answer with its status."""
+    ended = _ended_push(stmt, request)
+    if ended is not None:
+        return ended
+    if request.services.commands is not None:
+        request.services.commands.take()
+    outcome = request.engine.execute(stmt, request.text, request.settings)
+    prepared = outcome.prepared
+    if prepared.warning is not None:
+        return e.WarningEntity(statement_text=request.text, message=prepared.warning)
+    status = CommandStatus("SUCCESS", prepared.message, prepared.query_id)
+    answer: e.Entity = e.CurrentStatus(
+        statement_text=request.text,
+        command_id=prepared.command_id,
+        command_status=status,
+        command_sequence_number=outcome.offset,
+        upgrade=_report(outcome),
+    )
+    for warning in outcome.warnings:
+        answer = e.warned(answer, warning)
+    return answer
+
+
+def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:
+    """Terminate a push query, which no command knows; None for any other statement."""
+    match stmt:
+        case ast.QueryControl(action="TERMINATE", query_id=str() as query_id) if (
+            request.services.close_push(query_id)
+        ):
+            return e.TerminateQuery(
+                statement_text=request.text, query_id=query_id, was_terminated=True
+            )
+        case _:
+            return None
+
+
+def _report(outcome: Outcome) -> UpgradeReport | None:
+    prepared = outcome.prepared
+    if prepared.verdict is None:
+        return None
+    switch = None
+    if outcome.switch is not None:
+        offsets = {
+            topic: {str(partition): offset for partition, offset in parts.items()}
+            for topic, parts in outcome.switch.offsets.items()
+        }
+        switch = SwitchPoint(outcome.switch.batch, offsets, outcome.switch.gap_ms)
+    return UpgradeReport.of(prepared.verdict, prepared.query_id, switch)

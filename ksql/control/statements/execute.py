@@ -1,0 +1,278 @@
+"""A request of some statements: checked as a whole in a sandbox, then executed one by one."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.changes import applied
+from ksql.control.planning.prepare import DISTRIBUTED, prepare
+from ksql.control.planning.schemas import forget
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
+from ksql.control.statements.entities import ConsistencyToken, warned
+from ksql.control.statements.services import Request, Services, StillWaiting
+from ksql.control.statements.table import HANDLERS
+from ksql.core.errors import KsqlError, StatementError
+from ksql.exec.ports import Topics
+from ksql.formats.schema_registry import SandboxRegistry
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.syntax import ast
+from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ksql.control.engine.context import Context
+    from ksql.control.statements.entities import Entity
+    from ksql.core.config import Settings
+    from ksql.core.token import Token
+    from ksql.sql.catalog.catalog import Catalog
+
+_POLL_S = 0.1
+
+
+@dataclass
+class SandboxTopics:
+    """The real topics, and what statements before would make of them (None: deleted)."""
+
+    real: Topics
+    changed: dict[str, Topic | None] = field(default_factory=dict)
+
+    def describe(self, name: str) -> Topic | None:
+        """Return the topic as it would be."""
+        return self.changed[name] if name in self.changed else self.real.describe(name)
+
+    def identity(self, name: str) -> str:
+        """Return that of the real one; one that was pretended to be made has none."""
+        return "" if name in self.changed else self.real.identity(name)
+
+    def create(self, topic: Topic) -> bool:
+        """Pretend to create it."""
+        is_new = self.describe(topic.name) is None
+        self.changed[topic.name] = topic
+        return is_new
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Pretend to delete."""
+        self.changed |= dict.fromkeys(names)
+
+
+def run(
+    text: str,
+    services: Services,
+    settings: Settings,
+    properties: Mapping[str, str],
+    variables: Mapping[str, str],
+    token: Token | None = None,
+) -> list[Entity]:
+    """Execute a request.
+
+    Returns: the answers of the statements that have one; with a ``token``, if records were written,
+    at last one that names them as well.
+    Raises: RequestFailed with the answers of those before the one that failed.
+    """
+    running = Execution(text, services, settings, properties, variables, token)
+    while (done := running.proceed()) is None:
+        time.sleep(_POLL_S)
+    return done
+
+
+class Execution:
+    """A request under way; a statement that waits is tried again, and meanwhile holds no thread.
+
+    Raises: RequestFailed for a text without statements, and for what the sandbox refuses.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        services: Services,
+        settings: Settings,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        token: Token | None = None,
+    ) -> None:
+        self._left = deque(_split(text, settings))
+        self._request = session(services, settings, properties, variables)
+        self._token = token
+        self._done: list[Entity] = []
+        self._deadline: float | None = None
+        self._size = AnswerSize(settings)
+        _sandbox(list(self._left), session(services, settings, properties, variables))
+
+    def proceed(self) -> list[Entity] | None:
+        """Carry out what is left; return the answers, None while a statement waits.
+
+        Raises: RequestFailed with the answers of those before the one that failed.
+        """
+        while self._left:
+            try:
+                self._carry_out(self._left[0])
+            except StillWaiting as waiting:
+                self._wait(waiting)
+                return None
+            except KsqlError as error:
+                raise self._failed(error) from error
+            self._left.popleft()
+            self._deadline = None
+        return [*self._done, *_told(self._request, self._token)]
+
+    def _carry_out(self, raw: RawStatement) -> None:
+        parsed = parsed_one(raw, self._request)
+        self._request.text = parsed.text
+        answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
+        gaps = self._request.services.gaps()
+        if answer is not None:
+            self._size.add(answer)
+            self._done.append(_incomplete(answer, gaps))
+
+    def _wait(self, waiting: StillWaiting) -> None:
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + waiting.patience_ms / 1000
+        if now >= self._deadline:
+            raise self._failed(waiting.error)
+
+    def _failed(self, error: KsqlError) -> RequestFailed:
+        entities = [*self._done, *_told(self._request, self._token)]
+        return RequestFailed(error, self._left[0].text, entities)
+
+
+def _told(request: Request, token: Token | None) -> list[Entity]:
+    if token is None or not request.written:
+        return []
+    text = token.with_(request.written).text()
+    return [ConsistencyToken(statement_text=request.text, consistency_token=text)]
+
+
+def _incomplete(answer: Entity, gaps: Sequence[str]) -> Entity:
+    for gap in gaps:
+        answer = warned(answer, gap)
+    return answer
+
+
+def is_distributed(text: str, request: Request) -> bool:
+    """Return whether a request goes through the command topic, as a whole or in a part.
+
+    What follows a statement that cannot be read is not looked at.
+
+    Raises: RequestFailed if it has no statements at all.
+    """
+    changing = False
+    unpacked = Unpacked(request.settings)
+    for raw in _split(text, request.settings):
+        try:
+            parsed = parsed_one(raw, request)
+            unpacked.add(parsed)
+        except KsqlError:
+            return changing
+        statement = parsed.statement
+        match statement:
+            case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
+                HANDLERS[type(statement)](statement, request)
+            case ast.QueryControl():
+                changing = changing or not _is_push(statement, request.engine.catalog)
+            case _:
+                changing = changing or isinstance(statement, DISTRIBUTED)
+    return changing
+
+
+def session(
+    services: Services,
+    settings: Settings,
+    properties: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> Request:
+    """Return a request's state before its first statement.
+
+    Raises: RequestFailed, of no statement, for properties that cannot be set.
+    """
+    try:
+        merged = settings.with_overrides(properties)
+    except KsqlError as error:
+        raise RequestFailed(error) from error
+    return Request(services, merged, dict(variables))
+
+
+def _split(text: str, settings: Settings) -> list[RawStatement]:
+    try:
+        raw = split(text)
+        check_count(raw, settings)
+    except KsqlError as error:
+        raise RequestFailed(error, text) from error
+    if not raw:
+        raise RequestFailed(StatementError("The request has no statement."), text)
+    return raw
+
+
+def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
+    """Parse with the types and variables of the request's moment."""
+    substitute = request.settings.flag("ksql.variable.substitution.enable")
+    types = (catalog or request.engine.catalog).types
+    return parse_one(raw, types=types, variables=request.variables if substitute else None)
+
+
+def _sandbox(raw: list[RawStatement], request: Request) -> None:
+    """Check all statements against what those before them would leave; nothing is changed.
+
+    Raises: RequestFailed for the first that could not be executed.
+    """
+    context = request.engine.context(request.settings, 0)
+    registry = None if context.registry is None else SandboxRegistry(context.registry)
+    context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
+    unpacked = Unpacked(request.settings)
+    for part in raw:
+        try:
+            parsed = parsed_one(part, request, context.catalog)
+            unpacked.add(parsed)
+            statement = parsed.statement
+            if statement.__class__ not in HANDLERS:
+                raise StatementError(f"{type(statement).__name__} cannot be executed here")
+            context = _pretend(statement, parsed.text, request, context)
+        except KsqlError as error:
+            raise RequestFailed(error, part.text) from error
+
+
+def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
+    """Return whether it may mean a push query, which no command knows."""
+    query_id = statement.query_id
+    return query_id is not None and catalog.query(query_id) is None
+
+
+def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
+    match statement:
+        case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
+            HANDLERS[type(statement)](statement, request)
+            return replace(context, settings=request.settings)
+        case ast.Query() | ast.PrintTopic():
+            HANDLERS[type(statement)](statement, request)
+            return context
+        case ast.InsertValues():
+            request.services.check_kafka()
+            return context
+        case _ if isinstance(statement, DISTRIBUTED):
+            if isinstance(statement, ast.QueryControl) and _is_push(statement, context.catalog):
+                return context
+            request.services.check_kafka()
+            try:
+                prepared = prepare(statement, text, context)
+            except StatementError as refused:
+                if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
+                    request.engine.note_refusal(statement.name, refused, text)
+                raise
+            catalog = context.catalog
+            for change in prepared.changes:
+                catalog = applied(catalog, change)
+            for topic in prepared.new_topics:
+                context.topics.create(topic)
+            context.topics.delete(prepared.doomed_topics)
+            if context.registry is not None:
+                for registration in prepared.registrations:
+                    context.registry.register(registration.subject, registration.schema)
+                forget(prepared.doomed_subjects, context.registry)
+            return replace(context, catalog=catalog, offset=context.offset + 1)
+        case _:
+            return context

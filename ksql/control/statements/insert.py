@@ -1,0 +1,266 @@
+"""INSERT INTO .. VALUES: one record, written at once, not through the command topic.
+
+Source: docs/sql/insert.md.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ksql.core.errors import PREPARING, ParseError, StatementError
+from ksql.core.ident import did_you_mean, quote, quote_always
+from ksql.core.records import LATEST_MS
+from ksql.core.types.format import capabilities
+from ksql.core.types.model import BIGINT
+from ksql.core.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
+from ksql.exec.dataflow import topic_acl
+from ksql.exec.expressions import meter
+from ksql.exec.expressions.constants import constant_value
+from ksql.formats.schema_registry import subject_name
+from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
+from ksql.formats.table import EncodeError, Serde
+from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import UnknownSource
+from ksql.sql.syntax import ast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ksql.control.statements.services import Handlers, Request
+    from ksql.core.errors import Span
+    from ksql.formats.schema_registry import Registry
+    from ksql.sql.catalog.model import DataSource
+    from ksql.sql.syntax import expr as ex
+
+
+class CannotInsert(StatementError):
+    """An INSERT VALUES that the target does not take."""
+
+
+def insert_values(stmt: ast.InsertValues, request: Request) -> None:
+    """Write the record and wait for its acknowledgement."""
+    with _at(stmt.target):
+        check_count(stmt.columns, stmt.values, stmt.places)
+        source = target(stmt.name, request)
+        columns = _columns(stmt, source)
+    try:
+        with _at(stmt.target), meter.statement():
+            record = _record(stmt, source, columns, request)
+    except UnknownSource:  # that is wrong with the statement, not with the values
+        raise
+    except (StatementError, EncodeError) as error:
+        raise CannotInsert(
+            f"Failed to insert values into '{source.name}'. {error.message}",
+            detail=error.detail,
+            hint=error.hint,
+            span=error.span,
+        ) from error
+    request.wrote(request.services.writer.begin(source.topic, *record).wait())
+
+
+@contextmanager
+def _at(span: Span) -> Iterator[None]:
+    """Give what is refused here its place in the statement, unless it has one."""
+    try:
+        yield
+    except StatementError as error:
+        error.span = error.span or span
+        raise
+
+
+def check_count(
+    columns: Sequence[str], values: Sequence[ex.Expr], places: Sequence[Span] = ()
+) -> None:
+    """Refuse a number of values that differs from that of the columns, named at ``places``.
+
+    Raises: ParseError.
+    """
+    if not values:
+        raise ParseError(f"{PREPARING}Expected some values for INSERT INTO statement.")
+    if columns and len(columns) != len(values):
+        raise ParseError(
+            f"{PREPARING}Expected number columns and values to match: "
+            f"[{', '.join(columns)}], [{', '.join(map(describe, values))}]",
+            span=_odd_one(len(columns), values, places),
+        )
+
+
+def _odd_one(count: int, values: Sequence[ex.Expr], places: Sequence[Span] = ()) -> Span:
+    """Return the place of the first value without a column, or the other way round."""
+    if len(values) > count:
+        return values[count].span
+    return places[len(values)] if places else values[-1].span
+
+
+def _record(
+    stmt: ast.InsertValues, source: DataSource, columns: Sequence[Column], request: Request
+) -> tuple[bytes | None, bytes | None, int]:
+    """Return key, value and time of the record."""
+    values = _values(stmt, columns, request)
+    time = values.pop(ROWTIME, None)
+    if source.kind == "TABLE" and _lacks_key(source.schema.key, values):
+        names = ", ".join(c.name for c in source.schema.key)
+        raise CannotInsert(f"Value for primary key column(s) {names} is required for tables")
+    key = tuple(values.get(column.name) for column in source.schema.key)
+    value = tuple(values.get(column.name) for column in source.schema.value)
+    keys, values_ = serdes(source, request)
+    now = request.services.now_ms() if time is None else time
+    return keys.encode(key or None), values_.encode(value), now
+
+
+def _check_time(time: int | None) -> None:
+    if time is not None and time < 0:
+        raise CannotInsert(
+            f"Invalid timestamp: {time}. Timestamp should always be non-negative or null."
+        )
+    if time is not None and time > LATEST_MS:
+        raise CannotInsert(
+            f"Invalid timestamp: {time}. No query could read a record later than {LATEST_MS}.",
+            hint="Timestamps are in milliseconds since 1970.",
+        )
+
+
+def _lacks_key(columns: Sequence[Column], values: Mapping[str, Any]) -> bool:
+    """Return whether a key column has no value, or all are NULL: such a record has no key."""
+    names = [column.name for column in columns]
+    return any(n not in values for n in names) or all(values[n] is None for n in names)
+
+
+def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
+    """Return how its keys and its values are written.
+
+    Raises: CannotInsert, and what a serde raises that cannot be made.
+    """
+    registry, schema = request.engine.registry, source.schema
+    _check_key_schema(source, registry)
+    return (
+        topic_serde(source.key_format, schema.key, "key", source.topic, registry),
+        topic_serde(source.value_format, schema.value, "value", source.topic, registry),
+    )
+
+
+def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
+    """Check that keys have a schema like the registered one: other bytes are another key.
+
+    Raises: CannotInsert.
+    """
+    format_, columns = source.key_format, source.schema.key
+    if registry is None or not columns or not capabilities(format_.name).infers:
+        return
+    if format_.schema_id is not None or key_schema_fits(format_, columns, source.topic, registry):
+        return
+    latest = registry.latest(subject_name(source.topic, "key"))
+    raise CannotInsert(
+        f"Cannot INSERT VALUES into data source {quote_always(source.name)}. "
+        "ksqlDB generated schema would overwrite existing key schema.",
+        detail=f"\tExisting Schema: {latest.schema.text if latest else 'none'}\n"
+        f"\tksqlDB Generated: {schema_for(format_, columns, 'key').text}",
+    )
+
+
+def target(name: str, request: Request) -> DataSource:
+    """Return the source of that name, if single rows may be written to it.
+
+    Raises: CannotInsert, ReadOnlyTopic.
+    """
+    if not request.settings.flag("ksql.insert.into.values.enabled"):
+        raise CannotInsert(
+            "The server has disabled INSERT INTO ... VALUES functionality. "
+            "To enable it, restart your ksqlDB server with 'ksql.insert.into.values.enabled'=true"
+        )
+    source = request.engine.catalog.sources.get(name)
+    if source is None:
+        raise _unknown(name, request)
+    if source.read_only:
+        raise CannotInsert(f"Cannot insert values into read-only {source.kind.lower()}: {name}")
+    if source.window is not None:
+        raise CannotInsert("Cannot insert values into windowed stream/table!")
+    topic_acl.check_write(source.topic, request.settings, "insert values into")
+    return source
+
+
+def _unknown(name: str, request: Request) -> CannotInsert:
+    message = f"Cannot insert values into an unknown stream/table: {quote_always(name)}"
+    known = request.engine.catalog.sources
+    twin = next((column for column in known if column.upper() == name.upper()), None)
+    if twin is not None:
+        advice = (
+            "try removing double quotes from the source name."
+            if twin == twin.upper()
+            else "wrap the source name in double quotes to make it case-sensitive."
+        )
+        shown = twin if twin == twin.upper() else f'"{twin}"'
+        return CannotInsert(message, hint=f"Did you mean {shown}? Hint: {advice}")
+    return CannotInsert(message, hint=did_you_mean(name, known))
+
+
+def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request) -> dict[str, Any]:
+    if len(columns) != len(stmt.values):
+        names = ", ".join(quote_always(column.name) for column in columns)
+        values = ", ".join(map(describe, stmt.values))
+        raise CannotInsert(
+            f"Expected a value for each column. Expected Columns: [{names}]. Got [{values}]",
+            hint=_with_columns(stmt, columns),
+            span=_odd_one(len(columns), stmt.values),
+        )
+    settings = dict(request.settings.overrides)
+    row = {}
+    for column, expr in zip(columns, stmt.values, strict=True):
+        with _at(expr.span):
+            row[column.name] = constant_value(
+                expr, column.type, request.engine.functions, settings, column.name
+            )
+            if column.name == ROWTIME:
+                _check_time(row[ROWTIME])
+    return row
+
+
+def _with_columns(stmt: ast.InsertValues, columns: Sequence[Column]) -> str:
+    """Return the statement with a list of columns, if there are more than values."""
+    count = len(stmt.values)
+    if count >= len(columns):
+        return ""
+    named = ", ".join(quote(column.name) for column in columns[:count])
+    return f"Name the columns that get a value: {quote(stmt.name)} ({named}) VALUES .."
+
+
+def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
+    headers = source.schema.headers
+    if not stmt.columns and headers and len(stmt.values) == len(source.schema.columns):
+        names = ", ".join(column.name for column in headers)
+        raise CannotInsert(f"Cannot insert into HEADER columns: {names}")
+    if not stmt.columns:
+        return [*source.schema.key, *source.schema.value]
+    columns: list[Column] = []
+    for at, (name, span) in enumerate(zip(stmt.columns, stmt.places, strict=True)):
+        with _at(span):
+            if name in stmt.columns[:at]:
+                raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
+            columns.append(_column(name, source))
+    return columns
+
+
+def _column(name: str, source: DataSource) -> Column:
+    """Return the column of that name, if an INSERT may give it a value.
+
+    Raises: CannotInsert.
+    """
+    column = source.schema.find(name)
+    if name == ROWTIME:
+        return Column(ROWTIME, BIGINT)
+    if name in PSEUDO_COLUMNS and column is None:
+        raise CannotInsert(f"Inserting into column {quote_always(name)} is not allowed.")
+    if column is None or name in SYSTEM_NAMES:
+        raise CannotInsert(
+            f"Column name {quote_always(name)} does not exist.",
+            hint=did_you_mean(name, (c.name for c in source.schema.columns)),
+        )
+    if column in source.schema.headers:
+        raise CannotInsert(f"Cannot insert into HEADER columns: {name}")
+    return column
+
+
+HANDLERS: Handlers = {
+    ast.InsertValues: insert_values,
+}

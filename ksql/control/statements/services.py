@@ -1,0 +1,199 @@
+"""The parts of the service that statements need, and the state of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ksql.control.engine.engine import Engine
+from ksql.control.pull_metrics import PullMetrics
+from ksql.control.statements.entities import Entity
+from ksql.control.statements.upgradereport import UpgradeReport
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError, TooManyRequests
+from ksql.core.ids import QueryId
+from ksql.core.rate import PerSecond
+from ksql.sql.plan.nodes import QueryPlan
+
+if TYPE_CHECKING:
+    from ksql.core.records import Headers, Written
+
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """The state of one stage of a query, in those of its buckets that were seen lately."""
+
+    stage: int
+    rows: int
+    size_bytes: int
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryHealth:
+    """How a persistent query does; errors and warnings are (time in ms, text).
+
+    The counts are of the server that runs it, since it began: records of all its sources together,
+    records written, both also per second of the last half minute, and when it last read any (0:
+    never).
+    ``state`` is RUNNING, PAUSED, ERROR or UNRESPONSIVE; ``host`` the server that runs the query, if
+    it is another one, and ``known`` whether more than the state is known of it; ``stages`` is what
+    its stages keep, ``store`` how its table is kept for pull queries by the server that is asked.
+    """
+
+    state: str
+    errors: tuple[tuple[int, str], ...] = ()
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_in_per_s: float = 0.0
+    rows_out_per_s: float = 0.0
+    last_ms: int = 0
+    warnings: tuple[tuple[int, str], ...] = ()
+    stages: tuple[StageState, ...] = ()
+    store: str = ""
+    host: str = ""
+    known: bool = True
+
+
+class StillWaiting(Exception):
+    """A statement waits for a condition: ``error`` is what it fails with after ``patience_ms``."""
+
+    def __init__(self, error: KsqlError, patience_ms: int) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.patience_ms = patience_ms
+
+
+class Monitor(Protocol):
+    """The present facts about running queries and topics."""
+
+    def health(self, query_id: str) -> QueryHealth:
+        """Return how the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
+
+    def spark_plan(self, query_id: str) -> str:
+        """Return Spark's plan of its last batch; empty before the first."""
+
+    def skipped(self, query_id: str) -> int:
+        """Return how many records it could not handle since this server began."""
+
+    def committed(self, query_id: str) -> Offsets:
+        """Return how far it has read: topic -> partition -> next offset."""
+
+    def application(self, query_id: str) -> str:
+        """Return the query's name in Kafka, the prefix of its groups; empty if unknown."""
+
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """Return all topics: the number of replicas of each partition."""
+
+    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """Return first and end offset of every partition; unknown topics are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPush:
+    """A push query that a client is reading; ``host`` is its server, if that is another one."""
+
+    text: str
+    plan: QueryPlan
+    host: str = ""
+
+
+class Delivery(Protocol):
+    """A record that is under way."""
+
+    def wait(self) -> Written | None:
+        """Return, once this very record is acknowledged, where it is; None where nobody asks.
+
+        Raises: what became of it instead.
+        """
+
+
+class Writer(Protocol):
+    """Writes single records, for INSERT VALUES and rows over HTTP; for many threads at once."""
+
+    def begin(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None = None,
+    ) -> Delivery:
+        """Hand a record over; records of one thread keep their order."""
+
+
+class CommandRate:
+    """How many statements a second may be appended to the command topic."""
+
+    def __init__(self, limit: int, now_ms: Callable[[], int]) -> None:
+        self._limit = limit
+        self._rate = PerSecond(limit, now_ms)
+
+    def take(self) -> None:
+        """Count one more.
+
+        Raises: TooManyRequests.
+        """
+        if not self._rate.take():
+            raise TooManyRequests(
+                "DDL/DML rate is crossing the configured rate limit of "
+                f"{float(self._limit)} statements/second.",
+                hint="Send it again later.",
+            )
+
+
+@dataclass(kw_only=True)
+class Services:
+    """Everything that a handler may use.
+
+    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
+    ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
+    raises if Kafka is known to be away: what writes to it need not wait to find that out.
+    ``pulls`` counts the pull queries of a table or stream, by the server that answered them.
+    ``commands`` limits the rate of distributed statements. ``gaps`` says what the answers so far
+    lack, because another server did not answer; once.
+    """
+
+    engine: Engine
+    monitor: Monitor
+    writer: Writer
+    now_ms: Callable[[], int]
+    host: str = "localhost:8088"
+    close_push: Callable[[str], bool] = lambda _query_id: False
+    pushes: Callable[[], Sequence[RunningPush]] = tuple
+    last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
+    pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}
+    check_kafka: Callable[[], None] = lambda: None
+    commands: CommandRate | None = None
+    gaps: Callable[[], Sequence[str]] = tuple
+
+
+@dataclass
+class Request:
+    """The state of one request or script: settings and variables change as its statements run."""
+
+    services: Services
+    settings: Settings
+    variables: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    written: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The ends of its records, by topic and partition."""
+
+    def wrote(self, written: Written | None) -> None:
+        """Remember a record that was written."""
+        if written is not None:
+            partition = written.topic, written.partition
+            self.written[partition] = max(written.end, self.written.get(partition, 0))
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+        return self.services.engine
+
+
+Handler = Callable[[Any, Request], Entity | None]
+Handlers = Mapping[type, Handler]
+"""The handler of each kind of statement."""

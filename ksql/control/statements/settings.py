@@ -1,0 +1,112 @@
+"""SET, UNSET, DEFINE, UNDEFINE, SHOW VARIABLES, SHOW PROPERTIES."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.control.statements import entities as e
+from ksql.core.config import PROPERTIES, STREAMS_PREFIX, canonical, without_effect
+from ksql.core.errors import StatementError
+from ksql.core.secrets import without_secrets
+from ksql.core.truncate import excerpt
+from ksql.sql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.control.statements.services import Handlers, Request
+
+
+def set_property(stmt: ast.SetProperty, request: Request) -> e.Entity | None:
+    """Carry out SET 'name' = 'value', which holds for the rest of the request or script.
+
+    Returns: a warning for a property that nothing reads.
+    """
+    request.settings = request.settings.with_overrides({stmt.name: stmt.value})
+    why = without_effect(stmt.name)
+    if not why:
+        return None
+    return e.WarningEntity(
+        statement_text=request.text,
+        message=f"The property '{excerpt(stmt.name)}' is accepted, but has no effect. {why}",
+    )
+
+
+def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:
+    """Carry out UNSET 'name'.
+
+    Raises: StatementError for a property that is not set.
+    """
+    if canonical(stmt.name) not in request.settings.overrides:
+        raise StatementError(f"Cannot unset property: {stmt.name} was not set", span=stmt.span)
+    request.settings = request.settings.without(stmt.name)
+
+
+def alter_system(stmt: ast.AlterSystem, _request: Request) -> None:
+    """Refuse ALTER SYSTEM 'name' = 'value': queries share no runtime here that it could change.
+
+    Raises: StatementError.
+    """
+    raise StatementError(
+        "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
+        "but each query has a runtime of its own.",
+        hint=f"SET '{stmt.name}' = '{stmt.value}'; holds for the queries that are created next.",
+        span=stmt.span,
+    )
+
+
+def define(stmt: ast.Define, request: Request) -> None:
+    """Carry out DEFINE name = 'text'."""
+    request.variables[stmt.name] = stmt.value
+
+
+def undefine(stmt: ast.Undefine, request: Request) -> e.Entity | None:
+    """Carry out UNDEFINE name; an unknown name gives a warning."""
+    if request.variables.pop(stmt.name, None) is not None:
+        return None
+    return e.WarningEntity(
+        statement_text=request.text,
+        message=f"Cannot undefine variable '{stmt.name}' which was never defined",
+    )
+
+
+def show_variables(request: Request) -> e.Entity:
+    """Answer SHOW VARIABLES."""
+    rows = (e.Variable(name, value) for name, value in sorted(request.variables.items()))
+    return e.Variables(statement_text=request.text, variables=tuple(rows))
+
+
+def show_properties(request: Request) -> e.Entity:
+    """Answer SHOW PROPERTIES: every property with its value and where that comes from."""
+    settings = request.settings
+    rows, overwritten, defaults = [], [], []
+    for row in PROPERTIES.values():
+        name = row.name if row.family == "KSQL" else STREAMS_PREFIX + row.name
+        if row.name in ("bootstrap.servers", "listeners"):
+            name = row.name
+        rows.append(
+            e.PropertyInfo(
+                name=name,
+                scope=row.family,
+                value=without_secrets(settings.text(row.name)),
+                editable=row.editable,
+                level="SERVER",
+            )
+        )
+        if row.name in settings.overrides:
+            overwritten.append(name)
+        elif settings.is_default(row.name):
+            defaults.append(name)
+    return e.Properties(
+        statement_text=request.text,
+        properties=tuple(rows),
+        overwritten_properties=tuple(overwritten),
+        default_properties=tuple(defaults),
+    )
+
+
+HANDLERS: Handlers = {
+    ast.SetProperty: set_property,
+    ast.UnsetProperty: unset_property,
+    ast.AlterSystem: alter_system,
+    ast.Define: define,
+    ast.Undefine: undefine,
+}

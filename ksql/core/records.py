@@ -1,0 +1,41 @@
+"""The shapes in which rows and records travel, one of each for all layers."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+LATEST_MS: Final = (2**63 - 1) // 1000
+"""The latest time of a record that a query can read: Spark counts microseconds in 64 bits."""
+
+Row = tuple[Any, ...]
+"""A row's values in the order of its columns; see ``ksql.core.types.model`` for their types."""
+
+Headers = list[tuple[str, bytes | None]]
+"""A record's headers; a name may occur more than once."""
+
+
+class RawRecord(NamedTuple):
+    """A record as it lies in a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class Written(NamedTuple):
+    """The place of a record that was written; ``end`` is the offset behind it."""
+
+    topic: str
+    partition: int
+    end: int
+
+
+OutRecord = tuple[bytes | None, bytes | None, int, Headers | None]
+"""A record to be written: key, value, timestamp in milliseconds, headers.
+
+A plain tuple: each record that a query writes is one, and ``zip`` makes these for nothing.
+"""

@@ -1,0 +1,210 @@
+"""A text for what a client has written or read, which it hands back: up to where, in which topics.
+
+A read with a token is answered only from copies that hold all of that. The text is opaque to
+clients; the form in it has a version of its own. Offsets mean something in one Kafka cluster only,
+and a service knows its own queries only: a token names both, and is refused elsewhere.
+
+Source: ksqlDB's consistency tokens (``consistencyToken`` of pull queries).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import orjson
+
+from ksql.core import versioned_json
+from ksql.core.errors import KsqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+TOKEN: Final = "request.ksql.query.pull.consistency.offset.vector"  # noqa: S105 - a property's name
+"""The request property that holds a token, or nothing: the answer is to have one."""
+VERSION: Final = 2
+_FIELDS: Final[versioned_json.Fields] = {
+    1: frozenset({"positions"}),
+    VERSION: frozenset({"cluster", "service", "positions"}),
+}
+_LARGEST: Final = 2**63 - 1
+_LARGEST_PARTITION: Final = 2**31 - 1
+_LONGEST: Final = 1 << 20  # tens of thousands of partitions; it is read between other requests
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class BadToken(KsqlError):
+    """A text that is no consistency token."""
+
+    advice = (
+        "Send back one that a server of this service has given, as it was; or an empty one to "
+        "begin with."
+    )
+
+    def __init__(self, why: str) -> None:
+        super().__init__("The consistency token cannot be read", detail=why, hint=self.advice)
+
+
+class NewerToken(BadToken):
+    """A token in a form that only later versions know."""
+
+    advice = (
+        "A server of a later version has given it: send it to one of that version. An empty one "
+        "begins anew, and names nothing of what was written and seen."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScope:
+    """Where tokens are given: a Kafka cluster and a service; nothing is known of an empty one."""
+
+    cluster: str = ""
+    service: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f'the service "{self.service}" on the Kafka cluster "{self.cluster}"'
+
+
+class ForeignToken(KsqlError):
+    """A token of another service, or of another cluster: its offsets mean nothing here."""
+
+    def __init__(self, home: TokenScope, here: TokenScope) -> None:
+        super().__init__(
+            "The consistency token was given by another service",
+            detail=f"It is of {home}; this server is of {here}.",
+            hint="Send it to a server of that service; or an empty one to begin with here.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The offsets behind what a client has seen: topic, partition, offset; in order.
+
+    ``home``: the service that has given it; empty for one of the first version, which names none.
+    """
+
+    positions: tuple[tuple[str, int, int], ...] = ()
+    home: TokenScope = TokenScope()
+
+    @classmethod
+    def of(cls, text: str) -> Token:
+        """Return the token of a text; an empty text names nothing.
+
+        Raises: BadToken, NewerToken.
+        """
+        if not text:
+            return cls()
+        if len(text) > _LONGEST:
+            raise BadToken(f"it is longer than {_LONGEST} characters")
+        try:
+            data = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
+            _, body = versioned_json.read(data, _FIELDS)
+            home = TokenScope(*(_name(body.get(field, "")) for field in ("cluster", "service")))
+            offsets = {
+                (_name(topic), _partition(partition)): _offset(offset)
+                for topic, parts in body["positions"].items()
+                for partition, offset in parts.items()
+            }
+        except versioned_json.NewerVersion as error:
+            raise NewerToken(str(error)) from error
+        except (ValueError, AttributeError, RecursionError, binascii.Error) as error:
+            raise BadToken(str(error)) from error
+        return cls(home=home).with_(offsets)
+
+    def with_(self, seen: Mapping[Place, int]) -> Token:
+        """Return a token that names this as well."""
+        offsets = self.places()
+        for partition, offset in seen.items():
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+        return replace(
+            self,
+            positions=tuple(sorted((*partition, offset) for partition, offset in offsets.items())),
+        )
+
+    def places(self) -> dict[Place, int]:
+        """Return the offsets by topic and partition."""
+        return {(topic, partition): offset for topic, partition, offset in self.positions}
+
+    def of_topic(self, topic: str) -> dict[Place, int]:
+        """Return the offsets of one topic."""
+        return {
+            partition: offset
+            for partition, offset in self.places().items()
+            if partition[0] == topic
+        }
+
+    def digest(self) -> bytes:
+        """Return a short name of all that it names."""
+        return hashlib.sha256(orjson.dumps(self.positions)).digest()
+
+    def text(self) -> str:
+        """Return it as a client gets it."""
+        topics: dict[str, dict[str, int]] = {}
+        for topic, partition, offset in self.positions:
+            topics.setdefault(topic, {})[str(partition)] = offset
+        form = {
+            "version": VERSION,
+            "cluster": self.home.cluster,
+            "service": self.home.service,
+            "positions": topics,
+        }
+        return base64.urlsafe_b64encode(orjson.dumps(form)).decode()
+
+
+class TokenIssuer(Protocol):
+    """A server, as far as tokens need it."""
+
+    @property
+    def home(self) -> TokenScope:
+        """The service and the cluster that its tokens name."""
+
+
+def requested_token(properties: Mapping[str, str], giver: TokenIssuer) -> Token | None:
+    """Return the token of a request's properties; None if the request is not about tokens.
+
+    Those that are made of it are of the server's home.
+
+    Raises: BadToken, NewerToken, ForeignToken.
+    """
+    text = properties.get(TOKEN)
+    if text is None:
+        return None
+    token, home = Token.of(text), giver.home
+    if token.home not in (home, TokenScope()):
+        raise ForeignToken(token.home, home)
+    return replace(token, home=home)
+
+
+def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:
+    """Return the highest offset of each place."""
+    offsets: dict[Place, int] = {}
+    for token in tokens:
+        for partition, offset in token.items():
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+    return offsets
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no name")
+    value.encode()  # JSON can name halves of characters, which cannot be sent back
+    return value
+
+
+def _partition(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= _LARGEST_PARTITION:
+        raise ValueError(f"{text:.40} is no partition")
+    return number
+
+
+def _offset(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{value!r:.40} is no offset")
+    return value

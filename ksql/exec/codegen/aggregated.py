@@ -1,0 +1,379 @@
+"""From an aggregate's records to the sink's records in one generated loop.
+
+The other road makes a record of each result, then a row for the sink, then its key and its value.
+Here one loop folds and leaves the documents to be printed; a key is encoded once for all records
+of a call that have it. Both roads mean the same; only do the failures of two steps stand record by
+record in the log here, step by step there.
+
+It is for aggregates over a stream, with TUMBLING and HOPPING windows too. Records with headers go
+the other road, and so does a call with a result that cannot be encoded: nothing is in the store
+until all is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ksql.core.codegen import indent, tuple_of
+from ksql.core.types.windowed import window_key
+from ksql.exec.codegen.fused import body_of, document_of
+from ksql.exec.operators import keys
+from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
+from ksql.exec.operators.folds import change, functions_of, log_failure, merging
+from ksql.exec.operators.stream_partitions import by_lane, together
+from ksql.formats.table import EncodeError
+from ksql.sql.binder import bound as b
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from ksql.core.records import OutRecord, Row
+    from ksql.exec.dataflow.layout import Layout
+    from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
+    from ksql.exec.dataflow.stages import CompiledStage
+    from ksql.exec.expressions.compile import Body
+    from ksql.exec.operators.aggregate import Visits
+    from ksql.exec.operators.base import LogError, Record, Store
+    from ksql.exec.operators.folds import Slot, State
+    from ksql.exec.operators.windows import Windows
+    from ksql.sql.plan.nodes import Sink
+
+_LABEL = "Project"
+_LOOP = """\
+def run(records, {known}, log):
+    out_values, out_keys, out_times, missed = [], [], [], []
+    add_value, add_key, add_time = out_values.append, out_keys.append, out_times.append
+{lines}
+    return (out_values, out_keys, out_times), missed
+"""
+_EACH = "for _, k, r, t, _, _, _, _, _, _, _ in records:"
+_VISIT = "for _, k, _, (_, _, r, t, _, _, _, _, o, _, _) in records:"
+_key = itemgetter(1)
+_row = itemgetter(2)
+_headers = itemgetter(7)
+Made = tuple[list[Any], list[bytes | None], list[int]]
+"""Documents, keys and times."""
+
+
+class Writing:
+    """How the results of a stage are encoded; ``unpacks``: the loop reads the values of keys."""
+
+    def __init__(self, encoder: Encoder, *, unpacks: bool) -> None:
+        self._encoder = encoder
+        printing = encoder.values.printing
+        self._print = encoder.values.encode_many if printing is None else printing.finish
+        self._texts = encoder.keys.texts
+        self._unpacks = unpacks or not self._texts
+
+    def keys(
+        self, packed: Collection[bytes]
+    ) -> tuple[Iterable[bytes | None], Iterable[Row | None]]:
+        """Return the sink's keys for packed ones, and their values if the loop reads them.
+
+        Raises: EncodeError.
+        """
+        rows = list(map(tuple, keys.unpack_all(packed))) if self._unpacks else None
+        if self._texts:
+            return map(keys.text, packed), rows or repeat(None)
+        assert rows is not None  # noqa: S101 - they are unpacked for this
+        return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
+
+    def records(self, columns: Made) -> list[OutRecord]:
+        """Return the records.
+
+        Raises: EncodeError.
+        """
+        values, out_keys, times = columns
+        return list(zip(out_keys, self.printed(values), times, repeat(None)))
+
+    def printed(self, values: list[Any]) -> Iterable[bytes | None]:
+        """Return the sink's values for documents.
+
+        Raises: EncodeError.
+        """
+        return self._print(values)
+
+
+class LoggedEntries:
+    """Entries that a loop has logged; they count when all is encoded: else the other road logs."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[str, str, Any]] = []
+
+    def log(self, operator: str, message: str, row: Any) -> None:
+        """Keep an entry."""
+        self._entries.append((operator, message, row))
+
+    def repeat(self, log: LogError) -> None:
+        """Log all entries."""
+        for entry in self._entries:
+            log(*entry)
+
+
+class Aggregated:
+    """The records that an aggregate without windows writes."""
+
+    def __init__(
+        self, processor: AggregateProcessor, run: Callable[..., Any], writing: Writing
+    ) -> None:
+        self._processor = processor
+        self._run = run
+        self._writing = writing
+
+    def records(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> list[OutRecord] | None:
+        """Return what follows from records in processing order; None if not all is ordinary."""
+        if any(map(_headers, records)) or None in map(_row, records):
+            return None
+        packed = dict.fromkeys(map(_key, records))
+        states = self._processor.states(packed, store, GROUPS)
+        try:
+            group_keys = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
+            groups = dict(zip(packed, group_keys, strict=True))
+            columns, missed = self._run(records, groups, log)
+            out = self._writing.records(columns)
+        except EncodeError:
+            return None
+        never = _always(missed, records)
+        self._processor.keep(_without(never, packed, states), store, GROUPS)
+        return out
+
+
+class AggregatedWindows:
+    """The records that an aggregate with windows writes; ``laned`` as in ``Compiled``."""
+
+    def __init__(
+        self,
+        processor: AggregateProcessor,
+        windows: Windows,
+        run: Callable[..., Any],
+        writing: Writing,
+        *,
+        laned: bool,
+    ) -> None:
+        self._processor = processor
+        self._windows = windows
+        self._run = run
+        self._writing = writing
+        self._laned = laned
+
+    def records(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> list[OutRecord] | None:
+        """Return what follows from records in processing order; None if not all is ordinary."""
+        if any(map(_headers, records)) or not self._whole(records):
+            return None
+        lanes = by_lane(records, store, laned=self._laned)
+        said = LoggedEntries()
+        visit = self._processor.visits
+        calls = [visit(some, self._windows, part, said.log) for some, part in lanes]
+        visited = list(zip(together(calls), (part for _, part in lanes), strict=True))
+        try:
+            done = [self._written(visits, part, said.log) for visits, part in visited]
+        except EncodeError:
+            return None
+        said.repeat(log)
+        for (visits, part), (_, states) in zip(visited, done, strict=True):
+            for space, group_keys in visits.starts.items():
+                kept = {key: states[key] for key in group_keys if key in states}
+                self._processor.keep(kept, part, space)
+            visits.clock.write(part)
+        return list(chain.from_iterable(out for out, _ in done))
+
+    def _whole(self, records: Sequence[Record]) -> bool:
+        """Return whether each record has arguments, or a state where records may be combined."""
+        if not self._processor.combined:
+            return None not in map(_row, records)
+        return all(r is not None or o is not None for _, _, r, _, _, _, _, _, o, _, _ in records)
+
+    def _written(
+        self, visits: Visits, store: Store, log: LogError
+    ) -> tuple[list[OutRecord], dict[bytes, State]]:
+        """Return the records of a lane, and the states that count.
+
+        Raises: EncodeError.
+        """
+        places = visits.places
+        states: dict[bytes, State] = {}
+        for space, group_keys in visits.starts.items():
+            loaded = self._processor.states(group_keys, store, space)
+            states |= zip(group_keys, loaded, strict=True)
+        columns, missed = self._run(places, self._groups(visits, states), log)
+        out, never = self._writing.records(columns), _always(missed, places)
+        return out, _without(never, states, states.values())
+
+    def _groups(self, visits: Visits, states: Mapping[bytes, State]) -> dict[bytes, Any]:
+        """Return state, encoded key, values and bounds of each window of a group.
+
+        They are in the order of the first visits. Raises: EncodeError.
+        """
+        group_of = {key: record[1] for _, key, _, record in visits.places}
+        packed = dict.fromkeys(group_of.values())
+        encoded = zip(*self._writing.keys(packed))  # noqa: B905 - may repeat
+        known = dict(zip(packed, encoded, strict=True))
+        start_of = {key: start for some in visits.starts.values() for key, start in some.items()}
+        size = self._windows.size_ms
+        ends = {
+            start: (window_key(b"", start), (start, start + size)) for start in {*start_of.values()}
+        }
+        groups = {}
+        for key, group in group_of.items():
+            written, values = known[group]
+            suffix, bounds = ends[start_of[key]]
+            written = None if written is None else written + suffix
+            groups[key] = states[key], written, values, bounds
+        return groups
+
+
+def _without(
+    never: Collection[bytes], keys: Iterable[bytes], states: Iterable[State]
+) -> dict[bytes, State]:
+    kept = zip(keys, states, strict=True)
+    return {key: state for key, state in kept if key not in never} if never else dict(kept)
+
+
+def _always(missed: Sequence[bytes], records: Sequence[Any]) -> Collection[bytes]:
+    """Return the keys all of whose records have failed."""
+    if not missed:
+        return ()
+    counts = Counter(map(_key, records))
+    return {key for key, count in Counter(missed).items() if count == counts[key]}
+
+
+def aggregated(
+    cut: Layout,
+    operator: CompiledStage,
+    sink: Sink,
+    encoder: Encoder,
+    code: CompileContext,
+    *,
+    laned: bool,
+) -> Aggregated | AggregatedWindows | None:
+    """Return the loop for a plan that ends with an aggregate; None if it needs the other road."""
+    processor, slots = operator.processor, operator.slots
+    if not isinstance(processor, AggregateProcessor) or processor.keep_old:
+        return None
+    windows = processor.windows
+    if (windows is None) != (sink.window is None) or (laned and windows is None):
+        return None
+    if not ends_alike(cut, sink, slots):
+        return None
+    bounds = [] if windows is None else ["b[0]", "b[1]"]
+    body, shown = results_of(cut, slots, "s[0]", bounds, code)
+    emit, known = emitted(body, encoder, "e", "s[0]")
+    group = "s, e, w" if windows is None else "s, e, w, b"
+    fold = [f"{group} = groups[k]", *_folding(processor, slots)]
+    loop = _EACH if windows is None else _VISIT
+    if processor.every_change:
+        text = [loop, *indent([*fold, *shown, *emit])]
+    else:
+        rest = ["if k in never:", "    continue", *shown, *emit]
+        text = [loop, *indent(fold), "never = always(missed, records)"]
+        text += [f"for k, ({group}) in groups.items():", *indent(rest)]
+    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
+    run = _compiled(body, text, "groups", known)
+    writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
+    if windows is None:
+        return Aggregated(processor, run, writing)
+    return AggregatedWindows(processor, windows, run, writing, laned=laned)
+
+
+def ends_alike(cut: Layout, sink: Sink, slots: Sequence[Slot]) -> bool:
+    """Return whether a loop can make what a plan makes of the results of its last aggregate."""
+    exit_, arm = cut.exit, cut.stages[-1].arms[0]
+    flow = exit_.flow
+    if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
+        return False
+    if any("step" in slot.function.in_place for slot in slots):
+        return False  # what is changed in place could not be taken back
+    names = [expr.name if isinstance(expr, b.Column) else None for expr in exit_.key]
+    return names == flow.entry.shape.names[: len(arm.key)]
+
+
+def results_of(
+    cut: Layout, slots: Sequence[Slot], time: str, bounds: Sequence[str], code: CompileContext
+) -> tuple[Body, list[str]]:
+    """Return the sink's values of a group, and statements that come before.
+
+    The group has the state ``s``, the values ``w``, a time and its window's bounds, if it has one.
+    """
+    width = len(cut.stages[-1].arms[0].key)
+    group = [f"w[{index}]" for index in range(width)]
+    results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
+    cells = [*group, *results, time, *bounds]
+    body = body_of(cells, cut.exit.flow, cut.exit.value, code, row=tuple_of(cells))
+    with_result = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
+    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in with_result]
+    if shown:
+        shown = [*guarded(shown, tuple_of([*group, *bounds])), "    continue"]
+    return body, shown
+
+
+def reads_group(cut: Layout, body: Body, shown: Sequence[str]) -> bool:
+    """Return whether those statements read the group's values."""
+    width = len(cut.stages[-1].arms[0].key)
+    return bool(shown) or body.reports or any(column < width for column in body.columns)
+
+
+def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
+    """Return statements that fold a record into its state, or leave it for the next one.
+
+    With windows, records that stand for several have their state in ``o``.
+    """
+    if not processor.combined:
+        return _folded(change("step", slots), "r", "t")
+    if processor.windows is None:
+        return _folded(merging(slots), "r", "r[0]")
+    alone = _folded(change("step", slots), "r", "t")
+    several = ["r = o", *_folded(merging(slots), "None", "r[0]")]
+    return ["if o is None:", *indent(alone), "else:", *indent(several)]
+
+
+def _folded(fold: tuple[list[str], list[str]], row: str, time: str) -> list[str]:
+    lines, assigns = fold
+    return [
+        *guarded(lines or ["pass"], row),
+        "    missed.append(k)",
+        "    continue",
+        *assigns,
+        f"if {time} > s[0]:",
+        f"    s[0] = {time}",
+    ]
+
+
+def guarded(lines: Sequence[str], row: str) -> list[str]:
+    """Return the statements.
+
+    If one fails it is logged with the row, and what follows there is done.
+    """
+    return [
+        "try:",
+        *indent(lines),
+        "except Exception as error:",
+        f"    failed_fold(error, log, {row})",
+    ]
+
+
+def emitted(body: Body, encoder: Encoder, key: str, time: str) -> tuple[list[str], dict[str, Any]]:
+    """Return statements that give out a row with that key and time, and what they name."""
+    lines, document, known = document_of(body.values, encoder)
+    emit = [*lines, f"add_value({document})", f"add_key({key})", f"add_time({time})"]
+    return [*body.lines(["continue"], emit[0]), *emit[1:]], dict(known)
+
+
+def _compiled(
+    body: Body, lines: Sequence[str], names: str, known: Mapping[str, Any]
+) -> Callable[..., Any]:
+    text = _LOOP.format(known=names, lines="\n".join(indent(lines)))
+    return executed(body, text, known)
+
+
+def executed(body: Body, text: str, known: Mapping[str, Any]) -> Callable[..., Any]:
+    """Execute a loop that has these statements; return it."""
+    source = [*body.code.prologue, *text.splitlines()]
+    run: Callable[..., Any] = body.executed(source, _LABEL, known)["run"]
+    return run

@@ -1,0 +1,192 @@
+"""The ingest of a task where records are combined by group and window; see ``processors.panes``."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from ksql.exec.dataflow.ingest import Placed, by_topic
+from ksql.exec.operators.base import Record
+from ksql.exec.operators.keys import pack
+from ksql.exec.operators.order import SequenceKeys
+from ksql.exec.operators.panes import Panes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ksql.core.records import Row
+    from ksql.exec.codegen.folding import PaneFolding
+    from ksql.exec.codegen.fused import Decoded
+    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
+    from ksql.exec.dataflow.ingest import SourceIngest
+    from ksql.exec.dataflow.program import RawBatch
+    from ksql.exec.operators.base import LogError
+    from ksql.exec.operators.panes import PaneFold
+
+_new = tuple.__new__
+
+
+class WindowedIngest:
+    """Records that may be late by one of this micro-batch leave at once, the others as states.
+
+    A result has the headers of the last record of its group: from the first batch with headers on
+    nothing is combined any more. Where only some partitions have headers, a group of several may
+    get those of its last record that came by itself.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Sequence[SourceIngest]],
+        fold: PaneFold,
+        ahead: FutureTimestamps | None = None,
+    ) -> None:
+        self.sources = sources
+        self._fold = fold
+        self._turns = SequenceKeys()
+        self._ahead = ahead
+        self._panes: dict[tuple[SourceIngest, int], Panes] = {}
+        self._headed = False
+
+    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+        """Fold a batch; return the records that are not folded."""
+        out: list[Record] = []
+        for topic, part in by_topic(batch):
+            self._headed = self._headed or part.headers is not None
+            for source in self.sources.get(topic, ()):
+                if self._headed:
+                    out += source.keyed(part, self._turns, log, self._ahead)
+                    continue
+                folding = source.paning
+                decoded = None if folding is None else folding.decoded(part, log)
+                if folding is None or decoded is None:
+                    out += self._placed(source, part, source.placed(part, self._turns, log))
+                else:
+                    out += self._decoded(source, folding, part, decoded, log)
+        return out
+
+    def _decoded(
+        self,
+        source: SourceIngest,
+        folding: PaneFolding,
+        batch: RawBatch,
+        decoded: Decoded,
+        log: LogError,
+    ) -> Iterable[Record]:
+        """Fold a batch in one loop, if all its records are folded."""
+        times, partitions, offsets = decoded.times, decoded.partitions, decoded.offsets
+        if not times:
+            return ()
+        turns = self._turns.of(source.arm.port, partitions, times)
+        partition, ahead = partitions[0], self._ahead
+        alone = partitions.count(partition) == len(partitions)
+        panes = self._panes_of(source, partition) if alone else None
+        if (
+            panes is None
+            or panes.undecided(times, turns)
+            or (ahead is not None and ahead.is_far(times))
+        ):
+            rows = folding.rows(decoded, log)
+            return self._placed(source, batch, Placed(rows, times, partitions, offsets, turns))
+        lost = folding.fold(decoded, turns, panes, log)
+        places, rows = [index for index, _ in lost], [row for _, row in lost]
+        return _left(source, partition, places, rows, times, offsets, turns)
+
+    def _placed(self, source: SourceIngest, batch: RawBatch, placed: Placed) -> list[Record]:
+        """Fold the rows of a batch that may be folded; return the records of the others."""
+        self._warn(batch, placed)
+        out: list[Record] = []
+        for partition, some in _by_partition(placed):
+            apart = self._panes_of(source, partition).add(
+                some.rows, some.times, some.offsets, some.turns
+            )
+            rows = [row for index in apart if (row := some.rows[index]) is not None]
+            out += _left(source, partition, apart, rows, some.times, some.offsets, some.turns)
+        return out
+
+    def _panes_of(self, source: SourceIngest, partition: int) -> Panes:
+        panes = self._panes.get((source, partition))
+        if panes is None:
+            panes = self._panes[source, partition] = Panes(self._fold)
+        return panes
+
+    def finish(self) -> list[Record]:
+        """Return a record per group and pane."""
+        out: list[Record] = []
+        for (source, partition), panes in self._panes.items():
+            keys, partials, times, offsets, turns = panes.finish()
+            rows = repeat(None)
+            out += _records(source, partition, keys, rows, times, offsets, partials, turns)
+        self._panes.clear()
+        return out
+
+    def _warn(self, batch: RawBatch, placed: Placed) -> None:
+        if self._ahead is None or not self._ahead.is_far(placed.times):
+            return
+        places = [index for index, row in enumerate(placed.rows) if row is not None]
+        decoded = batch._replace(partitions=placed.partitions, offsets=placed.offsets)
+        self._ahead.see(decoded, [placed.times[index] for index in places], places)
+
+
+def _left(
+    source: SourceIngest,
+    partition: int,
+    places: Sequence[int],
+    rows: Sequence[Row],
+    times: Sequence[int],
+    offsets: Sequence[int],
+    turns: Sequence[int],
+) -> Iterable[Record]:
+    """Return the records at these places, with those rows: they are not folded."""
+    if not places:
+        return ()
+    width = source.arm.width
+    return _records(
+        source,
+        partition,
+        [pack(row[:width]) for row in rows],
+        [row[width:] for row in rows],
+        [times[index] for index in places],
+        [offsets[index] for index in places],
+        repeat(None),
+        [turns[index] for index in places],
+    )
+
+
+def _records(
+    source: SourceIngest,
+    partition: int,
+    keys: Sequence[bytes],
+    rows: Iterable[object],
+    times: Sequence[int],
+    offsets: Sequence[int],
+    partials: Iterable[object],
+    turns: Sequence[int],
+) -> Iterator[Record]:
+    partitions = [partition] * len(keys)
+    lanes = source.arm.lanes_of_packed(keys, partitions)
+    port, topic, never = repeat(source.arm.port), repeat(source.topic), repeat(None)
+    columns = zip(  # noqa: B905 - constant columns repeat without end
+        port, keys, rows, times, topic, partitions, offsets, never, partials, turns, lanes
+    )
+    # the tuple's own constructor: the records are built without a Python-level call each
+    return map(_new, repeat(Record), columns)
+
+
+def _by_partition(placed: Placed) -> Iterator[tuple[int, Placed]]:
+    """Return the records cut by partition; in a task of Spark's they have one."""
+    numbers = set(placed.partitions)
+    if len(numbers) <= 1:
+        yield from ((number, placed) for number in numbers)
+        return
+    for number in sorted(numbers):
+        places = [index for index, partition in enumerate(placed.partitions) if partition == number]
+        yield (
+            number,
+            Placed(
+                [placed.rows[index] for index in places],
+                [placed.times[index] for index in places],
+                [number] * len(places),
+                [placed.offsets[index] for index in places],
+                [placed.turns[index] for index in places],
+            ),
+        )

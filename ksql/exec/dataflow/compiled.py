@@ -1,0 +1,301 @@
+"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from ksql.core.types.windowed import WindowedKeys
+from ksql.exec.codegen.aggregated import aggregated
+from ksql.exec.codegen.column_pruning import narrowed
+from ksql.exec.codegen.folding import group_folding, pane_folding
+from ksql.exec.codegen.fused import Fused, fused
+from ksql.exec.codegen.joined import joined
+from ksql.exec.codegen.keying import keying
+from ksql.exec.codegen.paired import paired
+from ksql.exec.codegen.sessioned import sessioned
+from ksql.exec.codegen.windowed import WindowedIngest
+from ksql.exec.dataflow import exits
+from ksql.exec.dataflow.combining import is_final
+from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
+from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow.moved import moved, placed_records
+from ksql.exec.dataflow.placement import KeyedBuckets
+from ksql.exec.dataflow.program import Out
+from ksql.exec.dataflow.reading import Reader
+from ksql.exec.dataflow.repartition import regrouped, regroups, upgrade_from
+from ksql.exec.dataflow.results import Result, Results
+from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
+from ksql.exec.dataflow.stages import CompiledStage
+from ksql.exec.dataflow.stream_partitions import moves
+from ksql.exec.operators.joining.joins import JoinProcessor
+from ksql.exec.operators.joining.streams import StreamJoinProcessor
+from ksql.exec.operators.order import in_order
+from ksql.exec.operators.sessions import SessionProcessor
+from ksql.exec.operators.stream_partitions import each_lane
+from ksql.sql.plan.nodes import Aggregate
+
+if TYPE_CHECKING:
+    from ksql.core.records import OutRecord
+    from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows
+    from ksql.exec.codegen.joined import Joined
+    from ksql.exec.codegen.paired import Paired
+    from ksql.exec.codegen.sessioned import AggregatedSessions
+    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
+    from ksql.exec.dataflow.layout import Layout, StageInput
+    from ksql.exec.dataflow.moved import MovedRecord
+    from ksql.exec.dataflow.program import Ingest, RawBatch
+    from ksql.exec.operators.base import LogError, Record, Store
+    from ksql.exec.operators.order import SequenceKeys
+    from ksql.formats.schema_registry import Registry
+    from ksql.functions.registry import Functions
+    from ksql.sql.plan.nodes import QueryPlan, Sink
+
+_time = itemgetter(2)
+Finish = Callable[[Results], Sequence[Out]]
+"""The last thing that happens to results in a program."""
+
+
+class Compiled(Generic[Out]):
+    """A plan's program; see ``writing`` and ``answering``."""
+
+    def __init__(
+        self,
+        plan: QueryPlan,
+        functions: Functions,
+        registry: Registry | None,
+        finishing: Callable[[Sink, Registry | None], Finish[Out]],
+    ) -> None:
+        self.plan = plan
+        self.query_id = plan.query_id
+        self.sink_topic = plan.sink.topic
+        code = CompileContext(functions, dict(plan.settings))
+        cut = narrowed(layout(plan.sink))
+        self.stages = len(cut.stages)
+        scattered = self.stages > 0 and (not plan.lanes or plan.placement == "keyed")
+        self.window_bytes = _window_bytes(plan, scattered=scattered)
+        self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
+        self._by_topic: dict[str, list[int]] = {}
+        for index, source in enumerate(cut.sources):
+            self._by_topic.setdefault(source.topic, []).append(index)
+        self.topics = tuple(self._by_topic)
+        self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
+        self.laned = plan.lanes > 0
+        self.placement = plan.placement
+        self._keyed_buckets: dict[int, KeyedBuckets] = {}
+        self._arms = [self._keyed(arm, cut, code) for arm in cut.arms if not arm.keyed]
+        self._exit = SinkOutput(cut.exit, plan.sink, code)
+        self._finish = finish = finishing(plan.sink, registry)
+        self._fused: dict[int, Fused] = {}
+        if isinstance(finish, Encoder) and not cut.stages:
+            for index, reader in enumerate(self._readers):
+                moving = plan.placement == "moved"
+                if loop := fused(reader, cut.exit, plan.sink, finish, code, places=moving):
+                    self._fused[index] = loop
+        self._operators = [
+            CompiledStage(cut, number, plan, code, keep_old=self._exit.filtered)
+            for number in range(self.stages)
+        ]
+        self._fast = self._fast_step(cut, finish, code) if isinstance(finish, Encoder) else None
+        first = self._operators[0] if self._operators else None
+        self._combine = None if first is None else first.combine(self._arms[0])
+        self._panes = None if first is None else first.panes(self._arms[0])
+        self.combined_windows = self._panes is not None
+        self._stage_of = [arm.stage for arm in cut.arms]
+        #: Whether a batch gives one change of each group, in no order of time.
+        self._coalesced = bool(plan.placement and first) and _is_coalesced(plan, cut)
+        self._apart = upgrade_from(plan) is not None
+        self.changes = frozenset(
+            arm.port for stage in cut.stages for arm in stage.arms if regroups(stage, arm)
+        )
+        handing = {arm.flow.entry.index for arm in cut.arms if arm.keyed}
+        self._after = [
+            None if stage in handing else self._arm_from("stage", stage)
+            for stage in range(self.stages - 1)
+        ]
+        self._sources = {
+            topic: [self._source_ingest(topic, i, cut, code) for i in indices]
+            for topic, indices in (self._by_topic.items() if self.stages else ())
+        }
+
+    def straight(self, batch: RawBatch, log: LogError) -> Sequence[Out]:
+        """Return the results of a batch, where there are no stages."""
+        out: list[Out] = []
+        for topic, part in by_topic(batch):
+            for index in self._by_topic.get(topic, ()):
+                fast = self._fused.get(index)
+                written: Any = None if fast is None else fast.records(part, log)
+                out += self._stepwise(index, part, log) if written is None else written
+        return out
+
+    def _stepwise(self, index: int, batch: RawBatch, log: LogError) -> Sequence[Out]:
+        return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
+
+    def straight_moved(
+        self, batch: RawBatch, turns: SequenceKeys, log: LogError
+    ) -> Sequence[MovedRecord]:
+        """Return the same with what puts the results in order."""
+        out: list[MovedRecord] = []
+        for topic, part in by_topic(batch):
+            at = self.topic_numbers[topic], turns
+            for index in self._by_topic.get(topic, ()):
+                fast = self._fused.get(index)
+                records = None if fast is None else fast.moved(part, at, log)
+                if records is None:
+                    reader = self._readers[index]
+                    results = exits.moved_of_source(self._exit, reader, part, at, log)
+                    records = moved(cast("Sequence[OutRecord]", self._finish(results)))
+                out += records
+        return out
+
+    def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
+        """Return a fresh ingest for one task."""
+        if self._combine is not None:
+            return CombinedIngest(self._sources, self._combine)  # has no windows: forgets nothing
+        if self._panes is not None:
+            return WindowedIngest(self._sources, self._panes, ahead)
+        return KeyedIngest(self._sources, ahead)
+
+    def step(
+        self, stage: int, records: Sequence[Record], store: Store, log: LogError
+    ) -> Iterable[Record]:
+        """Return a stage before the last one."""
+        stage_of = self._stage_of
+        passing = [record for record in records if stage_of[record.port] != stage]
+        results, arm = self._processed(stage, records, store, log), self._after[stage]
+        if arm is not None:
+            results = regrouped(arm, results, log, apart=self._apart and arm.port in self.changes)
+        return [*passing, *results]
+
+    def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
+        """Return the last stage."""
+        written: Any = None
+        if self._fast is not None:
+            written = self._fast.records(self._in_order(self.stages - 1, records), store, log)
+        if written is None:
+            written = self._last_stepwise(records, store, log)
+        if self._coalesced:
+            written = sorted(written, key=_time)
+        return written  # type: ignore[no-any-return] # what an Encoder makes
+
+    def last_step_moved(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Sequence[MovedRecord]:
+        """Return the same with what puts the results in order."""
+        results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
+        if self._coalesced:  # a group's one change has its own time, not that of its last record
+            results = [record._replace(turn=record.timestamp) for record in results]
+        results = placed_records(results)
+        finished = self._finish(exits.of_stage(self._exit, results, log))
+        return moved(cast("Sequence[OutRecord]", finished))
+
+    def buckets_of(self, count: int) -> KeyedBuckets | None:
+        """Return what finds the bucket of a key; None where lanes or checksums do."""
+        finish, plan = self._finish, self.plan
+        if plan.placement != "keyed" or self.laned or not isinstance(finish, Encoder):
+            return None
+        if count not in self._keyed_buckets:
+            last = {port for port, stage in enumerate(self._stage_of) if stage == self.stages - 1}
+            self._keyed_buckets[count] = KeyedBuckets(
+                finish, last, plan.partitions, count, plan.sink
+            )
+        return self._keyed_buckets[count]
+
+    def _last_stepwise(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Sequence[Out]:
+        results = list(self._processed(self.stages - 1, records, store, log))
+        return self._finish(exits.of_stage(self._exit, results, log))
+
+    def _processed(
+        self, stage: int, records: Sequence[Record], store: Store, log: LogError
+    ) -> Iterable[Record]:
+        records, processor = self._in_order(stage, records), self._operators[stage].processor
+        if self.laned:
+            return each_lane(processor, records, store, log)
+        return processor.process(records, store, log)
+
+    def _in_order(self, stage: int, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records of a stage in processing order."""
+        if self.stages > 1:
+            stage_of = self._stage_of
+            records = [record for record in records if stage_of[record.port] == stage]
+        # a partial state stands for many records, in no order
+        return records if self._operators[stage].combined else in_order(records)
+
+    def _fast_step(
+        self, cut: Layout, finish: Encoder, code: CompileContext
+    ) -> Joined | Paired | Aggregated | AggregatedWindows | AggregatedSessions | None:
+        """Return the last stage and the encoder as one generated function, where there is one."""
+        if not cut.stages:
+            return None
+        last, sink = self._operators[-1], self.plan.sink
+        match last.processor:
+            case StreamJoinProcessor() as streams:
+                return paired(cut, streams, sink, finish, code, laned=self.laned)
+            case JoinProcessor() as table if not self.laned:
+                return joined(cut, table, sink, finish, code)
+            case SessionProcessor():
+                return sessioned(cut, last, sink, finish, code, laned=self.laned)
+            case _:
+                return aggregated(cut, last, sink, finish, code, laned=self.laned)
+
+    def _keyed(self, arm: StageInput, cut: Layout, code: CompileContext) -> KeyedInput:
+        lanes = self.plan.lanes
+        moving = moves(cut, cut.stages[arm.stage], arm) if lanes else None
+        return KeyedInput(arm, code, lanes, moving)
+
+    def _arm_from(self, kind: str, index: int) -> KeyedInput:
+        """Return the arm that starts at a source or behind a stage."""
+        return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
+
+    def _source_ingest(
+        self, topic: str, index: int, cut: Layout, code: CompileContext
+    ) -> SourceIngest:
+        reader, arm = self._readers[index], self._arm_from("source", index)
+        number, first = self.topic_numbers[topic], self._operators[0]
+        if self._combine is not None:
+            folding = group_folding(reader, arm, cut.arms[0], first.slots, code)
+            return SourceIngest(reader, number, arm, folding=folding)
+        keyed = keying(reader, arm, cut.arms[arm.port], number, code)
+        if self._panes is None:
+            return SourceIngest(reader, number, arm, keyed)
+        windows = self._panes.windows
+        paning = pane_folding(reader, arm, cut.arms[0], first.slots, windows, code)
+        return SourceIngest(reader, number, arm, keyed, paning=paning)
+
+
+def writing(
+    plan: QueryPlan, functions: Functions, registry: Registry | None = None
+) -> Compiled[OutRecord]:
+    """Return the program of a plan with a sink topic: its results are encoded records."""
+    return Compiled(plan, functions, registry, _encoded)
+
+
+def answering(
+    plan: QueryPlan, functions: Functions, registry: Registry | None = None
+) -> Compiled[Result]:
+    """Return the program of a plan that answers a client: its results are rows."""
+    return Compiled(plan, functions, registry, _as_they_are)
+
+
+def _window_bytes(plan: QueryPlan, *, scattered: bool) -> int | None:
+    """See ``Program``; ``scattered``: the keys of one task belong to all partitions."""
+    window = plan.sink.window
+    if window is not None and plan.sink.gathered:
+        return WindowedKeys(window.size_ms).suffix_bytes
+    return 0 if scattered else None
+
+
+def _is_coalesced(plan: QueryPlan, cut: Layout) -> bool:
+    last = cut.stages[-1].node
+    return isinstance(last, Aggregate) and not plan.every_change and not is_final(plan)
+
+
+def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:
+    return Encoder(sink, registry)
+
+
+def _as_they_are(_sink: Sink, _registry: Registry | None) -> Finish[Result]:
+    return Results.each

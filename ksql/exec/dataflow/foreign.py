@@ -1,0 +1,71 @@
+"""A foreign-key join in three stages, and their processors.
+
+Left rows come in under their primary key, go to the foreign key, and their results come back. What
+the first two stages give is keyed by the processors themselves (``StageInput.keyed``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ksql.core.types.format import Format
+from ksql.core.types.schema import Role
+from ksql.exec.dataflow.keybytes import key_bytes
+from ksql.exec.operators.joining.foreign import Answers, Referred, Referrer
+from ksql.exec.operators.joining.join_layout import Side
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.sql.plan.nodes import ForeignKeyJoin, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.exec.dataflow.layout import StageInput
+    from ksql.exec.operators.base import Processor
+
+
+class ForeignInputs(NamedTuple):
+    """All ways of a foreign-key join.
+
+    The left source's rows to the first stage, from there to the second one, where the right
+    source's rows come in, and from there to the third.
+    """
+
+    left: StageInput
+    asked: StageInput
+    right: StageInput
+    answered: StageInput
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignStep:
+    """One of the stages, named after what it keeps."""
+
+    join: ForeignKeyJoin
+    keeps: Literal["references", "rows", "results"]
+    arms: ForeignInputs
+
+
+def foreign_step(step: ForeignStep) -> Processor:
+    """Return the processor of a stage."""
+    outer = step.join.kind == "LEFT"
+    _, left, right, answered = (Side(arm.port, arm.parts) for arm in step.arms)
+    match step.keeps:
+        case "references":
+            return Referrer(outer, left.port, answered.port, right.width)
+        case "rows":
+            return Referred(left, right, outer, answered.port, bytes_of_key(step.join))
+        case "results":
+            return Answers(answered)
+
+
+def bytes_of_key(join: ForeignKeyJoin) -> Callable[[bytes], bytes]:
+    """Return what gives the left table's packed keys as its topic has them: they order its rows.
+
+    Schemas' ids are left out of account: a registry of its own gives the one id for all keys.
+    """
+    assert isinstance(join.left, Source)  # noqa: S101 - binding refuses anything else
+    key_format = join.left.key_format
+    columns = tuple(column for column in join.left.columns if column.role is Role.KEY)
+    plain = Format(key_format.name, delimiter=key_format.delimiter)
+    return key_bytes(plain, columns, MemoryRegistry())

@@ -1,0 +1,237 @@
+"""The ingest of a task: from a topic's records to keyed records for the stages."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ksql.exec.dataflow.program import RawBatch
+from ksql.exec.operators.base import Record
+from ksql.exec.operators.keyed_batch import Parts
+from ksql.exec.operators.keys import pack
+from ksql.exec.operators.order import SequenceKeys
+from ksql.exec.operators.partial_aggregation import Combiner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ksql.core.records import Row
+    from ksql.exec.codegen.folding import GroupFolding, PaneFolding
+    from ksql.exec.codegen.keying import Keying
+    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
+    from ksql.exec.dataflow.reading import Arrivals, Reader
+    from ksql.exec.dataflow.stage_inputs import KeyedInput
+    from ksql.exec.operators.base import LogError
+    from ksql.exec.operators.keyed_batch import KeyedBatch
+    from ksql.exec.operators.partial_aggregation import Combine
+
+Item = TypeVar("Item")
+_new = tuple.__new__
+
+
+class Placed(NamedTuple):
+    """Key columns, then what is carried, of records that are no deletions; None for no row.
+
+    ``turns`` are those of the records that Kafka has, see ``processors.order``.
+    """
+
+    rows: list[Row | None]
+    times: Sequence[int]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    turns: Sequence[int]
+
+
+class SourceIngest:
+    """A source of a program with stages: its reader, its topic's number, its way to a stage."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        topic: int,
+        arm: KeyedInput,
+        keying: Keying | None = None,
+        folding: GroupFolding | None = None,
+        paning: PaneFolding | None = None,
+    ) -> None:
+        self.reader = reader
+        self.arm = arm
+        self.keying = keying
+        self.folding = folding
+        self.paning = paning
+        self.topic = topic
+
+    def keyed(
+        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+    ) -> KeyedBatch | Sequence[Record]:
+        """Return the batch's records on their way to the stage."""
+        fast = None if self.keying is None else self.keying.keyed(batch, turns, log, ahead)
+        return self.keyed_stepwise(batch, turns, log, ahead) if fast is None else fast
+
+    def keyed_stepwise(
+        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+    ) -> Sequence[Record]:
+        """Return the same, each step by itself."""
+        arm, arrivals = self.arm, self.reader.read(batch, log)
+        arrivals.turns = turns.of(
+            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        )
+        if arm.table:
+            return self._keyed_changes(arrivals, batch, log)
+        whole, arrivals = arrivals, arrivals.alive()
+        rows = arm.projected(arrivals.rows, log)
+        if not all(rows):
+            arrivals = arrivals.kept(rows)
+        if ahead is not None:
+            moving = whole if arm.ticks else arrivals
+            ahead.see(batch, moving.times, moving.places)
+        width, places = arm.width, arrivals.places
+        keys = [row[:width] for row in rows if row]
+        packed = list(map(pack, keys))
+        partitions = picked(batch.partitions, places)
+        lanes: Iterable[int] = repeat(0)
+        if arm.lanes:
+            lanes = arm.lanes_of(packed, keys, partitions)
+        if arm.ticks and len(places) < len(whole.places):
+            ticks = self._ticks(whole, set(places), batch, log)
+        else:
+            ticks = []
+        columns = zip(
+            repeat(arm.port),
+            packed,
+            [row[width:] for row in rows if row],
+            arrivals.times,
+            repeat(self.topic),
+            partitions,
+            picked(batch.offsets, places),
+            picked(batch.headers, places) if batch.headers else repeat(None),
+            repeat(None),
+            arrivals.turns,
+            lanes,
+        )
+        # the tuple's own constructor: the records are built without a Python-level call each
+        return [*map(_new, repeat(Record), columns), *ticks]
+
+    def _ticks(
+        self, arrivals: Arrivals, passed: set[int], batch: RawBatch, log: LogError
+    ) -> list[Record]:
+        """Return records without row for the dropped ones: what is late depends on their times."""
+        arm, out = self.arm, []
+        for (i, row, time, _, _), turn in zip(arrivals.each(), arrivals.turns, strict=True):
+            if i not in passed:
+                origin = self.topic, batch.partitions[i], batch.offsets[i]
+                key = arm.tick_key(row, log)
+                out.append(Record(arm.port, key, None, time, *origin, turn=turn))
+        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
+
+    def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
+        """Return key columns, then what is carried, and times, of records that are no deletions.
+
+        None for a row that goes nowhere.
+        """
+        arrivals = self.reader.read(batch, log).alive()
+        return self.arm.projected(arrivals.rows, log), arrivals.times
+
+    def placed(self, batch: RawBatch, turns: SequenceKeys, log: LogError) -> Placed:
+        """Return the same rows, and what puts their records in order."""
+        arm, arrivals = self.arm, self.reader.read(batch, log)
+        arrivals.turns = turns.of(
+            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        )
+        arrivals = arrivals.alive()
+        return Placed(
+            arm.projected(arrivals.rows, log),
+            arrivals.times,
+            picked(batch.partitions, arrivals.places),
+            picked(batch.offsets, arrivals.places),
+            arrivals.turns,
+        )
+
+    def _keyed_changes(self, arrivals: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
+        """Return a table's records, deletions among them, in their order."""
+        arm, port, topic = self.arm, self.arm.port, self.topic
+        headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
+        out = []
+        turned = zip(arrivals.each(), arrivals.turns, strict=True)
+        for (i, row, time, keyless, dead), turn in turned:
+            if keyless:
+                log("source", "a table's record has no key", row)
+                continue
+            keyed = arm.keyed(row, dead, log)
+            if keyed is not None:
+                header = headers[i] if headers else None
+                origin = topic, partitions[i], offsets[i]
+                out.append(Record(port, *keyed, time, *origin, header, turn=turn))
+        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
+
+
+class KeyedIngest:
+    """Records leave as they come."""
+
+    def __init__(
+        self, sources: Mapping[str, Sequence[SourceIngest]], ahead: FutureTimestamps | None = None
+    ) -> None:
+        self.sources = sources
+        self._turns = SequenceKeys()
+        self._ahead = ahead
+
+    def add(self, batch: RawBatch, log: LogError) -> Parts:
+        """Return the records of a batch, keyed."""
+        return Parts(
+            [
+                source.keyed(part, self._turns, log, self._ahead)
+                for topic, part in by_topic(batch)
+                for source in self.sources.get(topic, ())
+            ]
+        )
+
+    def finish(self) -> list[Record]:
+        """Return nothing: nothing is held back."""
+        return []
+
+
+class CombinedIngest:
+    """Records are folded into their groups' states; these leave at the end."""
+
+    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]], combine: Combine) -> None:
+        self.sources = sources
+        self._combiner = Combiner(combine)
+
+    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+        """Fold a batch; nothing leaves yet."""
+        for topic, part in by_topic(batch):
+            for source in self.sources.get(topic, ()):
+                fast = source.folding
+                if fast is None or not fast.fold(part, self._combiner.states, log):
+                    self._combiner.add(*source.rows(part, log), log)
+        return []
+
+    def finish(self) -> Parts:
+        """Return a record per group."""
+        return Parts([self._combiner.finish()])
+
+
+def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
+    """Return the column at those places; itself if these are all."""
+    return column if len(places) == len(column) else [column[index] for index in places]
+
+
+def by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
+    """Return the batch cut by topic; most batches have one."""
+    names = set(batch.topics)
+    if len(names) <= 1:
+        return [(name, batch) for name in names]
+    return [(name, _part(batch, name)) for name in sorted(names)]
+
+
+def _part(batch: RawBatch, name: str) -> RawBatch:
+    places = [index for index, topic in enumerate(batch.topics) if topic == name]
+    return RawBatch(
+        picked(batch.topics, places),
+        picked(batch.partitions, places),
+        picked(batch.offsets, places),
+        picked(batch.timestamps, places),
+        picked(batch.keys, places),
+        picked(batch.values, places),
+        None if batch.headers is None else picked(batch.headers, places),
+    )

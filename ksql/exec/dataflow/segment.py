@@ -1,0 +1,133 @@
+"""A stretch of a plan without state, folded into one projection over the rows where it enters.
+
+``WHERE``, ``PARTITION BY`` and ``SELECT`` between two stateful steps become a list of conditions
+and one expression per column, all over the columns of the entry: so each stretch costs one
+generated function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ksql.core.errors import ServerError
+from ksql.core.types.model import BIGINT, SqlType
+from ksql.core.types.schema import ROWTIME
+from ksql.sql.binder import bound as b
+from ksql.sql.binder import trees
+from ksql.sql.binder.bound import Bound, Named
+from ksql.sql.plan.nodes import Explode, Filter, Rekey, Select, TableCall
+
+
+@dataclass(frozen=True, slots=True)
+class Explosion:
+    """Rows of ``flow`` become several, each with the values of the calls at its end.
+
+    The arguments of the calls are over the columns of the flow's entry.
+    """
+
+    flow: Segment
+    calls: tuple[TableCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The columns of the rows at one place of a plan; ``layout`` makes all of them.
+
+    ``times`` are the places of the row's time, ``keys`` those of a table's key columns. ``parts``
+    are the lengths of the stretches of columns that sources gave, for rows of sources and joins.
+    """
+
+    columns: tuple[tuple[str, SqlType], ...]
+    times: tuple[int, ...]
+    keys: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [name for name, _ in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where rows come in: source number ``index``, or the output of stage ``index``.
+
+    With an ``explosion`` the rows are those that come out of it.
+    """
+
+    kind: str  # "source" or "stage"
+    index: int
+    shape: RowShape
+    explosion: Explosion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that entered at ``entry``, passed all ``wheres`` and have the columns ``items``.
+
+    ``leftovers``: rows that do not pass may have passed before, see ``plan.nodes.Filter``.
+    """
+
+    entry: Entry
+    wheres: tuple[Bound, ...]
+    items: tuple[Named, ...]
+    table: bool
+    leftovers: bool = False
+
+    def over_entry(self, expr: Bound) -> Bound:
+        """Return the expression over what this flow's columns are computed from."""
+        by_name = {item.name: item.expr for item in self.items}
+
+        def substitute(node: Bound) -> Bound | None:
+            if not isinstance(node, b.Column):
+                return None
+            if node.name not in by_name:
+                raise ServerError(f"the plan refers to a missing column {node.name}")
+            return by_name[node.name]
+
+        return trees.rewrite(expr, substitute)
+
+
+def entering(entry: Entry, *, table: bool) -> Segment:
+    """Return the flow right at its entry."""
+    items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.shape.columns)
+    return Segment(entry, (), items, table)
+
+
+def extend(flow: Segment, node: Filter | Rekey | Select) -> Segment:
+    """Return the flow after one more stateless step."""
+    match node:
+        case Filter():
+            wheres = (*flow.wheres, flow.over_entry(node.predicate))
+            return replace(flow, wheres=wheres, leftovers=flow.leftovers or node.leftovers)
+        case Rekey():
+            return replace(flow, items=_with(flow, node.keys))
+        case Select():
+            return replace(flow, items=_with(flow, (*node.key, *node.value), alone=True))
+
+
+def exploded(flow: Segment, node: Explode) -> Segment:
+    """Return the flow behind table functions: its rows have one more column for each."""
+    calls = tuple(replace(c, args=tuple(map(flow.over_entry, c.args))) for c in node.calls)
+    added = tuple((call.name, call.type) for call in calls)
+    shape = replace(flow.entry.shape, columns=(*flow.entry.shape.columns, *added))
+    entry = replace(flow.entry, shape=shape, explosion=Explosion(flow, calls))
+    columns = tuple(Named(name, b.Column(name, type_)) for name, type_ in added)
+    return Segment(entry, (), (*flow.items, *columns), flow.table)
+
+
+def _with(flow: Segment, named: tuple[Named, ...], *, alone: bool = False) -> tuple[Named, ...]:
+    new = {n.name: Named(n.name, flow.over_entry(n.expr)) for n in named}
+    if ROWTIME not in new:
+        new[ROWTIME] = Named(ROWTIME, flow.over_entry(b.Column(ROWTIME, BIGINT)))
+    if not alone:
+        new = {item.name: item for item in flow.items} | new
+    return tuple(new.values())
+
+
+def conjunction(conditions: tuple[Bound, ...]) -> Bound | None:
+    """Return all conditions in one, evaluated in their order."""
+    whole: Bound | None = None
+    for condition in conditions:
+        whole = condition if whole is None else b.Logical("AND", whole, condition)
+    return whole

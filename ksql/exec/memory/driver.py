@@ -1,0 +1,249 @@
+"""The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
+
+Topics have one partition. Records are processed one by one in the order in which they were appended
+to any topic, so that a query over several topics sees them in the order of the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from threading import Condition
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.core.records import OutRecord
+from ksql.exec.dataflow import muted
+from ksql.exec.dataflow.load import program_of
+from ksql.exec.dataflow.program import Program, RawBatch, through
+from ksql.exec.dataflow.source_topics import read_topics
+from ksql.exec.operators.memory import MemoryStore
+from ksql.exec.ports import FirstBatch, Switch
+from ksql.functions.registry import BUILTINS
+from ksql.sql.catalog.topic import Topic
+from ksql.sql.plan import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.core.ids import QueryId
+    from ksql.core.records import Headers
+    from ksql.exec.ports import AwaitFirst
+    from ksql.formats.schema_registry import Registry
+    from ksql.functions.registry import Functions
+    from ksql.sql.catalog.model import PersistentQuery
+
+
+class Stored(NamedTuple):
+    """A record in a topic; ``sequence`` counts through all topics."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers | None
+    sequence: int
+
+
+@dataclass
+class MemoryTopics:
+    """Topics and their records; ``written`` wakes those that wait for more of them."""
+
+    known: dict[str, Topic] = field(default_factory=dict)
+    records: dict[str, list[Stored]] = field(default_factory=dict)
+    written: Condition = field(default_factory=Condition)
+    _sequence: int = 0
+    _made: dict[str, int] = field(default_factory=dict)
+
+    def describe(self, name: str) -> Topic | None:
+        """Return the topic, or None."""
+        return self.known.get(name)
+
+    def identity(self, name: str) -> str:
+        """Return a number for each topic that was ever made."""
+        return str(self._made[name]) if name in self.known else ""
+
+    def create(self, topic: Topic) -> bool:
+        """Create it, unless it exists."""
+        if topic.name in self.known:
+            return False
+        self.known[topic.name] = topic
+        self._made[topic.name] = len(self._made) + 1 + sum(self._made.values())
+        return True
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics with their records."""
+        for name in names:
+            self.known.pop(name, None)
+            self.records.pop(name, None)
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers | None = None,
+    ) -> None:
+        """Write a record."""
+        with self.written:
+            self._sequence += 1
+            log = self.records.setdefault(topic, [])
+            log.append(Stored(key, value, timestamp, headers, self._sequence))
+            self.written.notify_all()
+
+
+@dataclass
+class _Running:
+    program: Program[OutRecord]
+    stores: list[MemoryStore]
+    positions: dict[str, int]
+    errors: list[tuple[str, str]] = field(default_factory=list)
+
+    def log(self, operator: str, message: str, row: Any) -> None:
+        del row
+        self.errors.append((operator, message))
+
+
+class MemoryRunner:
+    """Hosts queries; ``drain`` lets them read what is there."""
+
+    def __init__(
+        self,
+        topics: MemoryTopics,
+        functions: Functions = BUILTINS,
+        registry: Registry | None = None,
+    ) -> None:
+        self._topics = topics
+        self._functions = functions
+        self._registry = registry
+        self.running: dict[QueryId, _Running] = {}
+        self._resting: dict[QueryId, _Running] = {}
+
+    def start(self, query: PersistentQuery) -> None:
+        """Start a query, or continue with the state of a stopped one."""
+        plan = codec.loads(query.plan)
+        program = self._program(query)
+        resting = self._resting.pop(query.id, None)
+        if resting is not None:
+            resting.program = program
+            self.running[query.id] = resting
+            return
+        positions = {
+            topic: 0 if start == "earliest" else len(self._topics.records.get(topic, []))
+            for topic, start in read_topics(plan).items()
+        }
+        stores = [MemoryStore() for _ in range(program.stages)]
+        self.running[query.id] = _Running(program, stores, positions)
+
+    def resume(self, queries: Iterable[PersistentQuery]) -> None:
+        """Continue each query that does not run already."""
+        for query in queries:
+            if query.id not in self.running:
+                self.start(query)
+
+    def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
+        """Continue the queries at once: here that takes no time."""
+        self.resume(queries)
+
+    def await_first_attempt(self, query_ids: Iterable[QueryId]) -> None:
+        """Return at once: nothing takes time here."""
+
+    def _program(self, query: PersistentQuery, *, silent: bool = False) -> Program[OutRecord]:
+        plan = codec.loads(query.plan, self._functions)
+        if silent:
+            return muted.program(plan, self._functions, self._registry)
+        plan = replace(plan, lanes=min(plan.lanes, 1))
+        return program_of(plan, self._functions, self._registry)
+
+    def stop(self, query_id: QueryId) -> None:
+        """Stop; the state stays."""
+        query = self.running.pop(query_id, None)
+        if query is not None:
+            self._resting[query_id] = query
+
+    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+        """Stop; the state stays."""
+        for query_id in query_ids:
+            self.stop(query_id)
+
+    def forget(self, query_id: QueryId) -> None:
+        """Drop the state of a stopped query."""
+        self._resting.pop(query_id, None)
+
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try the new plan over the records that wait, and let the old one rest."""
+        del half_written  # nothing is ever half done here
+        running = self.running[old.id]
+        batches = [_batch(*waiting) for waiting in self._waiting(running)]
+        for _ in muted.results(self._program(new, silent=True), [batches], _ignore):
+            pass  # an error ends it
+        self.stop(old.id)
+        return Switch(0, {topic: {0: position} for topic, position in running.positions.items()})
+
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Continue with the new plan on the same state and positions."""
+        self.start(new)
+        return lambda _timeout_s: FirstBatch(0)
+
+    def give_back(self, old: PersistentQuery) -> None:
+        """Continue with the old plan."""
+        self.resume([old])
+
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
+        """Accept every query: nothing is ever half done here."""
+        del paused, half_written
+        return ""
+
+    def drain(self, order: Iterable[QueryId]) -> None:
+        """Run the queries, each to its end, until none has anything left to read."""
+        ids = [query_id for query_id in order if query_id in self.running]
+        moved = True
+        while moved:
+            # every query gets its turn, so no short circuit
+            moved = sum(self._advance(self.running[query_id]) for query_id in ids) > 0
+
+    def errors(self) -> list[tuple[str, str]]:
+        """Return the entries of the processing log."""
+        return [error for query in self.running.values() for error in query.errors]
+
+    def _advance(self, query: _Running) -> bool:
+        pending = self._waiting(query)
+        for record, topic, offset in pending:
+            self._process(query, record, topic, offset)
+            query.positions[topic] = offset + 1
+        return bool(pending)
+
+    def _waiting(self, query: _Running) -> list[tuple[Stored, str, int]]:
+        """Return the records that a query has not read, in their order, with topic and offset."""
+        pending = [
+            (record, topic, offset)
+            for topic, position in query.positions.items()
+            for offset, record in enumerate(
+                self._topics.records.get(topic, [])[position:], start=position
+            )
+        ]
+        pending.sort(key=lambda record: record[0].sequence)
+        return pending
+
+    def _process(self, query: _Running, record: Stored, topic: str, offset: int) -> None:
+        results = through(query.program, _batch(record, topic, offset), query.stores, query.log)
+        sink = query.program.sink_topic
+        if sink is not None:
+            for key, value, timestamp, headers in results:
+                self._topics.append(sink, key, value, timestamp, headers)
+
+
+def _batch(record: Stored, topic: str, offset: int) -> RawBatch:
+    return RawBatch(
+        [topic],
+        [0],
+        [offset],
+        [record.timestamp],
+        [record.key],
+        [record.value],
+        [record.headers] if record.headers else None,
+    )
+
+
+def _ignore(_operator: str, _message: str, _row: Any) -> None:
+    """Ignore a record that fails by itself: the plan skips and logs it."""

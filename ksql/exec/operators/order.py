@@ -1,0 +1,75 @@
+"""The order in which records are processed: an exchange keeps none, so it is restored here.
+
+The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
+among a task's partitions: so a record that is older than one before it in its partition leaves
+right after that one, and the order is that of the highest timestamp seen so far in each partition.
+That is a record's turn. It is found where the partition is read, before anything is left out: what
+is left out had its turn, too, and without it results would depend on how micro-batches were cut.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.exec.operators.base import Record
+
+_place = itemgetter(4, 5)
+_offset = itemgetter(6)
+_turn = itemgetter(9)
+
+
+class Queues(list["Record"]):
+    """Records of one (topic, partition) after the other, each by offset."""
+
+
+class SequenceKeys:
+    """Gives the records of one task their turns; a partition's records come in their order."""
+
+    def __init__(self) -> None:
+        self._highest: dict[tuple[int, int], int] = {}
+
+    def of(self, source: int, partitions: Sequence[int], times: Sequence[int]) -> Sequence[int]:
+        """Return the turns of some records of a source."""
+        if not times:
+            return times
+        if partitions.count(partitions[0]) != len(partitions):  # never in a task of Spark's
+            return [
+                self._of_one((source, partition), (time,))[0]
+                for partition, time in zip(partitions, times, strict=True)
+            ]
+        return self._of_one((source, partitions[0]), times)
+
+    def _of_one(self, partition: tuple[int, int], times: Sequence[int]) -> Sequence[int]:
+        highest = self._highest.get(partition, times[0])
+        if highest <= times[0] and sorted(times) == times:  # sorting what is sorted is cheap
+            turns = times
+        else:
+            turns = list(accumulate(times, max, initial=highest))[1:]
+        self._highest[partition] = turns[-1]
+        return turns
+
+
+def in_order(records: Sequence[Record]) -> Sequence[Record]:
+    """Order records per (topic, partition) by offset, and merge these queues by turns.
+
+    Of two records with one turn that of the lower topic number, then of the lower partition goes
+    first.
+
+    Source: Kafka Streams' choice of the next record among a task's partitions.
+    """
+    if isinstance(records, Queues):
+        return sorted(records, key=_turn)
+    queues: dict[tuple[int, int], list[Record]] = {}
+    for partition, run in groupby(records, _place):
+        queues.setdefault(partition, []).extend(run)
+    for queue in queues.values():
+        queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
+    if len(queues) == 1:
+        return next(iter(queues.values()))
+    one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
+    return sorted(one_by_one, key=_turn)

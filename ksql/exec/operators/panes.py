@@ -1,0 +1,219 @@
+"""Folding before the exchange in windows, where late records are still decided behind it.
+
+The windows of a record depend on the pane that its time is in. A partition's records of one group
+and pane are folded into one state, which stands for them behind the exchange, in the place of the
+first of them. A window has closed when the clock of its lane has reached its end and grace. That
+moment lies between two panes, so that all times of a pane move the clock equally far, and the state
+may bring its latest one. A record that comes while the highest time of its partition, its turn, is
+still before the moment at which its first window closes has behind it in this micro-batch no record
+that closes one of its windows: they all have lower turns. So it is late only if the clock was there
+when the micro-batch began, as then are all records of its state. Any other record leaves as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.core import codegen
+from ksql.core.codegen import indent
+from ksql.exec.operators.base import Late
+from ksql.exec.operators.folds import Slot, change, fresh, size_of
+from ksql.exec.operators.keys import unpack
+from ksql.exec.operators.partial_aggregation import arguments, group_key, names_of, packed_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from ksql.core.records import Row
+    from ksql.exec.operators.base import LogError, Record
+    from ksql.exec.operators.folds import State
+    from ksql.exec.operators.windows import Windows
+
+_SOURCE = """\
+def fold(rows, times, offsets, turns, panes, lost):
+    low = high = 0
+    for i, r, t in zip(range(len(rows)), rows, times):
+        if r is None:
+            continue
+{lines}
+"""
+
+
+class PaneFold(NamedTuple):
+    """The generated loop, what makes a packed key of its keys, and how long a state is."""
+
+    windows: Windows
+    fold: Callable[..., None]
+    packed: Callable[[Any], bytes]
+    size: int
+
+
+class Folded(NamedTuple):
+    """States of some records of one group each, column by column.
+
+    A ``partial`` ends with the number of its records; the latest of them has the time, the first
+    the offset and the turn.
+    """
+
+    keys: list[bytes]
+    partials: list[Row]
+    times: list[int]
+    offsets: list[int]
+    turns: list[int]
+
+
+def compile_panes(slots: Sequence[Slot], width: int, windows: Windows, *, plain: bool) -> PaneFold:
+    """Return the loop over rows that start with ``width`` key columns.
+
+    ``plain`` as in ``combine``.
+    """
+    key, cells = group_key("r", width, plain=plain), arguments(slots, width)
+    lines = pane_lines(slots, windows, key, cells, "lost.append(i)")
+    text = _SOURCE.format(lines="\n".join(indent(lines, 2)))
+    scope = codegen.define("combined windows", text, names_of(slots))
+    return PaneFold(windows, scope["fold"], packed_key(width, plain=plain), size_of(slots))
+
+
+def pane_lines(
+    slots: Sequence[Slot], windows: Windows, key: str, cells: Sequence[str], lose: str
+) -> list[str]:
+    """Return statements that fold the record ``i`` of the time ``t`` into its pane's state.
+
+    ``key`` and ``cells`` as in ``partial_aggregation.fold_lines``; where a function fails ``lose`` is done,
+    and the record is not folded. ``low`` and ``high`` begin as 0.
+    """
+    size = size_of(slots)
+    lines, assigns = change("step", slots, cells)
+    return [
+        "if not low <= t < high:",
+        *indent(_bounds(windows)),
+        "    states = panes.get(low)",
+        "    if states is None:",
+        "        states = panes[low] = {}",
+        "    find = states.get",
+        f"g = {key}",
+        "s = find(g)",
+        "if s is None:",
+        f"    s = states[g] = [{fresh(slots, size)[1:-1]}, 0, offsets[i], turns[i]]",
+        "try:",
+        *indent(lines or ["pass"]),
+        "except Exception:",
+        f"    {lose}",
+        f"    if not s[{size}]:",
+        "        del states[g]",
+        "    continue",
+        *assigns,
+        f"s[{size}] += 1",
+        "if t > s[0]:",
+        "    s[0] = t",
+    ]
+
+
+def _bounds(windows: Windows) -> list[str]:
+    """Return the code of the bounds of a time's pane.
+
+    Within it neither windows begin nor any close.
+    """
+    length = windows.pane_ms
+    shift = windows.grace_ms % length
+    lines = [f"low = t - t % {length}", f"high = low + {length}"]
+    if shift:
+        cut = [f"if t < low + {shift}:", f"    high = low + {shift}"]
+        lines += [*cut, "else:", f"    low += {shift}"]
+    return lines
+
+
+class Panes:
+    """The states of one partition's records, which come in their order."""
+
+    def __init__(self, fold: PaneFold) -> None:
+        self._fold = fold
+        #: By the beginning of the pane, then by group.
+        self.states: dict[int, dict[Hashable, State]] = {}
+
+    def add(
+        self,
+        rows: list[Row | None],
+        times: Sequence[int],
+        offsets: Sequence[int],
+        turns: Sequence[int],
+    ) -> list[int]:
+        """Fold the rows that may be folded; return the places of the others.
+
+        None is no row; the rows that are not folded become None.
+        """
+        apart = self.undecided(times, turns)
+        kept = [index for index in apart if rows[index] is not None]
+        if kept:
+            rows = list(rows)
+            for index in kept:
+                rows[index] = None
+        failed: list[int] = []
+        self._fold.fold(rows, times, offsets, turns, self.states, failed)
+        return sorted([*kept, *failed]) if failed else kept
+
+    def undecided(self, times: Sequence[int], turns: Sequence[int]) -> list[int]:
+        """Return the places of records that one of this micro-batch may make late."""
+        windows = self._fold.windows
+        grace = windows.grace_ms
+        if turns is times or turns[-1] - min(times) <= grace:
+            return []
+        closing = windows.first_closing
+        return [
+            index
+            for index, (time, turn) in enumerate(zip(times, turns, strict=True))
+            if turn - time > grace and turn >= closing(time)
+        ]
+
+    def finish(self) -> Folded:
+        """Return the states, each once."""
+        packed, size = self._fold.packed, self._fold.size
+        known: dict[Hashable, bytes] = {}
+        keys: list[bytes] = []
+        states: list[State] = []
+        for some in self.states.values():
+            known |= {key: packed(key) for key in some.keys() - known.keys()}
+            keys += [known[key] for key in some]
+            states += some.values()
+        self.states.clear()
+        return Folded(
+            keys,
+            [tuple(s[: size + 1]) for s in states],
+            [s[0] for s in states],
+            [s[size + 1] for s in states],
+            [s[size + 2] for s in states],
+        )
+
+
+def log_late(
+    record: Record, start: int, starts: Sequence[int], last: int, stream_time: int, log: LogError
+) -> None:
+    """Log that a record is late for windows: with the first of its own for all up to the last one.
+
+    So what is logged for one record stands together, which then counts once.
+    """
+    if start != starts[0]:
+        return
+    behind_ms = stream_time - record.timestamp
+    late = [
+        Late.of(_LATE.format(pane_start), behind_ms, record.topic, record.partition)
+        for pane_start in starts
+        if pane_start <= last
+    ]
+    for row in logged_rows(record):
+        for message in late:
+            log("aggregate", message, row)
+
+
+_LATE = "late record for the window starting at {}"
+
+
+def logged_rows(record: Record) -> Iterable[Row]:
+    """Yield the row to log for a record; for each one that a state stands for the group's key.
+
+    Where there are no arguments it is the key, too. Each is a tuple of its own.
+    """
+    if record.row:
+        return (record.row,)
+    count = 1 if record.old is None else record.old[-1]
+    return (tuple(unpack(record.key)) for _ in range(count))

@@ -1,0 +1,213 @@
+"""EMIT FINAL over TUMBLING and HOPPING windows: each result once, when its window has closed.
+
+A window closes when stream time reaches its end plus grace. With the record that brings that about
+leave the results of all windows that have closed, the earliest window first, within a window in the
+order of the groups' keys. Windows that begin longer before the latest one than RETENTION are
+forgotten by then: they are logged instead.
+Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from ksql.core.types.windowed import window_key
+from ksql.exec.operators import keys
+from ksql.exec.operators.base import KeyOrder, LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.folds import Folds, State, log_failure, stepped
+from ksql.exec.operators.panes import log_late, logged_rows
+from ksql.exec.operators.timers import Timers
+from ksql.exec.operators.windows import Clock, Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.core.records import Row
+
+FORGOTTEN = "forgotten before it was emitted, as stream time went beyond its RETENTION"
+_META = b"m"
+_FINAL = b"final"
+_START = struct.Struct(">q")
+_SUFFIX_BYTES = _START.size
+
+
+@dataclass(frozen=True, slots=True)
+class FinalProcessor(Paused):
+    """The stateful operator; rows in and out are those of ``aggregate``."""
+
+    folds: Folds
+    windows: Windows
+    order: KeyOrder
+
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
+        """Fold the records into their windows; emit those that close."""
+        Clock.load(store)
+        Timers.load(store)
+        store.load(_META, (_FINAL,))
+        yield
+        call = _Call.read(self, store, log)
+        newest = max((record.timestamp for record in records), default=-1)
+        limit = self.windows.last_closed(max(newest, call.clock.stream_time))
+        call.due.load_upto(limit)
+        yield
+        call.load(records, limit)
+        yield
+        return self._emitted(records, call)
+
+    def _emitted(self, records: Sequence[Record], call: _Call) -> Iterator[Record]:
+        windows = self.windows
+        for record in records:
+            call.clock.advance(record.timestamp)
+            for start in windows.starts(record.timestamp):
+                call.take(record, start)
+            yield from call.closed(record)
+        call.write()
+
+
+@dataclass(slots=True)
+class _Window:
+    """A window of a group; ``stored`` if the store has it."""
+
+    state: State
+    stored: bool
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class _Call:
+    """The windows of one bucket during a call.
+
+    ``latest`` is the start of the latest window that was kept, ``emitted`` of the latest one that
+    has closed: those do not open again. ``waiting`` are the windows that may close in this call.
+    """
+
+    processor: FinalProcessor
+    store: Store
+    log: LogError
+    clock: Clock
+    due: Timers
+    latest: int
+    emitted: int
+    limit: int = -1
+    waiting: list[tuple[int, bytes]] = field(default_factory=list)
+    open: dict[bytes, _Window] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, processor: FinalProcessor, store: Store, log: LogError) -> _Call:
+        windows = processor.windows
+        clock = Clock.read(store, windows)
+        open_ms = windows.size_ms + windows.grace_ms
+        due = Timers.read(store, windows.advance_ms, open_ms)
+        stored = store.get(_META, _FINAL)
+        return cls(processor, store, log, clock, due, *([-1, -1] if stored is None else stored))
+
+    def load(self, records: Sequence[Record], limit: int) -> None:
+        """Fetch the windows of the records and those that close, up to the one at the limit."""
+        self.limit = limit
+        needed: dict[bytes, set[bytes]] = {}
+        for key in self.due.upto(limit):
+            (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
+            if start <= limit:
+                self.waiting.append((start, key))
+                needed.setdefault(self.clock.space(start), set()).add(key)
+        heapify(self.waiting)
+        for record in records:
+            for start in self.processor.windows.starts(record.timestamp):
+                if not self._is_late(start):
+                    key = window_key(record.key, start)
+                    needed.setdefault(self.clock.space(start), set()).add(key)
+        for space, some in needed.items():
+            self.store.load(space, some)
+
+    def take(self, record: Record, start: int) -> None:
+        """Fold a record into a window."""
+        if self._is_late(start):
+            windows, stream_time = self.processor.windows, self.clock.stream_time
+            last = max(self.emitted, windows.last_closed(stream_time))
+            starts = windows.starts(record.timestamp)
+            log_late(record, start, starts, last, stream_time, self.log)
+            return
+        key = window_key(record.key, start)
+        window = self._window(key, start)
+        if not self._folded(record, window.state):
+            return
+        if not window.stored and not window.changed and start <= self.limit:
+            heappush(self.waiting, (start, key))
+        window.changed = True
+        self.latest = max(self.latest, start)
+
+    def _folded(self, record: Record, state: State) -> bool:
+        folds = self.processor.folds
+        if record.old is None:
+            return stepped(folds, record, state, self.log)
+        assert folds.merge is not None  # noqa: S101 - what stands for several records can merge
+        folds.merge(state, record.old)
+        return True
+
+    def _is_late(self, start: int) -> bool:
+        return start <= self.emitted or self.clock.is_late(start)
+
+    def _window(self, key: bytes, start: int) -> _Window:
+        window = self.open.get(key)
+        if window is None:
+            folds, stored = self.processor.folds, self.store.get(self.clock.space(start), key)
+            state = folds.init() if stored is None else folds.complete(stored)
+            window = self.open[key] = _Window(state, stored is not None)
+        return window
+
+    def closed(self, record: Record) -> Iterator[Record]:
+        """Return the results of the windows that have closed with that record."""
+        last = self.processor.windows.last_closed(self.clock.stream_time)
+        if last <= self.emitted:
+            return
+        self.emitted = last
+        order, closed = self.processor.order, []
+        while self.waiting and self.waiting[0][0] <= last:
+            start, key = heappop(self.waiting)
+            closed.append((start, order(key[:-_SUFFIX_BYTES]), key))
+        oldest = self.latest - self.processor.windows.retention_ms
+        for start in sorted({start for start, _, _ in closed if start < oldest}):
+            shown = next(iter(logged_rows(record)))
+            self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", shown)
+        for start, _, key in sorted(closed):
+            window = self._window(key, start)
+            if start >= oldest and (row := self._row(key, start, window.state)) is not None:
+                yield record._replace(
+                    key=key[:-_SUFFIX_BYTES], row=row, timestamp=window.state[0], old=None
+                )
+            self._forget(key, start, window)
+
+    def _row(self, key: bytes, start: int, state: State) -> Row | None:
+        """Return the row of a window; None, and logged, if a function fails."""
+        group = keys.unpack(key[:-_SUFFIX_BYTES])
+        bounds = (start, start + self.processor.windows.size_ms)
+        try:
+            results = self.processor.folds.result(state)
+        except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+            log_failure(error, self.log, (*group, *bounds))
+            return None
+        return (*group, *results, state[0], *bounds)
+
+    def _forget(self, key: bytes, start: int, window: _Window) -> None:
+        if window.stored:
+            self.store.delete(self.clock.space(start), key)
+            self.due.remove(start, key)
+        del self.open[key]
+
+    def write(self) -> None:
+        """Store the windows that have changed and are still open."""
+        mark = self.processor.folds.mark
+        for key, window in self.open.items():
+            if not window.changed:
+                continue
+            (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
+            state = window.state if mark is None else [mark, *window.state]
+            self.store.put(self.clock.space(start), key, state)
+            if not window.stored:
+                self.due.add(start, key)
+        self.due.write(self.emitted + 1)
+        self.clock.write(self.store)
+        self.store.put(_META, _FINAL, [self.latest, self.emitted])

@@ -1,0 +1,122 @@
+"""The hosts of dataflows and their topics: Spark and Kafka in the service, memory in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from ksql.core.ids import QueryId
+    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog.topic import Topic
+
+
+HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"
+"""The setting that allows a new plan to run a batch of which the old one has written a part."""
+
+
+class Topics(Protocol):
+    """Kafka's topics."""
+
+    def describe(self, name: str) -> Topic | None:
+        """Return the topic, or None."""
+
+    def identity(self, name: str) -> str:
+        """Return the mark that a later topic of that name does not have; empty if there is none."""
+
+    def create(self, topic: Topic) -> bool:
+        """Create it; False: it existed already, which is fine."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete them; unknown ones are fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Where an old plan ended and the new one began; offsets are per topic and partition.
+
+    ``left`` says what it means that the new plan runs a batch which the old one could not finish,
+    ``trouble`` why the new plan's first batch failed; both are empty as a rule.
+    """
+
+    batch: int
+    offsets: Mapping[str, Mapping[int, int]]
+    gap_ms: int = 0
+    left: str = ""
+    trouble: str = ""
+
+
+class FirstBatch(NamedTuple):
+    """How a new plan began: for how long no plan ran, and why its first batch failed, if so."""
+
+    gap_ms: int
+    trouble: str = ""
+
+
+AwaitFirst = Callable[[float], FirstBatch]
+"""Waits for a new plan's first batch, so many seconds at most."""
+
+
+class Runner(Protocol):
+    """Runs persistent queries.
+
+    Every method blocks until it is done. They are called by one thread at a time, but for
+    ``make_way``, ``give_back`` and ``await_first_attempt``, during which others may be called, and ``stop``
+    and ``stop_soon`` of the same query end what they do.
+    """
+
+    def start(self, query: PersistentQuery) -> None:
+        """Start a query that is new; what an earlier one of its id has left does not count.
+
+        Raises: KsqlError if it cannot be started; nothing runs then.
+        """
+
+    def resume(self, queries: Iterable[PersistentQuery]) -> None:
+        """Let queries continue from their checkpoints; those that cannot start are tried again.
+
+        A query that runs already is left alone; one that rests after a failure is tried at once.
+        A checkpoint that is missing is an error of its query, and no new beginning.
+        """
+
+    def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
+        """Begin with that, without waiting for it."""
+
+    def await_first_attempt(self, query_ids: Iterable[QueryId]) -> None:
+        """Wait some seconds, at most until each of them was tried once."""
+
+    def stop(self, query_id: QueryId) -> None:
+        """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
+
+    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+        """Stop all of them within seconds; ``resume`` repeats a batch that takes longer."""
+
+    def forget(self, query_id: QueryId) -> None:
+        """Delete what a terminated query left: checkpoint and state."""
+
+    def make_way(
+        self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
+    ) -> Switch:
+        """Try the new plan without any effect, then end the old one between two batches.
+
+        Nothing runs afterwards, until ``take_over`` or ``give_back``. ``half_written`` allows that
+        the new plan runs a batch of which the old one has written a part that counts.
+
+        Raises: KsqlError; the old plan continues then, or is tried again until it does.
+        """
+
+    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the plan for which way was made: the log names it now.
+
+        It returns at once. A plan that fails is in ERROR and is tried again, as any other.
+        """
+
+    def give_back(self, old: PersistentQuery) -> None:
+        """Let the old plan continue, for which another one was not taken after all."""
+
+    def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
+        """Check that a query that rests may get another plan.
+
+        Returns: what it means that a batch was left half done; empty if none was.
+        Raises: KsqlError if another plan must not run that batch.
+        """

@@ -1,0 +1,299 @@
+"""The ledger as the engine sees it: it takes every entry at once and never fails its caller.
+
+A background thread writes. While the database is away, locked or full, entries wait in a bounded
+queue and are written later, in order; a SQLite file that was deleted is made anew, one that is
+damaged is set aside. What goes wrong is logged; no running query notices.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ksql.core.errors import KsqlError, StartError
+from ksql.history.database import parse_url, set_aside, sqlite_path
+from ksql.history.errors import EntryRefused, LedgerDamaged, LedgerUnavailable
+from ksql.history.jobs import Check, CloseBegun, Finish, Job, Rebuild, Record, replaces, write
+from ksql.history.store import Ledger, new_upgrade_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ksql.core.ids import Millis, QueryId
+    from ksql.history.entries import (
+        RecordedUpgrade,
+        UpgradeEntry,
+        UpgradeId,
+        UpgradeOutcome,
+    )
+
+    Replay = Callable[[], Iterable[UpgradeEntry]]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LAST_TRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long the ledger waits for what.
+
+    ``delay_seconds`` doubles from try to try up to ``longest_delay_seconds``; a read waits
+    ``read_seconds`` for entries on their way, so that one usually reads what one wrote.
+    """
+
+    queue_entries: int = 1000
+    delay_seconds: float = 0.2
+    longest_delay_seconds: float = 10.0
+    read_seconds: float = 0.5
+    busy_ms: int = 1000
+
+
+class ResilientLedger:
+    """The Ledger's methods without its errors; thread-safe. Use ``open`` to make one."""
+
+    def __init__(self, url: str, ledger: Ledger | None, patience: Patience, replay: Replay) -> None:
+        self._url = url
+        self._where = parse_url(url).render_as_string(hide_password=True)
+        self._patience = patience
+        self._replay = replay
+        self._ledger = ledger
+        self._seen = ledger is not None  # from now on an empty database is one that was emptied
+        self._owes_replay = False
+        self._changed = threading.Condition()
+        self._pending: deque[Job] = deque()
+        self._begun: dict[UpgradeId, UpgradeEntry] = {}
+        self._working = False
+        self._closing = threading.Event()
+        self._give_up = threading.Event()
+        self._failures = 0
+        self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+
+    @classmethod
+    def open(
+        cls, url: str, *, patience: Patience | None = None, replay: Replay = tuple
+    ) -> ResilientLedger:
+        """Open the ledger, or try again and again in the background.
+
+        Args:
+            url: SQLite's or PostgreSQL's.
+            patience: how long to wait for what.
+            replay: gives the upgrades that the command topic knows. It is called on the background
+                thread whenever the ledger turns out to have been emptied while the service runs.
+
+        Raises:
+            BadLedgerUrl: the URL cannot be used.
+            NewerLedger: a later version has migrated the database.
+        """
+        chosen = patience or Patience()
+        try:
+            ledger = Ledger.open(url, patience_seconds=0.0, busy_ms=chosen.busy_ms)
+        except LedgerUnavailable as error:
+            opened = cls(url, None, chosen, replay)
+            opened._failed(error)
+            opened._submit(Check())
+        else:
+            opened = cls(url, ledger, chosen, replay)
+        opened._thread.start()
+        return opened
+
+    def record_upgrade(self, entry: UpgradeEntry) -> UpgradeId:
+        """Take an attempt, before its switch; its id is known at once."""
+        upgrade_id = new_upgrade_id()
+        if entry.accepted:
+            with self._changed:
+                self._begun[upgrade_id] = entry
+        self._submit(Record(upgrade_id, entry))
+        return upgrade_id
+
+    def finish_upgrade(self, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> None:
+        """Take an upgrade's outcome."""
+        with self._changed:
+            entry = self._begun.pop(upgrade_id, None)
+        self._submit(Finish(upgrade_id, outcome, entry))
+
+    def rebuild(self, entries: Iterable[UpgradeEntry]) -> None:
+        """Take the upgrades that the command topic knows; those already there stay as they are."""
+        known = tuple(entries)
+        if known:
+            self._submit(Rebuild(known))
+
+    def close_begun(self, service_id: str, now_ms: Millis) -> None:
+        """Take that attempts were cut short by the server's end; behind ``rebuild``."""
+        self._submit(CloseBegun(service_id, now_ms))
+
+    def upgrades(
+        self,
+        query_id: QueryId | None = None,
+        limit: int = 100,
+        *,
+        service_id: str | None = None,
+    ) -> tuple[RecordedUpgrade, ...]:
+        """Return the latest upgrades, newest first; none while the ledger is away."""
+        return self._read(
+            lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), ()
+        )
+
+    def flush(self, limit_seconds: float) -> bool:
+        """Wait until everything taken is written; False if that did not happen in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting(), limit_seconds)
+
+    def close(self, limit_seconds: float = 5.0) -> int:
+        """Take no more, write what waits, and return how many entries could not be written.
+
+        It may take a second longer than the limit, for the try that is under way.
+        """
+        with self._changed:
+            self._closing.set()
+            self._changed.notify_all()
+        self._thread.join(limit_seconds)
+        self._give_up.set()
+        self._thread.join(_LAST_TRY_SECONDS)
+        with self._changed:
+            lost = self._waiting()
+        if lost:
+            logger.error("ledger_entries_lost", extra={"ledger": self._where, "entries": lost})
+        return lost
+
+    # --- the queue ---
+
+    def _waiting(self) -> int:
+        return len(self._pending) + self._working
+
+    def _submit(self, job: Job) -> None:
+        with self._changed:
+            if self._closing.is_set():
+                self._drop("ledger_closed", job)
+                return
+            self._pending = deque(old for old in self._pending if not replaces(job, old))
+            if len(self._pending) >= self._patience.queue_entries:
+                self._drop("ledger_queue_full", self._pending.popleft())
+            self._pending.append(job)
+            self._changed.notify_all()
+
+    def _drop(self, event: str, job: Job, reason: str = "") -> None:
+        fields = {"ledger": self._where, "entry": type(job).__name__, "error": reason}
+        logger.error(event, extra=fields)
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            delay = self._patience.delay_seconds
+            while not (done := self._attempt(job)) and self._rest(delay):
+                delay = min(2 * delay, self._patience.longest_delay_seconds)
+            if not done:
+                break  # it stays counted as waiting: close() returns it
+        self._forget_ledger()
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._working = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._pending or self._closing.is_set())
+            if not self._pending:
+                return None
+            self._working = True
+            return self._pending.popleft()
+
+    def _rest(self, delay: float) -> bool:
+        """Wait between two tries; False if there is no time left for another."""
+        if self._closing.is_set():
+            return not self._give_up.wait(self._patience.delay_seconds)
+        self._closing.wait(delay)
+        return not self._give_up.is_set()
+
+    # --- the database ---
+
+    def _attempt(self, job: Job) -> bool:
+        """Try once; True if the entry is done with."""
+        try:
+            write(self._opened(), job)
+        except EntryRefused as error:
+            self._succeeded()
+            self._refused(job, error)
+        except (LedgerUnavailable, StartError, OSError) as error:
+            self._failed(error)
+            self._forget_ledger()
+            if isinstance(error, LedgerDamaged):
+                self._set_aside()
+            return isinstance(job, Check) and self._closing.is_set()
+        except Exception as error:
+            logger.exception("ledger_entry_failed", extra={"ledger": self._where})
+            self._refused(job, error)
+        else:
+            self._succeeded()
+        return True
+
+    def _opened(self) -> Ledger:
+        if self._ledger is None:
+            ledger = Ledger.open(self._url, patience_seconds=0.0, busy_ms=self._patience.busy_ms)
+            if ledger.created and self._seen:
+                self._owes_replay = True
+                logger.warning("ledger_recreated", extra={"ledger": self._where})
+            self._ledger, self._seen = ledger, True
+        if self._owes_replay:
+            self._ledger.rebuild(self._replayed())
+            self._owes_replay = False
+        return self._ledger
+
+    def _replayed(self) -> tuple[UpgradeEntry, ...]:
+        try:
+            return tuple(self._replay())
+        except Exception:
+            logger.exception("ledger_replay_failed", extra={"ledger": self._where})
+            return ()
+
+    def _set_aside(self) -> None:
+        path = sqlite_path(self._url)
+        if path is None:
+            return
+        try:
+            aside = set_aside(path)
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._seen = True
+            logger.error("ledger_damaged", extra={"ledger": self._where, "kept_as": str(aside)})
+
+    def _forget_ledger(self) -> None:
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.close()
+
+    def _read(self, ask: Callable[[Ledger], T], otherwise: T) -> T:
+        if not self._failures:
+            self.flush(self._patience.read_seconds)
+        ledger = self._ledger
+        if ledger is None:
+            return otherwise
+        try:
+            return ask(ledger)
+        except LedgerUnavailable as error:
+            self._failed(error)
+            self._submit(Check())
+            return otherwise
+
+    # --- what happened ---
+
+    def _failed(self, error: LedgerUnavailable | StartError | OSError) -> None:
+        text = error.text() if isinstance(error, KsqlError) else str(error)
+        with self._changed:
+            self._failures += 1
+            first, waiting = self._failures == 1, self._waiting()
+        level = logging.WARNING if first else logging.DEBUG
+        fields = {"ledger": self._where, "pending": waiting, "error": text}
+        logger.log(level, "ledger_unavailable", extra=fields)
+
+    def _succeeded(self) -> None:
+        with self._changed:
+            failures, self._failures = self._failures, 0
+        if failures:
+            logger.info("ledger_back", extra={"ledger": self._where, "failures": failures})
+
+    def _refused(self, job: Job, error: Exception) -> None:
+        self._drop("ledger_entry_refused", job, str(error))

@@ -1,0 +1,137 @@
+"""Upgrades written into the ledger as they happen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
+from ksql.core.ids import Millis, Offset, QueryId
+from ksql.history.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.control.engine.command_execution import Upgrade
+    from ksql.exec.ports import Switch
+    from ksql.history.resilient import ResilientLedger
+
+_SAME = "the plan is the same: the query was left alone"
+_RESTS = "the query is paused: the new plan runs when it is resumed"
+
+
+class UpgradeRecorder:
+    """The engine's ``UpgradeHistory`` over the ledger."""
+
+    def __init__(
+        self,
+        ledger: ResilientLedger,
+        service_id: str,
+        now_ms: Callable[[], int],
+        known: list[UpgradeEntry],
+    ) -> None:
+        """Keep ``known`` up to date: what the command topic knows, for a ledger that is lost."""
+        self._ledger = ledger
+        self._service_id = service_id
+        self._now_ms = now_ms
+        self._known = known
+        self._begun: dict[UpgradeId, UpgradeEntry] = {}
+
+    def begun(self, upgrade: Upgrade) -> UpgradeId:
+        """Record an attempt that starts."""
+        entry = self._entry(upgrade)
+        upgrade_id = self._ledger.record_upgrade(entry)
+        self._begun[upgrade_id] = entry
+        return upgrade_id
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Record an attempt that the validator refused."""
+        self._ledger.record_upgrade(self._entry(upgrade))
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """Note an upgrade of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        self._known.append(self._entry(upgrade))
+
+    def rebuild(self) -> None:
+        """Add, after the replay, what the command topic knows and the ledger does not.
+
+        What was begun and is not in the topic has not taken place.
+        """
+        self._ledger.rebuild(self._known)
+        self._ledger.close_begun(self._service_id, Millis(self._now_ms()))
+
+    def last(self, query_id: QueryId) -> UpgradeReport | None:
+        """Return the last replacement of a query; None if the ledger has none, or is away."""
+        found = self._ledger.upgrades(query_id, service_id=self._service_id)
+        done = next((each for each in found if each.status == "switched"), None)
+        if done is None or done.outcome is None:
+            return None
+        entry, outcome = done.entry, done.outcome
+        return UpgradeReport(
+            accepted=entry.accepted,
+            classes=entry.classes,
+            traits=entry.traits,
+            guarantees=entry.guarantees,
+            changes=entry.changes,
+            inherited=entry.inherited,
+            query_id=query_id,
+            switch=SwitchPoint(outcome.batch_id, outcome.offsets or {}, outcome.gap_ms),
+        )
+
+    def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
+        old, verdict = upgrade.old, upgrade.verdict
+        return UpgradeEntry(
+            service_id=self._service_id,
+            query_id=old.id,
+            sink=old.sink,
+            statement_old=old.statement,
+            statement_new=upgrade.statement,
+            plan_old=old.plan,
+            plan_new=upgrade.plan,
+            classes=verdict.classes,
+            traits=verdict.traits,
+            guarantees=verdict.guarantees,
+            changes=verdict.changes,
+            inherited=verdict.inherited,
+            accepted=verdict.accepted,
+            reasons=verdict.reasons,
+            command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
+            begun_ms=Millis(self._now_ms()),
+        )
+
+    def moved(self, token: object, offset: int) -> None:
+        """Note that its command has another offset: others were written while it waited."""
+        upgrade_id = UpgradeId(str(token))
+        self._begun[upgrade_id] = replace(self._begun[upgrade_id], command_offset=Offset(offset))
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """End an attempt whose command counts; without a switch there was none to be done."""
+        upgrade_id = UpgradeId(str(token))
+        entry = self._begun.pop(upgrade_id)
+        self._known.append(entry)
+        now = Millis(self._now_ms())
+        if switch is None:
+            same = entry.plan_new == entry.plan_old
+            outcome = UpgradeOutcome("switched", now, reason=_SAME if same else _RESTS)
+        else:
+            offsets = {
+                topic: {str(p): offset for p, offset in parts.items()}
+                for topic, parts in switch.offsets.items()
+            }
+            outcome = UpgradeOutcome(
+                "switched",
+                now,
+                switch.batch,
+                offsets,
+                switch.gap_ms,
+                reason=switch.trouble,
+                command_offset=entry.command_offset,
+            )
+        self._ledger.finish_upgrade(upgrade_id, outcome)
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """Close the entry: the upgrade does not count."""
+        upgrade_id = UpgradeId(str(token))
+        del self._begun[upgrade_id]
+        now = Millis(self._now_ms())
+        self._ledger.finish_upgrade(upgrade_id, UpgradeOutcome("rolled_back", now, reason=error))

@@ -1,0 +1,187 @@
+"""Upgrades in the database: rows from entries, entries from rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ksql.core.ids import Millis, Offset, QueryId
+from ksql.history.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.history.model import UpgradeRow
+from ksql.sql.upgrade.verdict import Difference, Guarantee
+
+if TYPE_CHECKING:
+    from sqlalchemy import Select
+    from sqlalchemy.orm import Session
+
+
+NEVER_WRITTEN = "the server ended before the statement was written to the command topic"
+
+
+def add(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> None:
+    """Add an attempt; once it is there, adding it again does nothing."""
+    status = "begun" if entry.accepted else "refused"
+    _insert_if_absent(session, _values(upgrade_id, entry, status))
+
+
+def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
+    """Add an upgrade that the command topic knows to be done, unless it is there already.
+
+    An attempt of which only the outcome is missing is finished instead.
+    """
+    if entry.command_offset is None or session.scalars(_same(entry, "switched")).first():
+        return False
+    begun = session.scalars(_begun(entry).order_by(UpgradeRow.seq.desc())).first()
+    if begun is not None:
+        begun.status, begun.finished_ms = "switched", entry.begun_ms
+        begun.command_offset = entry.command_offset
+        return True
+    upgrade_id = UpgradeId(f"{entry.service_id}/{entry.query_id}/{entry.command_offset}/log")
+    values = _values(upgrade_id, entry, "switched")
+    return _insert_if_absent(session, values | {"rebuilt": True, "finished_ms": entry.begun_ms})
+
+
+def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
+    """Finish as rolled back the upgrades that were begun; return how many there were."""
+    closed = session.execute(
+        update(UpgradeRow)
+        .where(UpgradeRow.service_id == service_id, UpgradeRow.status == "begun")
+        .values(status="rolled_back", finished_ms=now_ms, outcome_reason=NEVER_WRITTEN)
+        .returning(UpgradeRow.seq)
+    )
+    return len(closed.all())
+
+
+def _same(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
+    """Return the rows of that status about the same command."""
+    return _alike(entry, status).where(UpgradeRow.command_offset == entry.command_offset)
+
+
+def _begun(entry: UpgradeEntry) -> Select[UpgradeRow]:
+    """Return the attempts that may have come to that command.
+
+    Others may lie before it meanwhile.
+    """
+    return _alike(entry, "begun").where(UpgradeRow.command_offset <= entry.command_offset)
+
+
+def _alike(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
+    return select(UpgradeRow).where(
+        UpgradeRow.service_id == entry.service_id,
+        UpgradeRow.query_id == entry.query_id,
+        UpgradeRow.statement_new == entry.statement_new,
+        UpgradeRow.status == status,
+    )
+
+
+def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
+    """Write the outcome down; return False if the upgrade is not there.
+
+    A row that was only rebuilt gives way to the attempt itself, which knows more.
+    """
+    attempt = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
+    if attempt is not None and outcome.command_offset is not None:
+        attempt.command_offset = outcome.command_offset
+        session.flush()
+    if attempt is not None and outcome.status == "switched":
+        rebuilt = _same(_entry(attempt), "switched").where(UpgradeRow.rebuilt)
+        for row in session.scalars(rebuilt.where(UpgradeRow.id != upgrade_id)):
+            session.delete(row)
+    offsets = None if outcome.offsets is None else {t: dict(p) for t, p in outcome.offsets.items()}
+    finished = session.execute(
+        update(UpgradeRow)
+        .where(UpgradeRow.id == upgrade_id)
+        .values(
+            status=outcome.status,
+            finished_ms=outcome.finished_ms,
+            batch_id=outcome.batch_id,
+            offsets=offsets,
+            gap_ms=outcome.gap_ms,
+            outcome_reason=outcome.reason,
+            rebuilt=False,
+        )
+        .returning(UpgradeRow.seq)
+    )
+    return finished.first() is not None
+
+
+def read(
+    session: Session, query_id: QueryId | None, service_id: str | None, limit: int
+) -> tuple[RecordedUpgrade, ...]:
+    """Return the latest upgrades, newest first."""
+    statement = select(UpgradeRow).order_by(UpgradeRow.seq.desc()).limit(limit)
+    if query_id is not None:
+        statement = statement.where(UpgradeRow.query_id == query_id)
+    if service_id is not None:
+        statement = statement.where(UpgradeRow.service_id == service_id)
+    return tuple(map(_recorded, session.scalars(statement)))
+
+
+def _insert_if_absent(session: Session, values: dict[str, Any]) -> bool:
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(UpgradeRow.__table__).values(values).on_conflict_do_nothing()
+    return session.execute(statement.returning(UpgradeRow.seq)).first() is not None
+
+
+def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str, Any]:
+    return {
+        "id": upgrade_id,
+        "service_id": entry.service_id,
+        "query_id": entry.query_id,
+        "sink": entry.sink,
+        "statement_old": entry.statement_old,
+        "statement_new": entry.statement_new,
+        "plan_old": entry.plan_old,
+        "plan_new": entry.plan_new,
+        "classes": list(entry.classes),
+        "traits": list(entry.traits),
+        "guarantees": list(map(asdict, entry.guarantees)),
+        "changes": list(map(asdict, entry.changes)),
+        "inherited": list(entry.inherited),
+        "accepted": entry.accepted,
+        "reasons": list(entry.reasons),
+        "command_offset": entry.command_offset,
+        "status": status,
+        "begun_ms": entry.begun_ms,
+    }
+
+
+def _recorded(row: UpgradeRow) -> RecordedUpgrade:
+    return RecordedUpgrade(UpgradeId(row.id), _entry(row), _outcome(row), row.rebuilt)
+
+
+def _entry(row: UpgradeRow) -> UpgradeEntry:
+    return UpgradeEntry(
+        service_id=row.service_id,
+        query_id=QueryId(row.query_id),
+        sink=row.sink,
+        statement_old=row.statement_old,
+        statement_new=row.statement_new,
+        plan_old=row.plan_old,
+        plan_new=row.plan_new,
+        classes=tuple(cast("Any", row.classes)),
+        traits=tuple(cast("Any", row.traits)),
+        guarantees=tuple(Guarantee(**guarantee) for guarantee in row.guarantees),
+        changes=tuple(Difference(**change) for change in row.changes or ()),
+        inherited=tuple(row.inherited or ()),
+        accepted=row.accepted,
+        reasons=tuple(row.reasons),
+        command_offset=None if row.command_offset is None else Offset(row.command_offset),
+        begun_ms=Millis(row.begun_ms),
+    )
+
+
+def _outcome(row: UpgradeRow) -> UpgradeOutcome | None:
+    if row.finished_ms is None:
+        return None
+    return UpgradeOutcome(
+        status=cast("Any", row.status),
+        finished_ms=Millis(row.finished_ms),
+        batch_id=row.batch_id,
+        offsets=row.offsets,
+        gap_ms=row.gap_ms,
+        reason=row.outcome_reason,
+    )

@@ -1,0 +1,186 @@
+"""The open connections of a server: no more than it has descriptors for, and none for ever.
+
+When there are as many as may be, the one that has been idle longest makes room for a new one: of
+the same address, if that has its share already, else of the address that has most. One whose client
+waits for an answer is never closed so; where there are only such, a new one is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import itertools
+import logging
+import socket
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.core.log_throttle import LogThrottle
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+MOST: Final = 10_000
+MOST_OF_ONE: Final = 5_000
+HEAD_S: Final = 10.0
+_MOST_CLOSING: Final = 500  # they are gone after the loop's next round
+_AT_ONCE: Final = 100
+_NETWORK_BITS: Final = 64  # of an IPv6 address: one client has as many addresses as it likes
+
+_log = logging.getLogger(__name__)
+
+
+class Connection(socket.socket):
+    """A client's socket; ``is_busy``: whether the client waits for this end."""
+
+    table: Connections | None = None
+    client = ""
+    closing = False
+    is_busy: Callable[[], bool]
+
+    @classmethod
+    def of(cls, accepted: socket.socket, table: Connections, client: str) -> Connection:
+        """Return the socket, which knows the table that it is to be in."""
+        connection = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        connection.table, connection.client, connection.is_busy = table, client, _never
+        return connection
+
+    def close(self) -> None:
+        """Close, and make room."""
+        table, self.table = self.table, None
+        if table is not None:
+            table.forget(self)
+        super().close()
+
+    def make_room(self) -> None:
+        """Let its protocol see the end of the client's bytes: it closes then."""
+        self.closing = True
+        with contextlib.suppress(OSError):  # the client was faster
+            self.shutdown(socket.SHUT_RDWR)
+
+
+class Listening(socket.socket):
+    """A socket that listens; with a ``table`` it takes what has room there."""
+
+    table: Connections | None = None
+    _taken = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return the next connection that has room; close the others.
+
+        A loop takes so many in one round only: those that make room for them need a round to close.
+        Raises: BlockingIOError when there is none, or the round is over; OSError without
+            descriptors.
+        """
+        if self.table is None:
+            return super().accept()
+        while self._taken < _AT_ONCE:
+            self._taken += 1
+            accepted, address = super().accept()
+            connection = Connection.of(accepted, self.table, client_of(address))
+            if self.table.admit(connection):
+                return connection, address
+            connection.close()
+        self._taken = 0
+        raise BlockingIOError
+
+
+class Connections:
+    """The open connections by address, those without traffic for longest first."""
+
+    def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
+        self._most = most
+        self._most_of_one = most_of_one
+        self._by_client: dict[str, OrderedDict[int, Connection]] = {}
+        self._count = self._closing = 0
+        self._crowded = LogThrottle()
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a new one if there is room, or some can be made."""
+        mine = self._by_client.get(connection.client, OrderedDict())
+        full: Iterable[OrderedDict[int, Connection]] = ()
+        if len(mine) >= self._most_of_one:
+            full = (mine,)
+        elif self._count >= self._most:
+            full = sorted(self._by_client.values(), key=len, reverse=True)
+        if full and not self._make_room(full, connection.client):
+            return False
+        self._by_client.setdefault(connection.client, mine)[id(connection)] = connection
+        self._count += 1
+        return True
+
+    def touch(self, connection: Connection) -> None:
+        """Take note that something has come or gone."""
+        mine = self._by_client.get(connection.client)
+        if mine is not None and id(connection) in mine:
+            mine.move_to_end(id(connection))
+
+    def forget(self, connection: Connection) -> None:
+        """Take note that one is closed."""
+        mine = self._by_client.get(connection.client)
+        if mine is None or mine.pop(id(connection), None) is None:
+            return
+        self._count -= 1
+        self._closing -= connection.closing
+        if not mine:
+            del self._by_client[connection.client]
+
+    def _make_room(self, full: Iterable[OrderedDict[int, Connection]], newcomer: str) -> bool:
+        idle = None
+        if self._closing < _MOST_CLOSING:
+            connections = itertools.chain.from_iterable(mine.values() for mine in full)
+            idle = next((one for one in connections if not one.closing and not one.is_busy()), None)
+        if times := self._crowded.due():
+            extra = {"open": self._count, "address": newcomer, "times": times}
+            _log.warning("connections_crowded", extra=extra)
+        if idle is None:
+            return False
+        self._closing += 1
+        idle.make_room()
+        return True
+
+
+def client_of(address: Any) -> str:
+    """Return the address by which a client is counted; of IPv6 the network."""
+    host = str(address[0]).partition("%")[0] if isinstance(address, tuple) and address else ""
+    with contextlib.suppress(ValueError):
+        ip = ipaddress.ip_address(host)
+        if isinstance(ip, ipaddress.IPv6Address):
+            if ip.ipv4_mapped is not None:
+                return str(ip.ipv4_mapped)
+            return str(ipaddress.ip_network((int(ip), _NETWORK_BITS), strict=False))
+    return host
+
+
+def connection_of(transport: asyncio.BaseTransport) -> Connection | None:
+    """Return the connection below a transport; None if nobody counts it."""
+    shown = transport.get_extra_info("socket")
+    sock = getattr(shown, "_sock", None)  # asyncio shows a socket's shadow
+    return sock if isinstance(sock, Connection) else None
+
+
+def quiet_about_descriptors(loop: asyncio.AbstractEventLoop) -> None:
+    """Have a loop say once in a while that it cannot accept, instead of each time with a trace.
+
+    It looks again every second, and then takes as many as it can.
+    """
+    failed = LogThrottle()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not str(context.get("message", "")).startswith("socket.accept()"):
+            loop.default_exception_handler(context)
+        elif times := failed.due():
+            extra = {"reason": str(context.get("exception")), "times": times}
+            _log.error("accept_failed", extra=extra)
+
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(handle)
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,229 @@
+"""A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
+
+h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
+for good with the first head that is not ordinary, or that does not come in one piece: limits, bad
+requests, bodies in chunks, websockets are its business alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+
+from ksql.http import write_timeout
+from ksql.http.config import head_of, idle_of, patience_of
+from ksql.http.exchange import Exchange
+from ksql.http.head_parser import ordinary
+from ksql.http.http1 import Http1
+from ksql.http.idle import Flow, Idle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import uvicorn
+    from uvicorn.server import ServerState
+
+    from ksql.http.head_parser import Head
+
+
+class Ordinary(asyncio.Protocol):
+    """One request after another, each given to the application."""
+
+    flow: Flow
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        app_state: dict[str, Any],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._config = config
+        self._app = config.loaded_app
+        self._state = state
+        self._app_state = app_state
+        self._loop = loop
+        self._patience_s = patience_of(config)
+        self._transport: asyncio.Transport
+        self._ends: dict[str, Any] = {}  # what all scopes of the connection have in common
+        self._exchange: Exchange | None = None  # the last one, when none is running
+        self._missing = 0  # bytes of the body that are still to come
+        self._next = b""  # what came behind a request that is being answered
+
+    # --- what the transport calls ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, with patience."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
+        self._transport = transport
+        self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
+        seconds = idle_of(self._config)
+        self._idle = Idle(self._loop, seconds, transport, self._is_answering, transport.close)
+        self._idle.expect_head(head_of(self._config))
+        self.flow = Flow(transport, self._idle, lambda: len(self._next))
+        self._unread = write_timeout.Unread(self._loop, self._patience_s, transport, self._hang_up)
+        self._ends = {
+            "server": get_local_addr(transport),
+            "client": get_remote_addr(transport),
+            "scheme": "https" if is_ssl(transport) else "http",
+        }
+
+    def data_received(self, data: bytes) -> None:
+        """Give it to the request that is being read, or begin the next one.
+
+        Over TLS there may be more to come of a connection that has been closed.
+        """
+        if self._transport.is_closing():
+            return
+        exchange = self._exchange
+        if exchange is None or self._is_free():
+            self._begin(data)
+            return
+        if self._missing:
+            self._idle.touch()
+            data = self._feed(exchange, data)
+        self._next += data
+        if self._is_free():
+            self._go_on()
+        elif data:  # one request at a time, and no more of the next than has come already
+            self.flow.pause_reading()
+
+    def _is_free(self) -> bool:
+        """Return whether the last request has been read and answered."""
+        return not self._missing and (self._exchange is None or self._exchange.complete)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection and its exchange: the client has left."""
+        del exc
+        self._state.connections.discard(self)
+        self._idle.end()
+        self._unread.end()
+        if self._exchange is not None:
+            self._exchange.left()
+        self.flow.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Wait for the client, but not for ever."""
+        self.flow.pause_writing()
+        self._unread.begin()
+
+    def resume_writing(self) -> None:
+        """Continue."""
+        self.flow.resume_writing()
+        self._unread.end()
+
+    # --- what the server calls ------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """Close, once the request that is being answered has its answer."""
+        exchange = self._exchange
+        if exchange is None or exchange.complete:
+            self._transport.close()
+        else:
+            exchange.ends = True
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def _begin(self, data: bytes) -> None:
+        head = ordinary(data)
+        if head is None:
+            self._hand_over(data)
+            return
+        self._idle.head_came()
+        self._missing = head.length
+        exchange = self._exchange = Exchange(self, self._scope(head), closes=head.closes)
+        self._next = self._feed(exchange, data[head.end :])
+        if self._next:
+            self.flow.pause_reading()
+        task = self._loop.create_task(exchange.run(self._app))
+        task.add_done_callback(self._state.tasks.discard)
+        self._state.tasks.add(task)
+
+    def _feed(self, exchange: Exchange, data: bytes) -> bytes:
+        """Give the body what belongs to it; return what comes behind."""
+        body, rest = data[: self._missing], data[self._missing :]
+        self._missing -= len(body)
+        if body or not self._missing:
+            waiting = exchange.feed(body, more=bool(self._missing))
+            if waiting > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+        return rest
+
+    def _scope(self, head: Head) -> dict[str, Any]:
+        raw_path, _, query = head.target.partition(b"?")
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": {"version": self._config.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            **self._ends,
+            "method": head.method,
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": head.headers,
+            "state": self._app_state.copy(),
+        }
+
+    def _go_on(self) -> None:
+        """Begin with what has come behind the last request, or wait for it."""
+        data, self._next = self._next, b""
+        self.flow.resume_reading()
+        if data:
+            self._begin(data)
+
+    def _hand_over(self, data: bytes) -> None:
+        """Let h11 continue from here."""
+        self._state.connections.discard(self)
+        self._idle.end()
+        self._unread.end()
+        other = Http1(self._config, self._state, self._app_state, self._loop)
+        self._transport.set_protocol(other)
+        other.connection_made(self._transport)
+        if self._exchange is not None:
+            other.conn.their_http_version = b"1.1"  # which decides how a 400 is framed
+        if self.flow.write_paused:  # of which the transport speaks once only
+            other.pause_writing()
+        other.data_received(data)
+
+    # --- what an exchange calls -----------------------------------------------------------------
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers that every answer has: the date and the server's name."""
+        return self._state.default_headers
+
+    def write(self, data: bytes) -> None:
+        """Send."""
+        self._transport.write(data)
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Call it once what runs now has paused."""
+        self._loop.call_soon(work)
+
+    def answered(self, *, closes: bool) -> None:
+        """Continue, or end; the rest of a body that nobody has read is taken and forgotten."""
+        self._state.total_requests += 1
+        self._idle.touch()
+        if closes:
+            self._transport.close()
+        if self._transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._is_free():
+            self._go_on()
+
+    def close(self) -> None:
+        """Hang up, once all is sent."""
+        self._transport.close()
+
+    def _is_answering(self) -> bool:
+        return self._exchange is not None and self._exchange.is_answering
+
+    def _hang_up(self) -> None:
+        write_timeout.note({} if self._exchange is None else self._exchange.scope, self._patience_s)

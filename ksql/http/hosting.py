@@ -1,0 +1,134 @@
+"""The server behind which every application stands: uvicorn, over sockets that listen already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from ksql.http.config import WebConfig, head_of
+from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
+from ksql.http.idle import IDLE_S
+from ksql.http.protocol_detect import EitherHttp
+from ksql.http.target import WholeTargets
+from ksql.http.websocket import WebSocket
+from ksql.http.write_timeout import UNREAD_S
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Iterator, Sequence
+
+_LONGEST_MESSAGE = 65_536  # a websocket's client has nothing to say but farewell
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the process decides what a signal means."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = threading.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and let waiting threads know."""
+        loop = asyncio.get_running_loop()
+        quiet_about_descriptors(loop)
+        self.servers = [
+            await loop.create_server(
+                self._protocol,
+                sock=sock,
+                ssl=self.config.ssl,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=self._handshake_s,
+            )
+            for sock in sockets or ()
+        ]
+        self.started = True
+        self.accepting.set()
+
+    @property
+    def _handshake_s(self) -> float | None:
+        """How long TLS may take to begin; asyncio sets it for TLS only."""
+        return None if self.config.ssl is None else head_of(self.config) or None
+
+    def _protocol(self) -> asyncio.Protocol:
+        return EitherHttp(self.config, self.server_state, self.lifespan.state)
+
+
+class HttpServer:
+    """One application on some sockets, in a running event loop or in a thread of its own.
+
+    ``grace_s`` is how long running answers may take to end at a stop, ``patience_s`` how long a
+    client may leave its answer unread, ``idle_s`` how long a connection may be idle, zero for ever;
+    ``head_s`` how long a head or the beginning of TLS may take; with ``tls`` all sockets speak it.
+    ``connections`` has those of all servers that share their limits.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        sockets: Sequence[socket.socket],
+        grace_s: int,
+        tls: ssl.SSLContext | None = None,
+        patience_s: float = UNREAD_S,
+        idle_s: float = IDLE_S,
+        head_s: float = HEAD_S,
+        connections: Connections | None = None,
+    ) -> None:
+        self._sockets = list(sockets)
+        table = Connections() if connections is None else connections
+        for sock in self._sockets:
+            if isinstance(sock, Listening):
+                sock.table = table
+        self._server = _Server(
+            WebConfig(
+                WholeTargets(app),
+                patience_s=patience_s,
+                idle_s=idle_s,
+                head_s=head_s,
+                http=EitherHttp,
+                ws=WebSocket,
+                ws_max_size=_LONGEST_MESSAGE,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=grace_s,
+                ssl_context_factory=None if tls is None else lambda *_: tls,
+            )
+        )
+        self._thread: threading.Thread | None = None
+
+    async def serve(self) -> None:
+        """Answer until ``end``, then until the running answers have ended."""
+        await self._server.serve(self._sockets)
+
+    def end(self) -> None:
+        """Accept no more requests; safe to call from any thread."""
+        self._server.should_exit = True
+
+    def start(self, name: str) -> None:
+        """Answer in a thread of that name; returns once connections are accepted."""
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        self._server.accepting.wait()
+
+    def stop(self) -> None:
+        """End the thread, the running answers first; harmless when there is none."""
+        self.end()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self.serve())
+        finally:
+            self._server.accepting.set()  # a failed start must not leave ``start`` waiting

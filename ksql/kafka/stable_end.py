@@ -1,0 +1,41 @@
+"""The end of a partition behind the marks of all transactions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from ksql.core.errors import ServerError
+
+if TYPE_CHECKING:
+    from ksql.kafka.admin import Admin, Partition
+
+_SETTLE_S: Final = 0.005
+
+
+class OpenTransaction(ServerError):
+    """A transaction that neither commits nor aborts hides what is behind it."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"a transaction on the topic {topic} stays open",
+            hint="Its writer may hang; Kafka aborts it after its transaction.timeout.ms.",
+        )
+
+
+def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
+    """Return the partition's end, once the markers of all transactions are there.
+
+    The broker writes them after it has answered; until then the records are not readable, and the
+    next offset is not known.
+
+    Raises: OpenTransaction when one stays open for longer.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        readable = admin.end_offsets([place[0]])[place]
+        if readable == admin.end_offsets([place[0]], committed=False)[place]:
+            return readable
+        if time.monotonic() > deadline:
+            raise OpenTransaction(place[0])
+        time.sleep(_SETTLE_S)

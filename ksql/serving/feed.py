@@ -1,0 +1,113 @@
+"""The records that a client's query reads, as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.kafka.client import Reader
+
+if TYPE_CHECKING:
+    from ksql.core.errors import KsqlError
+    from ksql.core.records import RawRecord
+    from ksql.kafka.settings import KafkaSettings
+
+_POLL_S = 0.25
+
+Offsets = Mapping[tuple[str, int], int]
+"""By topic and partition."""
+
+
+class Feed(Protocol):
+    """Records as they come; one thread reads, any may close."""
+
+    @property
+    def positions(self) -> Offsets:
+        """The next offset of every partition."""
+
+    @property
+    def open(self) -> bool:
+        """Whether there may be more to read."""
+
+    def poll(self) -> Sequence[RawRecord]:
+        """Return the records that are there; wait a moment for the next ones."""
+
+    def hold(self, places: Collection[tuple[str, int]]) -> None:
+        """Read no more of these partitions, until another call leaves them out."""
+
+    def end(self) -> None:
+        """Let the reading thread come to an end by itself."""
+
+    def close(self) -> None:
+        """End it; idempotent."""
+
+
+Feeds = Callable[[Offsets, Callable[[], None]], Feed]
+"""Makes a feed that begins at these offsets and calls that when it is closed."""
+
+
+class TopicFeed:
+    """An iterator of arriving records, until it is closed.
+
+    A client that disconnects ends nothing by itself: a thread that waits for rows does not notice.
+    So closing releases the reader, whether or not another read follows.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        start: Offsets,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._reader = Reader(settings)
+        self._reader.assign(start)
+        self._on_end = on_end
+        self._ending = threading.Event()
+        self._reading = threading.Lock()
+        self._released = False
+        self._problem: KsqlError | None = None
+
+    @property
+    def positions(self) -> Offsets:
+        """The next offset of every partition."""
+        return self._reader.positions
+
+    @property
+    def open(self) -> bool:
+        """Whether there may be more to read."""
+        return not self._ending.is_set()
+
+    def poll(self) -> list[RawRecord]:
+        """Return the records that arrive within a quarter of a second; none once it is closed.
+
+        Raises: what it has failed with, and what ``Reader.poll`` does.
+        """
+        if self._problem is not None:
+            raise self._problem
+        with self._reading:
+            return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+
+    def hold(self, places: Collection[tuple[str, int]]) -> None:
+        """Read no more of these partitions, until another call leaves them out."""
+        with self._reading:
+            if not self._released:
+                self._reader.hold(places)
+
+    def end(self) -> None:
+        """Let the reading thread come to an end by itself."""
+        self._ending.set()
+
+    def fail(self, problem: KsqlError) -> None:
+        """Have the next poll raise that."""
+        self._problem = problem
+
+    def close(self) -> None:
+        """End it and release the reader; waits for a poll that runs. Idempotent."""
+        self.end()
+        with self._reading:
+            if self._released:
+                return
+            self._released = True
+            self._reader.close()
+        self._on_end()

@@ -1,0 +1,185 @@
+"""How many queries a server answers: at a time, in a second, and how much it sends in an hour.
+
+Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, Literal
+
+from ksql.core.config import Settings
+from ksql.core.errors import TooManyRequests
+from ksql.core.rate import PerHour, PerSecond
+from ksql.serving.results import (
+    freshness_of,
+    host_of,
+    is_brief,
+    is_dated,
+    is_quick,
+    notes_of,
+    token_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.cluster.replicas.failover import Freshness
+    from ksql.core.token import Token
+    from ksql.core.types.schema import Column
+    from ksql.serving.results import ResultRow, ResultStream
+
+QPS: Final = "ksql.query.pull.max.qps"
+CONCURRENT: Final = "ksql.query.pull.max.concurrent.requests"
+PULL_BANDWIDTH: Final = "ksql.query.pull.max.hourly.bandwidth.megabytes"
+PUSH_BANDWIDTH: Final = "ksql.query.push.v2.max.hourly.bandwidth.megabytes"
+_MEGABYTE: Final = 1_048_576
+UNLIMITED: Final = 2_147_483_647
+
+
+class Limits:
+    """The limits of one server's queries."""
+
+    def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
+        """Take ``now_ms``: a clock that never goes back."""
+        self._qps = settings.number(QPS)
+        self._rate = PerSecond(self._qps, now_ms)
+        self._concurrent = settings.number(CONCURRENT)
+        self._running = 0
+        self._lock = threading.Lock()
+        self._pulled = PerHour(_bytes(settings, PULL_BANDWIDTH), now_ms)
+        self._pushed = PerHour(_bytes(settings, PUSH_BANDWIDTH), now_ms)
+
+    def pull(
+        self, start: Callable[[], ResultStream], ended: Callable[[bool], None] | None = None
+    ) -> LimitedStream:
+        """Start a pull query, if one more may run.
+
+        ``ended`` is called once a query that was started has ended; True if it has failed.
+        Raises: TooManyRequests.
+        """
+        if self._pulled.is_full():
+            raise TooManyRequests("Host is at bandwidth rate limit for pull queries.")
+        with self._lock:
+            if self._running >= self._concurrent:
+                raise TooManyRequests(
+                    "Host is at concurrency limit for pull queries. Currently set to "
+                    f"{self._concurrent} maximum concurrent operations."
+                )
+            if self._qps < UNLIMITED and not self._rate.take():
+                raise TooManyRequests(
+                    "Host is at rate limit for pull queries. "
+                    f"Currently set to {float(self._qps)} qps."
+                )
+            self._running += 1
+
+        def end(failed: bool) -> None:
+            self._release()
+            if ended is not None:
+                ended(failed)
+
+        try:
+            return LimitedStream(start(), self._pulled, end)
+        except BaseException:
+            self._release()
+            raise
+
+    def push(self, start: Callable[[], ResultStream]) -> LimitedStream:
+        """Start a push query, if its rows may still be sent.
+
+        Raises: TooManyRequests.
+        """
+        if self._pushed.is_full():
+            raise TooManyRequests("Host is at bandwidth rate limit for push queries.")
+        return LimitedStream(start(), self._pushed, lambda _failed: None)
+
+    def _release(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+
+class LimitedStream:
+    """A query that counts until it has ended; see ``ResultStream``."""
+
+    def __init__(
+        self, stream: ResultStream, bandwidth: PerHour, on_end: Callable[[bool], None]
+    ) -> None:
+        """Take ``on_end``, which gets, once, whether the query has failed."""
+        self.query = stream
+        self.kind: Literal["pull", "push"] = stream.kind
+        self.columns: tuple[Column, ...] = stream.columns
+        self.quick = is_quick(stream)
+        self.brief = is_brief(stream)
+        self._bandwidth = bandwidth
+        self._on_end = on_end
+        self._failed = False
+        self._ended = threading.Lock()  # held from the end on
+
+    @property
+    def query_id(self) -> str | None:
+        """The id under which it can be ended."""
+        return self.query.query_id
+
+    @property
+    def final_message(self) -> str | None:
+        """The reason of its end, once ``batches`` has ended."""
+        return self.query.final_message
+
+    @property
+    def dated(self) -> bool:
+        """Whether the answer is to say which copies it is of."""
+        return is_dated(self.query)
+
+    @property
+    def host(self) -> Callable[[], str]:
+        """The function that returns which server's copy the rows given last are of."""
+        return lambda: host_of(self.query)
+
+    @property
+    def token(self) -> Callable[[], Token] | None:
+        """The function that makes the token of the rows, if the request is about tokens."""
+        return token_of(self.query)
+
+    def notes(self) -> list[str]:
+        """Return what there is to say of the rows that the answer lacks, as far as it was read."""
+        return notes_of(self.query)
+
+    @property
+    def freshness(self) -> list[Freshness]:
+        """The copies that it has read, if they were asked for."""
+        return freshness_of(self.query)
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        """Yield the rows."""
+        try:
+            yield from self.query.batches()
+        except Exception:
+            self._failed = True
+            raise
+        finally:
+            self._end()
+
+    def close(self) -> None:
+        """End it."""
+        try:
+            self.query.close()
+        finally:
+            self._end()
+
+    def sent(self, size_bytes: int) -> None:
+        """Count a piece of its answer."""
+        self._bandwidth.add(size_bytes)
+
+    def _end(self) -> None:
+        if self._ended.acquire(blocking=False):
+            self._on_end(self._failed)
+
+
+def unlimited() -> Limits:
+    """Return limits that nothing reaches."""
+    return Limits(Settings(), lambda: 0)
+
+
+def _bytes(settings: Settings, name: str) -> int | None:
+    megabytes = settings.number(name)
+    return None if megabytes == UNLIMITED else megabytes * _MEGABYTE

@@ -1,0 +1,407 @@
+"""Opens queries that answer to a client: pull, push, PRINT."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ksql.cluster.replicas.replicated import Caller
+from ksql.control.planning.plan_queries import transient_plan
+from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import parsed_one, session
+from ksql.control.statements.services import RunningPush
+from ksql.core.errors import KsqlError, StatementError, UnknownName
+from ksql.core.ident import similar
+from ksql.core.token import merged
+from ksql.exec.dataflow import topic_acl
+from ksql.exec.dataflow.source_topics import read_topics
+from ksql.exec.operators.bounded import SETTING
+from ksql.serving import point_queries
+from ksql.serving.clauses import check_clauses, check_stream
+from ksql.serving.limits import unlimited
+from ksql.serving.point_queries import PointQueryCache, lookup_of
+from ksql.serving.printing import PrintQuery
+from ksql.serving.pull import (
+    PullQuery,
+    TableNotReady,
+    bind_stream_pull,
+    bound_pull,
+    lasting,
+    needs_all_rows,
+    raw_query,
+)
+from ksql.serving.push import PushQuery, TooManyPushQueries, check_limit
+from ksql.serving.scalable import is_scalable
+from ksql.sql.binder.relation import sources_of
+from ksql.sql.syntax import ast
+from ksql.sql.syntax.parser import split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ksql.control.engine.engine import Engine
+    from ksql.control.statements.services import Request, Services
+    from ksql.core.config import Settings
+    from ksql.serving.feed import Feeds
+    from ksql.serving.limits import Limits
+    from ksql.serving.point_queries import PreparedQuery
+    from ksql.serving.pull import BoundPull
+    from ksql.serving.results import ResultStream, TextStream
+    from ksql.serving.table_provider import AllTables, OpenTables, TopicExtents
+    from ksql.sql.catalog.model import DataSource
+    from ksql.sql.plan.nodes import QueryPlan
+
+
+class _Open(NamedTuple):
+    """A push query that runs, and what lists say of it."""
+
+    query: PushQuery
+    told: RunningPush
+
+
+class QueryService:
+    """The transient queries of this server."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        feeds: Feeds,
+        extents: TopicExtents,
+        tables: AllTables,
+        now_ms: Callable[[], int],
+        limits: Limits | None = None,
+    ) -> None:
+        self._limits = limits or unlimited()
+        self._tables = tables
+        self._engine = engine
+        self._feeds = feeds
+        self._extents = extents
+        self._now_ms = now_ms
+        self._lookups = PointQueryCache()
+        self._pulled = PullCounter(now_ms)
+        self._open: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+
+    def open(
+        self,
+        text: str,
+        services: Services,
+        settings: Settings,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        tombstones: bool = True,
+        asked: Caller | None = None,
+    ) -> ResultStream | TextStream:
+        """Start the one query of the text; a push query with or without tombstones.
+
+        ``asked``: what the request says of the copies of tables that it is answered from.
+
+        Raises: RequestFailed.
+        """
+        shown = text
+        wanted, caller = point_queries.point_query_of(text), asked or Caller()
+        made_of = (self._engine.catalog, self._engine.functions, settings)
+        if wanted is not None:
+            found = self._lookups.find(wanted, properties, made_of)
+            if found is not None:
+                return self._looked_up(found, wanted.value, text, caller)
+
+        def bound(plan: BoundPull) -> None:
+            if wanted is None:
+                return
+            lookup = lookup_of(wanted, raw[0], plan, self._engine.functions, request.settings)
+            if lookup is not None:
+                self._lookups.keep(wanted, properties, made_of, lookup)
+
+        request = session(services, settings, properties, variables)
+        try:
+            raw = split(text)
+            if len(raw) != 1:
+                raise StatementError(
+                    f"Expected exactly one KSQL statement; found {len(raw)} instead"
+                )
+            shown = raw[0].text
+            parsed = parsed_one(raw[0], request)
+            match parsed.statement:
+                case ast.Query(emit=None) as query:
+                    return self._pull(query, request, bound, caller)
+                case ast.Query() as query:
+                    return self._limits.push(
+                        lambda: self._push(query, request, parsed.text, tombstones=tombstones)
+                    )
+                case ast.PrintTopic() as print_:
+                    return self._print(print_)
+                case _:
+                    raise StatementError(
+                        "The statement is not a query; send it to the /ksql endpoint."
+                    )
+        except KsqlError as error:
+            raise RequestFailed(error, shown) from error
+
+    def at_once(
+        self, text: str, settings: Settings, properties: Mapping[str, str], caller: Caller
+    ) -> ResultStream | None:
+        """Start a query that waits for nothing; None for any other, which ``open`` starts.
+
+        It is a look-up by key that is planned already, in stores of this server.
+        Raises: RequestFailed.
+        """
+        wanted = point_queries.point_query_of(text)
+        if wanted is None or caller.info or caller.token is not None:
+            return None
+        made_of = (self._engine.catalog, self._engine.functions, settings)
+        found = self._lookups.find(wanted, properties, made_of)
+        if found is None or not found.plain:
+            return None
+        if not self._tables.at_hand(found.table.source, found.settings):
+            return None
+        return self._looked_up(found, wanted.value, text, caller)
+
+    def close(self, query_id: str) -> bool:
+        """End a push query of this server."""
+        with self._lock:
+            found = self._open.pop(query_id, None)
+        if found is None:
+            return False
+        found.query.close()
+        return True
+
+    def pushes(self) -> list[RunningPush]:
+        """Return the push queries that run, the oldest first."""
+        with self._lock:
+            return [each.told for each in self._open.values()]
+
+    def pulls(self, host: str) -> Callable[[str], Mapping[str, PullMetrics]]:
+        """Return what counts the pull queries of a table or stream that this host has answered."""
+
+        def found(name: str) -> Mapping[str, PullMetrics]:
+            counts = self._pulled.of(name)
+            return {host: counts} if counts.total else {}
+
+        return found
+
+    def close_all(self) -> None:
+        """End all of them."""
+        with self._lock:
+            running = dict(self._open)
+        for each in running.values():
+            each.query.end()  # so that closing them one by one waits for their polls together
+        for query_id in running:
+            self.close(query_id)
+
+    # --- pull
+
+    def _pull(
+        self,
+        query: ast.Query,
+        request: Request,
+        bound: Callable[[BoundPull], None],
+        caller: Caller,
+    ) -> ResultStream:
+        """Return a query over tables, after its plan was given to ``bound``, or over a stream."""
+        source = query.source
+        name = source.name if isinstance(source, ast.SourceRef) else ""
+        found = self._engine.catalog.sources.get(name)
+        if found is not None and found.kind == "STREAM":
+            return self._counted(
+                lambda: self._pull_stream(query, found, request, caller),
+                [name],
+                lambda: {name: BySite(local=1)},
+            )
+        sources = [each.source for each in sources_of(source, self._engine.catalog)]
+        for each in sources:
+            topic_acl.check_read(each.topic)
+        tables = self._tables.opened(request.settings, caller)
+        return self._counted(
+            lambda: self._pull_tables(query, request, bound, tables, caller),
+            [each.name for each in sources],
+            tables.sites,
+        )
+
+    def _counted(
+        self,
+        start: Callable[[], ResultStream],
+        names: Sequence[str],
+        sites: Callable[[], Mapping[str, BySite]],
+    ) -> ResultStream:
+        """Start a query within the limits; count it once it has ended.
+
+        One that waits for its table is started anew, and counts then.
+        """
+
+        def ended(failed: bool) -> None:
+            self._pulled.add(names, sites(), failed=failed)
+
+        def started() -> ResultStream:
+            try:
+                return start()
+            except TableNotReady:
+                raise
+            except KsqlError:
+                ended(failed=True)
+                raise
+
+        return self._limits.pull(started, ended)
+
+    def _pull_tables(
+        self,
+        query: ast.Query,
+        request: Request,
+        bound: Callable[[BoundPull], None],
+        tables: OpenTables,
+        caller: Caller,
+    ) -> ResultStream:
+        plan = bound_pull(query, self._engine.catalog, self._engine.functions, request.settings)
+        pull = plan.opened(
+            self._engine.functions,
+            request.settings,
+            tables,
+            f"query_{self._now_ms()}",
+            self._engine.registry,
+        )
+        pull.told = tables.freshness if caller.info else None
+        pull.host = tables.last_host if plan.is_plain else None
+        pull.token = None if caller.token is None else tables.token
+        bound(plan)
+        return pull
+
+    def _looked_up(
+        self, lookup: PreparedQuery, value: str | int, text: str, caller: Caller
+    ) -> ResultStream:
+        """Start a query that is planned already.
+
+        Raises: RequestFailed.
+        """
+        source = lookup.table.source
+        tables = self._tables.opened(lookup.settings, caller)
+
+        def start() -> ResultStream:
+            def pulled() -> PullQuery:
+                return lookup.query(value, tables.stores(source), f"query_{self._now_ms()}")
+
+            pull = pulled()
+            pull.rows = lasting(pull.rows, lambda: pulled().rows)
+            pull.told = tables.freshness if caller.info else None
+            pull.host = tables.last_host
+            pull.token = None if caller.token is None else tables.token
+            pull.quick = pull.quick and not (tables.far or pull.told or pull.token)
+            return pull
+
+        try:
+            return self._counted(start, [source.name], tables.sites)
+        except KsqlError as error:
+            raise RequestFailed(error, text[lookup.begin :].rstrip()) from error
+
+    def _pull_stream(
+        self,
+        query: ast.Query,
+        source: DataSource,
+        request: Request,
+        caller: Caller,
+    ) -> ResultStream:
+        """Return the stream's rows, behind them the clauses that need all rows first."""
+        query_id = f"query_{self._now_ms()}"
+        check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
+        check_stream(request.settings)
+        if not needs_all_rows(query, self._engine.functions):
+            return self._rows_of(query, query_id, request, caller)
+        over = bind_stream_pull(
+            query, self._engine.catalog, self._engine.functions, request.settings, query_id
+        )
+        return over(self._rows_of(raw_query(query, source), query_id, request, caller))
+
+    def _rows_of(
+        self, query: ast.Query, query_id: str, request: Request, caller: Caller
+    ) -> PushQuery:
+        context = self._engine.context(request.settings)
+        plan = transient_plan(query_id, query, context)
+        topics = sorted(read_topics(plan))
+        asked = self._tables.opened(request.settings, caller)
+        until = merged((asked.demands(topics), self._extents.end_offsets(topics)))
+        found = PushQuery(
+            plan,
+            self._engine.functions,
+            lambda: self._feeds(self._extents.begin_offsets(topics), _unlisted),
+            until=until,
+            limit=query.limit,
+            registry=self._engine.registry,
+            state_bytes=request.settings.number(SETTING),
+        )
+        if caller.token is not None:
+            found.token = partial(caller.token.with_, until)
+        return found
+
+    # --- push
+
+    def _push(
+        self, query: ast.Query, request: Request, text: str, *, tombstones: bool
+    ) -> ResultStream:
+        check_limit(query)
+        limit = request.settings.number("ksql.max.push.queries")
+        if len(self._open) >= limit:
+            raise TooManyPushQueries(limit)
+        source = query.source
+        while isinstance(source, ast.Join):
+            source = source.left
+        scalable = is_scalable(query, self._engine.catalog, request.settings)
+        query_id = (
+            f"SCALABLE_PUSH_QUERY_{uuid.uuid4()}"
+            if scalable
+            else f"transient_{source.name}_{secrets.randbits(63)}"
+        )
+        plan = transient_plan(query_id, query, self._engine.context(request.settings))
+        start, topics = self._starts(plan), sorted(read_topics(plan))
+        push = PushQuery(
+            plan,
+            self._engine.functions,
+            lambda: self._feeds(start, lambda: self._ended(query_id)),
+            present=lambda: self._extents.end_offsets(topics) if len(start) > 1 else {},
+            limit=query.limit,
+            registry=self._engine.registry,
+            state_bytes=request.settings.number(SETTING),
+            keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
+            tombstones=tombstones,
+        )
+        with self._lock:
+            self._open[query_id] = _Open(push, RunningPush(text, plan))
+        return push
+
+    def _ended(self, query_id: str) -> None:
+        with self._lock:
+            self._open.pop(query_id, None)
+
+    def _starts(self, plan: QueryPlan) -> dict[tuple[str, int], int]:
+        wanted = read_topics(plan)
+        early = [topic for topic, start in wanted.items() if start == "earliest"]
+        late = [topic for topic, start in wanted.items() if start == "latest"]
+        found = dict(self._extents.begin_offsets(early)) if early else {}
+        return found | dict(self._extents.end_offsets(late) if late else {})
+
+    # --- PRINT
+
+    def _print(self, stmt: ast.PrintTopic) -> TextStream:
+        topic_acl.check_read(stmt.topic, "print")
+        known = self._extents.topics()
+        if stmt.topic not in known:
+            raise UnknownName(
+                f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions "
+                "to list the topic. Topic names are case-sensitive.",
+                similar(stmt.topic, known, count=3),
+                span=stmt.span,
+            )
+        ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
+        return PrintQuery(
+            self._feeds(ask([stmt.topic]), _unlisted),
+            interval=stmt.interval,
+            limit=stmt.limit,
+            registry=self._engine.registry,
+        )
+
+
+def _unlisted() -> None:
+    """Do nothing: these queries are in no list that they would have to leave."""

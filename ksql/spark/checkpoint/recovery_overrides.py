@@ -1,0 +1,38 @@
+"""The operator's permits to leave a checkpoint behind; each query has them for its first launch.
+
+They are given for one start of the server, to mend what is wrong at that time. What goes wrong with
+a checkpoint later is another matter, and an error of its query again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_ALL: Final = "all"
+
+
+class RecoveryOverrides:
+    """The queries that may begin anew, or continue from an older checkpoint ("all": every one)."""
+
+    def __init__(self, anew: Collection[str], older: Collection[str]) -> None:
+        self._anew = frozenset(anew)
+        self._older = frozenset(older)
+        self._over: set[str] = set()
+
+    def anew(self, query_id: str) -> bool:
+        """Return whether it may begin anew where its checkpoint does not fit."""
+        return self._given(self._anew, query_id)
+
+    def older(self, query_id: str) -> bool:
+        """Return whether it may continue from a checkpoint that lacks batches."""
+        return self._given(self._older, query_id)
+
+    def end(self, query_id: str) -> None:
+        """End the permits of a query whose checkpoint fits."""
+        self._over.add(query_id)
+
+    def _given(self, chosen: frozenset[str], query_id: str) -> bool:
+        return bool(chosen & {query_id, _ALL}) and query_id not in self._over

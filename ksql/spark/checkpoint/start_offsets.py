@@ -1,0 +1,44 @@
+"""Where a query begins to read: one small file in its checkpoint, written before the first start.
+
+The file holds the offsets that "latest" meant when the query was made. Version 1 has them in a
+field; the versions of the service before it wrote the offsets alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ksql.core import versioned_json
+from ksql.core.files import write_whole
+from ksql.spark.checkpoint.checkpoint import offsets_of, readable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ksql.spark.checkpoint.checkpoint import Offsets
+
+VERSION: Final = 1
+_VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"offsets"})}
+
+
+def write(file: Path, offsets: Offsets) -> None:
+    """Write the offsets down.
+
+    Raises: OSError.
+    """
+    write_whole(file, json.dumps({"version": VERSION, "offsets": offsets}))
+
+
+def read(file: Path) -> Offsets:
+    """Return the offsets that were written down.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    text = file.read_text(encoding="utf-8")
+    with readable(file, "it has neither version nor offsets: "):
+        body = versioned_json.parse(text)
+        if isinstance(body.get("version", {}), dict):  # no version: at most a topic of that name
+            return offsets_of(body)
+        _, body = versioned_json.read(text, _VERSIONS)
+        return offsets_of(body["offsets"])

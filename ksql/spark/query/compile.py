@@ -1,0 +1,141 @@
+"""A query's plan as one Spark query: the same operators in the same order for each version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.functions import expr
+
+from ksql.kafka.producer import fitting
+from ksql.spark.query.query_metrics import STAGE
+from ksql.spark.session.source import COMMITTED, ISOLATION, kafka_source
+from ksql.spark.task.buckets import bucket_labels
+from ksql.spark.task.host import StageHost
+from ksql.spark.task.task_environment import TaskEnvironment
+from ksql.spark.task.tasks import (
+    EXCHANGE_SCHEMA,
+    HELD_SCHEMA,
+    INGEST_SCHEMA,
+    LATE_SCHEMA,
+    STATELESS_SCHEMA,
+    TALLY_SCHEMA,
+    IngestTask,
+    SinkTask,
+    StatelessMovedTask,
+    StatelessTask,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.spark.session.source import Topics
+
+
+def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
+    """Return the whole road of the query; running it produces, its rows are only counts."""
+    ship = outfitted(spec, topics)
+    flow = kafka_source(session, spec, topics.partitions)
+    if spec.stages == 0 and spec.moved:
+        return _sunk(_ingested(flow, StatelessMovedTask(ship)), ship)
+    if spec.stages == 0:
+        flow = flow.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
+        return flow.observe("tally", _total("produced"), _total("errors"), _total("read"))
+    return _stateful(flow, ship, spec.stages, moved=spec.moved)
+
+
+def _stateful(flow: DataFrame, ship: TaskEnvironment, stages: int, *, moved: bool) -> DataFrame:
+    flow = _ingested(flow, IngestTask(ship))
+    for stage in range(stages if moved else stages - 1):
+        flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
+        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
+        flow = flow.select("B", "ERRORS", "BLOB")
+    if moved:
+        return _sunk(flow, ship)
+    flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
+    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
+    return flow.observe("tally", _total("produced"), _total("errors"))
+
+
+def _ingested(flow: DataFrame, task: IngestTask | StatelessMovedTask) -> DataFrame:
+    flow = flow.mapInArrow(task, INGEST_SCHEMA)
+    flow = flow.observe(
+        "ingest",
+        _total("ERRORS", "errors"),
+        expr("max(AHEAD) AS ahead"),
+        _total("BYTES", "bytes"),
+        _total("READ", "read"),
+    )
+    return flow.select("B", "ERRORS", "BLOB")
+
+
+def _sunk(flow: DataFrame, ship: TaskEnvironment) -> DataFrame:
+    """Return the end of a query whose results cross an exchange; without state, so any restart."""
+    flow = flow.repartition(len(ship.buckets), "B").mapInArrow(SinkTask(ship), TALLY_SCHEMA)
+    return flow.observe("tally", _total("produced"), _total("errors"))
+
+
+def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
+    schema = f"{schema}, {HELD_SCHEMA}, {LATE_SCHEMA}"
+    return flow.groupBy("B").transformWithState(host, schema, "append", "none")
+
+
+def _held() -> Column:
+    """Return what the buckets of a batch hold at its end."""
+    return expr(
+        "collect_list(CASE WHEN BUCKET IS NOT NULL THEN struct(BUCKET, ENTRIES, SIZE) END) AS held"
+    )
+
+
+def _late() -> tuple[Column, Column]:
+    """Return how many records of a batch were late, and the latest of them."""
+    worst = "max(CASE WHEN BEHIND IS NOT NULL THEN struct(BEHIND, TOPIC, PART) END) AS worst"
+    return _total("LATE", "late"), expr(worst)
+
+
+def _total(column: str, name: str = "") -> Column:
+    """Return a sum; as text it costs the JVM one call, made of parts a dozen."""
+    return expr(f"sum({column}) AS {name or column}")
+
+
+def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
+    """Return ``shipment``'s data with what the sink's topic takes."""
+    ship = shipment(spec)
+    if spec.sink_topic is None:
+        return ship
+    limits = topics.limits(spec.sink_topic)
+    fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
+    sink_id = topics.topic_id(spec.sink_topic) or ""
+    ship = replace(ship, fitting=tuple(fit.items()), limits=limits, sink_id=sink_id)
+    if not spec.moved:
+        return ship
+    return replace(ship, partitions=topics.partitions(spec.sink_topic))
+
+
+def shipment(spec: QuerySpec) -> TaskEnvironment:
+    """Return the data that the query's tasks take with them."""
+    return TaskEnvironment(
+        query_id=spec.query_id,
+        application_id=spec.application,
+        plan_json=spec.plan_json,
+        topics=tuple(spec.topics),
+        buckets=bucket_labels(spec.partitions) if spec.stages or spec.moved else (),
+        producer=tuple(sorted(spec.producer.items())),
+        exactly_once=spec.exactly_once,
+        log_topic=spec.log_topic,
+        log_rows=spec.log_rows,
+        strict=spec.strict,
+        ahead_ms=spec.ahead_ms,
+        loader=spec.loader,
+        lease=spec.lease,
+        reader=_reader(spec),
+        all_records=spec.fail_on_data_loss,
+    )
+
+
+def _reader(spec: QuerySpec) -> tuple[tuple[str, str], ...] | None:
+    if spec.reader is None:
+        return None
+    committed = {ISOLATION: COMMITTED} if spec.exactly_once else {}
+    return tuple(sorted({**spec.reader, **committed}.items()))

@@ -1,0 +1,45 @@
+"""The topics that the queries here write and read, for those that wait for one another."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from ksql.core.config import is_exactly_once
+from ksql.core.errors import KsqlError
+from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settings
+from ksql.spark.query.spec import Link
+
+if TYPE_CHECKING:
+    from ksql.spark.session.runtime import SparkRuntime
+    from ksql.sql.catalog.model import PersistentQuery
+
+
+class Links:
+    """The links by the queries' names in Spark; each launch looks at them as they are then."""
+
+    def __init__(self, runtime: SparkRuntime) -> None:
+        self._runtime = runtime
+        self.all: dict[str, Link] = {}
+        self._begun = count(1)
+
+    def begin(self, name: str, query: PersistentQuery) -> None:
+        """Let the queries that start from now on know what this one reads and writes."""
+        try:
+            plan = plan_of(query)
+        except KsqlError:  # the query's own start reports it
+            return
+        exactly_once = is_exactly_once(stated_settings(query, plan))
+        sources = tuple(read_topics(plan))
+        self.all[name] = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
+
+    def rest(self, name: str) -> None:
+        """Have a query that stops or has failed waited for only for a time."""
+        if (link := self.all.get(name)) is not None:
+            self.all[name] = link._replace(begun=0)
+        self._runtime.rest(name)
+
+    def end(self, name: str) -> None:
+        """Have nobody wait for a query that is there no more."""
+        self.all.pop(name, None)
+        self._runtime.forget(name)

@@ -1,0 +1,102 @@
+"""Before each launch: does the checkpoint still fit to what Kafka has?
+
+A checkpoint that was restored from a copy is older than what its query has written; a topic may
+have been deleted and made anew. Both would lose records without a word.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
+
+if TYPE_CHECKING:
+    from ksql.spark.checkpoint.checkpoint import Position
+    from ksql.spark.query.spec import QuerySpec
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The questions to Kafka, asked once for each launch.
+
+    ``marks`` gives the highest offset of the groups of that name, ``topic_ids`` the ids of the
+    topics that exist, ``begins`` their first offsets. All of them are asked again for a while if
+    Kafka does not answer. ``clock`` gives seconds that only grow.
+    """
+
+    marks: Callable[[re.Pattern[str]], int] = lambda _names: 0
+    topic_ids: Callable[[Iterable[str]], Mapping[str, str]] = lambda topics: dict.fromkeys(
+        topics, ""
+    )
+    begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
+    clock: Callable[[], float] = time.monotonic
+    _missed: dict[str, float] = field(default_factory=dict)
+
+    def check(self, spec: QuerySpec, owner: str) -> None:
+        """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
+
+        ``owner`` is the part of the query's name in Kafka that all its lives share.
+
+        Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
+            CheckpointDamaged, OSError, and what Kafka says.
+        """
+        life = incarnations.Incarnation(spec.incarnation or "")
+        incarnations.check_present(spec.query_id, spec.checkpoint, life)
+        planned = checkpoint.planned(spec.checkpoint)
+        if spec.exactly_once:
+            incarnations.check_age(
+                spec.query_id, spec.checkpoint, self.marks(life.groups(owner)), planned
+            )
+        self._check_topics(spec, planned)
+
+    def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
+        missed = self._missed.pop(spec.query_id, None)
+        result = spec.sink_topic if planned is not None else None  # else it was made just now
+        there = self.topic_ids([*spec.topics, *filter(None, [result])])
+        then = checkpoint_topics.read(spec.checkpoint)
+        now = {topic: id_ for topic, id_ in there.items() if topic in spec.topics}
+        begun = set(planned.offsets) if planned is not None else set(then)
+        read = {topic: then.get(topic, "") for topic in spec.topics if topic in begun}
+        if missing := checkpoint_topics.gone(read, now):
+            self._note_gone(spec, then, missing, missed)
+            raise checkpoint_topics.TopicGone(spec.query_id, missing)
+        if remade_topics := checkpoint_topics.remade(then, now, begun):
+            if spec.fail_on_data_loss or planned is None:
+                raise checkpoint_topics.TopicRemade(spec.query_id, remade_topics)
+            self._read_again(spec, list(remade_topics))
+        if (known := checkpoint_topics.kept(then, now, begun)) != then:
+            checkpoint_topics.write(spec.checkpoint, known)
+        if result and result not in there:
+            raise checkpoint_topics.ResultGone(spec.query_id, result)
+
+    def _note_gone(
+        self,
+        spec: QuerySpec,
+        then: Mapping[str, str],
+        missing: Mapping[str, str],
+        since: float | None,
+    ) -> None:
+        """Have topics of unknown ids found remade once they are back, if they are really gone."""
+        unknown = {topic: checkpoint_topics.NOBODYS for topic, id_ in missing.items() if not id_}
+        now = self.clock()
+        self._missed[spec.query_id] = since = now if since is None else since
+        if unknown and now - since >= checkpoint_topics.GONE_S:
+            checkpoint_topics.write(spec.checkpoint, {**then, **unknown})
+
+    def _read_again(self, spec: QuerySpec, topics: list[str]) -> None:
+        starts: checkpoint.Offsets = {topic: {} for topic in topics}
+        for (topic, partition), offset in self.begins(topics).items():
+            starts[topic][partition] = offset
+        checkpoint.move(spec.checkpoint, starts)
+        for topic in topics:
+            _log.warning(
+                "remade_topic_read_from_its_beginning",
+                extra={"query_id": spec.query_id, "topic": topic},
+            )

@@ -1,0 +1,146 @@
+"""How much a query has done since this server began: sums over its finished batches."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.spark.query.drop_counts import DropCounts, RecentDrops, late_of
+from ksql.spark.query.internals import batches_after
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+STAGE = "stage-"
+"""What the reports about a stage's state are called, with its number."""
+LOOK_S = 1.0
+_WINDOW_S = 30.0
+
+
+class Totals(NamedTuple):
+    """Sums over batches; ``last_ms`` is when the last one that read something began.
+
+    ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read,
+    ``ahead_since_ms`` when the batch began that read it. ``recent`` are sums of the last minutes.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    errors: int = 0
+    last_ms: int = 0
+    rows_in_per_s: float = 0.0
+    rows_out_per_s: float = 0.0
+    ahead_ms: int | None = None
+    ahead_since_ms: int = 0
+    recent: DropCounts = DropCounts()
+
+
+class StateSize(NamedTuple):
+    """The state of a stage: entries of all keys and their bytes, in the buckets that were seen.
+
+    A bucket is seen with its first record since this server began.
+    """
+
+    stage: int
+    rows: int
+    size_bytes: int
+    buckets: int
+
+
+class QueryMetrics:
+    """Sums of one query; looked at about once a second."""
+
+    def __init__(self) -> None:
+        self._life: str | None = None
+        self.record_bytes = 0.0
+        """The mean size of the records of this launch's last batch that had any; 0: none had."""
+        self._clear()
+
+    def begin(self, life: str | None) -> None:
+        """Count a launch of that life; what another life has done is no longer counted."""
+        if self._life not in (None, life):
+            self._clear()
+        self._life = life
+        self.record_bytes = 0.0  # what waited for the launch has set its own bound
+
+    def _clear(self) -> None:
+        self.totals = Totals()
+        self._lately = RecentDrops()
+        self._counted = ""
+        self._held: dict[int, dict[int, tuple[int, int]]] = {}
+        self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
+
+    def update(self, query: StreamingQuery) -> None:
+        """Add the batches that have ended since the last look, if that was a while ago."""
+        if time.monotonic() - self._samples[-1][0] >= LOOK_S:
+            self.add(query)
+
+    def add(self, query: StreamingQuery) -> None:
+        """Add the batches that have ended since the last look."""
+        for batch in batches_after(query, self._counted):
+            self._counted = batch["timestamp"]
+            self._count(batch)
+        self._sample(time.monotonic())
+
+    def held(self) -> tuple[StateSize, ...]:
+        """Return what each stage keeps, as of the last batches that touched its buckets."""
+        return tuple(
+            StateSize(
+                stage,
+                sum(rows for rows, _ in buckets.values()),
+                sum(size for _, size in buckets.values()),
+                len(buckets),
+            )
+            for stage, buckets in sorted(self._held.items())
+        )
+
+    def _count(self, batch: Mapping[str, Any]) -> None:
+        seen = batch.get("observedMetrics") or {}
+        for name, report in seen.items():
+            for bucket in report.get("held") or ():
+                stage = self._held.setdefault(int(name.removeprefix(STAGE)), {})
+                stage[bucket["BUCKET"]] = (bucket["ENTRIES"], bucket["SIZE"])
+        rows_in, before = _read(batch["numInputRows"], seen), self.totals
+        errors = sum(report.get("errors") or 0 for report in seen.values())
+        counted = late_of(seen)._replace(read=rows_in, dropped=errors)
+        self.totals = before._replace(
+            rows_in=before.rows_in + rows_in,
+            rows_out=before.rows_out + ((seen.get("tally") or {}).get("produced") or 0),
+            errors=before.errors + errors,
+            last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
+            recent=self._lately.add(_millis(batch["timestamp"]), counted),
+        )
+        ingest = seen.get("ingest") or {}
+        if rows_in and (read := ingest.get("bytes")):
+            self.record_bytes = read / rows_in
+        ahead = ingest.get("ahead")
+        if ahead is not None and ahead > (before.ahead_ms or 0):
+            self.totals = self.totals._replace(
+                ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])
+            )
+
+    def _sample(self, now: float) -> None:
+        totals, samples = self.totals, self._samples
+        samples.append((now, totals.rows_in, totals.rows_out))
+        while len(samples) > 2 and now - samples[1][0] >= _WINDOW_S:
+            samples.popleft()
+        since, rows_in, rows_out = samples[0]
+        passed = max(now - since, LOOK_S)
+        self.totals = totals._replace(
+            rows_in_per_s=(totals.rows_in - rows_in) / passed,
+            rows_out_per_s=(totals.rows_out - rows_out) / passed,
+        )
+
+
+def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
+    """Return the records that a batch has read; Spark's rows may be ranges of them."""
+    counts = [report["read"] for report in seen.values() if report.get("read") is not None]
+    return sum(counts) if counts else spark_rows
+
+
+def _millis(timestamp: str) -> int:
+    return int(datetime.fromisoformat(timestamp).timestamp() * 1000)

@@ -1,0 +1,487 @@
+"""One query under one plan: it runs, rests after a failure, is held by a switch, or has ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ksql.core.errors import KsqlError
+from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
+from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
+from ksql.spark.query.batch_limits import records_within
+from ksql.spark.query.failures import reason
+from ksql.spark.query.internals import has_looked, physical_plan
+from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec, RetryPolicy, State, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ksql.spark.query.query_metrics import QueryMetrics, StateSize, Totals
+
+_log = logging.getLogger(__name__)
+
+OnFailure = Callable[[str, Failure], None]
+"""Called with the query's id each time that a started query has ended with an error."""
+
+STOP_S = 60.0
+"""How long a query that is stopped may finish its batch."""
+_POLL_S = 0.01
+_FITS = 1.5  # by what factor a bound may be off before it is set anew
+_STOP_AGAIN_S = 5.0
+_BY_ITSELF = "the query ended without an error"
+_NOT_YET = "it has not been started yet"
+
+
+def unheard(_query_id: str, _failure: Failure) -> None:
+    """Ignore a failure, for callers that ask the query itself."""
+
+
+@dataclass(frozen=True)
+class QueryDriver:
+    """Starts and ends a query; Spark, or a test.
+
+    ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
+    ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
+    ``bound`` sets how many records its next batches may have;
+    ``build`` does ahead what a start takes long for; ``vet`` looks before each launch whether
+    the checkpoint still fits to what Kafka has, and returns what is to be launched.
+    """
+
+    prepare: Callable[[], QuerySpec]
+    launch: Callable[[QuerySpec], StreamingQuery]
+    finish: Callable[[StreamingQuery, float], bool]
+    bound: Callable[[StreamingQuery, int], None] = lambda _query, _records: None
+    build: Callable[[QuerySpec], None] = lambda _spec: None
+    vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec
+
+
+class QuerySupervisor:
+    """A query that is to run; safe to use from several threads.
+
+    It exists whether it could be started or not: what fails, at a start as in a batch, is noted,
+    rests, and is tried again by ``supervise``. Whatever takes long is done without the lock.
+    """
+
+    def __init__(
+        self,
+        place: QueryLocation,
+        hands: QueryDriver,
+        retry: RetryPolicy,
+        tally: QueryMetrics,
+        on_failure: OnFailure,
+    ) -> None:
+        """Prepare a query without starting it; ``tally`` continues an older plan's counts."""
+        self.place = place
+        self.tally = tally
+        self._hands = hands
+        self._retry = retry
+        self._on_failure = on_failure
+        self._changed = Condition()
+        self._failures: deque[Failure] = deque(maxlen=retry.kept_failures)
+        self._attempt = 0
+        self._spec: QuerySpec | None = None
+        self._query: StreamingQuery | None = None
+        self._next_try: float | None = None
+        self._launching = False
+        self._asked_to_end = False
+        self._held = False
+        self._stopped = False
+        self._over = False
+        self._batch_at_start: int | None = None
+        self._origins: Mapping[str, str] = {}
+
+    @property
+    def query_id(self) -> str:
+        """The persistent query's id."""
+        return self.place.query_id
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics it reads; empty before its first successful start."""
+        return tuple(self._spec.topics) if self._spec is not None else ()
+
+    # --- its start
+
+    def prepare(self) -> QuerySpec:
+        """Do ahead what its start takes long for; return what is to be started.
+
+        Raises: whatever would keep it from starting.
+        """
+        self._spec = self._hands.prepare()
+        self._hands.build(self._spec)
+        return self._spec
+
+    def start(self) -> None:
+        """Start it now.
+
+        Raises: whatever kept it from starting; nothing runs then and nothing is tried again.
+        """
+        with self._changed:
+            self._launching = True
+        try:
+            self._launch()
+        finally:
+            self._launched()
+
+    def start_soon(self) -> None:
+        """Start it in the background; note a start that fails, and try again."""
+        with self._changed:
+            if self._launching or self._stopped or self._held:
+                return
+            self._launching = True
+        Thread(target=self._try, name=f"start {self.query_id}", daemon=True).start()
+
+    def await_first_attempt(self, timeout_s: float) -> None:
+        """Wait until no start of it is under way."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._launching, timeout_s)
+
+    def _try(self) -> None:
+        try:
+            self._launch()
+        except Exception as problem:  # noqa: BLE001 - every failure is logged and tried again
+            with self._changed:
+                self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
+        finally:
+            self._launched()
+
+    def _launch(self) -> None:
+        """Start a life of the query, unless it was stopped meanwhile."""
+        spec = self._spec or self._hands.prepare()
+        self._spec = None  # what is refused is prepared anew: its life may be another by then
+        self._spec = self._hands.vet(spec)
+        batch, known = self._last_batch(), checkpoint_topics.read(self.place.checkpoint)
+        query = self._hands.launch(self._spec)
+        with self._changed:
+            self._batch_at_start = batch
+            self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
+            self.tally.begin(self._spec.incarnation)
+            self._query = query
+            self._next_try = None
+            self._asked_to_end = False
+            if not self._stopped:
+                return
+        self._end(query)
+
+    def _launched(self) -> None:
+        with self._changed:
+            self._launching = False
+            self._changed.notify_all()
+
+    # --- its end
+
+    def disable(self) -> None:
+        """Start nothing any more; a batch that runs may run until it is stopped."""
+        with self._changed:
+            self._stopped = True
+            self._next_try = None
+
+    def stop(self, *, graceful: bool = True, timeout_s: float = STOP_S) -> None:
+        """End the query for good; its checkpoint stays.
+
+        Graceful: the running batch is finished first, so that the next owner of the checkpoint
+        repeats nothing. A batch that outlasts the time is interrupted (and repeated later). If
+        Spark does not manage, ``supervise`` asks it again.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._stopped = True
+            self._next_try = None
+        self.await_first_attempt(timeout_s)
+        query = self._query
+        if query is None:
+            self._over = True  # a launch that is still under way ends what it starts
+            return
+        if graceful and query.isActive:
+            self._hands.finish(query, max(deadline - time.monotonic(), 0.0))
+            with self._changed:
+                self.tally.add(query)
+        self._end(query)
+
+    def _end(self, query: StreamingQuery) -> None:
+        try:
+            query.stop()
+        except Exception:  # noqa: BLE001 - Spark's own time-out comes as an error of no kind
+            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+            self._next_try = time.monotonic() + _STOP_AGAIN_S
+        else:
+            self._over = True
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was ended for good and is over."""
+        return self._over
+
+    # --- its topics
+
+    def reads(self) -> Mapping[str, str]:
+        """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
+        with self._changed:
+            return self._origins if self._may_be_ended() else {}
+
+    def writes(self) -> str:
+        """Return the topic that it writes now; empty if it writes none, or rests."""
+        with self._changed:
+            spec = self._spec if self._may_be_ended() else None
+        return (spec.sink_topic if spec is not None else None) or ""
+
+    def lost(self) -> KsqlError | None:
+        """Return what says that the checkpoint has gone while it runs; None as a rule."""
+        with self._changed:
+            spec = self._spec if self._may_be_ended() else None
+        if spec is None or spec.incarnation is None:
+            return None
+        life = incarnations.Incarnation(spec.incarnation)
+        try:
+            incarnations.check_present(spec.query_id, spec.checkpoint, life)
+        except incarnations.CheckpointMissing as missing:
+            return missing
+        except (CheckpointDamaged, NewerCheckpoint):
+            return None  # the next launch reports it
+        return None
+
+    def fail_with(self, problem: KsqlError, ids: Mapping[str, str]) -> None:
+        """End it at once, within its batch: what it reads is not what it began with.
+
+        ``ids`` are those that it was judged by: a later launch is none of theirs.
+        The failure is noted when it has ended; the next try finds whether it may continue.
+        """
+        with self._changed:
+            query = self._query
+            if query is None or self._origins is not ids or not self._may_be_ended():
+                return
+            self._launching = True  # nobody else starts it meanwhile
+            self._asked_to_end = True  # it runs until the reason of its end is noted
+        Thread(
+            target=self._end_with, args=(query, problem), name=f"end {self.query_id}", daemon=True
+        ).start()
+
+    def _may_be_ended(self) -> bool:
+        return not (self._launching or self._held or self._stopped) and self._runs()
+
+    def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
+        try:
+            query.stop()
+        except Exception:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
+            self._asked_to_end = False
+            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+        else:
+            with self._changed:
+                self._begin_rests_anew_after_progress()
+                self._rest(str(problem), problem.text())
+        finally:
+            self._launched()
+
+    # --- its part in a switch (``switching.OldPlan``)
+
+    def hold(self) -> None:
+        """Keep anybody else from starting it, until ``resume`` or ``retire``."""
+        with self._changed:
+            self._held = True
+            self._changed.wait_for(lambda: not self._launching, STOP_S)
+
+    def end_between_batches(self, timeout_s: float) -> bool:
+        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+        with self._changed:
+            query = self._query
+        if query is None or not query.isActive:
+            return True
+        self._asked_to_end = True
+        if not self._hands.finish(query, max(timeout_s, 0.0)):
+            return False
+        with self._changed:
+            self.tally.add(query)
+        return True
+
+    def half_done(self) -> bool:
+        """Return whether a batch was planned that is not finished; for one that has ended."""
+        return checkpoint.half_done(self.place.checkpoint)
+
+    def finish_batch(self, timeout_s: float) -> bool:
+        """Start it again and wait until its half-done batch is finished. False: it is not."""
+        deadline = time.monotonic() + timeout_s
+        self.start()
+        query = self._query
+        while query is not None and query.isActive and time.monotonic() < deadline:
+            if not self.half_done():
+                return True
+            time.sleep(_POLL_S)
+        return not self.half_done()
+
+    def resume(self) -> None:
+        """Give it back to supervision: it runs, or is started at once and then again and again."""
+        with self._changed:
+            self._held = False
+        if not self._runs():
+            self.start_soon()
+            self.await_first_attempt(STOP_S)
+
+    def _runs(self) -> bool:
+        try:
+            return self._query is not None and self._query.isActive
+        except Exception:  # noqa: BLE001 - Spark itself is gone: starting the query fails
+            _log.exception("query_not_asked", extra={"query_id": self.query_id})
+            return False
+
+    def retire(self) -> None:
+        """End it for good: another plan has taken its place."""
+        with self._changed:
+            self._stopped = self._over = True
+            self._next_try = None
+
+    def trouble(self) -> str:
+        """Return why it does not run; empty if it does."""
+        query = self._query
+        if query is None:
+            return self._failures[-1].message if self._failures else _NOT_YET
+        if query.isActive:
+            return ""
+        problem = query.exception()
+        return reason(str(problem)) if problem else _BY_ITSELF
+
+    # --- how it does
+
+    def status(self) -> Status:
+        """Return whether it runs, and what went wrong lately."""
+        with self._changed:
+            failures = tuple(self._failures)
+            if self._stopped:
+                return Status(State.STOPPED, failures)
+            query = self._query
+            if self._held or (self._next_try is None and query is not None and self._does(query)):
+                return Status(State.RUNNING, failures)
+            return Status(State.ERROR, failures or self._current_failure())
+
+    def _does(self, query: StreamingQuery) -> bool:
+        return query.isActive or self._asked_to_end  # then it returns at once
+
+    def totals(self) -> Totals:
+        """Return the counts of records read and written since this server began."""
+        with self._changed:
+            if self._query is not None:
+                self.tally.add(self._query)
+            return self.tally.totals
+
+    def held(self) -> tuple[StateSize, ...]:
+        """Return what each of its stateful stages keeps."""
+        with self._changed:
+            return self.tally.held()
+
+    def spark_plan(self) -> str:
+        """Return Spark's physical plan of the last batch; empty before the first."""
+        return physical_plan(self._query) if self._query is not None else ""
+
+    def committed_offsets(self) -> checkpoint.Offsets:
+        """Return where the last finished batch ended; empty before the first."""
+        position = checkpoint.committed(self.place.checkpoint)
+        return position.offsets if position else {}
+
+    def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
+        """Wait until everything before these offsets is processed and committed.
+
+        Returns: False when the time is over or the query has failed or stopped.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not checkpoint.reached(self.committed_offsets(), goal):
+            if time.monotonic() > deadline or self.status().state is not State.RUNNING:
+                return checkpoint.reached(self.committed_offsets(), goal)
+            time.sleep(_POLL_S)
+        return True
+
+    def await_started(self, timeout_s: float = 30.0) -> Status:
+        """Wait until the query has looked at its source and, if there was something, processed it.
+
+        Returns: the status; ERROR means that the very first try failed.
+        """
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and not self.has_started():
+            time.sleep(_POLL_S)
+        return self.status()
+
+    def has_started(self) -> bool:
+        """Return whether it has looked at its source and processed what was there, or failed."""
+        return self.status().state is not State.RUNNING or self._settled()
+
+    # --- supervision
+
+    def supervise(self) -> None:
+        """Note a failure and, once its rest is over, have it tried again; for the runtime."""
+        with self._changed:
+            if self._launching or self._held:
+                return
+            due = self._next_try is not None and time.monotonic() >= self._next_try
+            query = self._query
+            if self._stopped:
+                if due and query is not None:
+                    self._next_try = None
+                    Thread(target=self._end, args=(query,), daemon=True).start()
+                return
+            if self._next_try is None and query is not None:
+                self.tally.update(query)
+                if query.isActive:
+                    self._bound_batches(query)
+                    return
+                due = self._asked_to_end
+                if not due:
+                    self._note_failure(query)
+        if due:
+            self.start_soon()
+
+    def _bound_batches(self, query: StreamingQuery) -> None:
+        """Have the next batches as many records as fit, by the size that they had lately."""
+        spec = self._spec
+        if spec is None or not spec.max_bytes or not self.tally.record_bytes:
+            return
+        records = records_within(spec, self.tally.record_bytes)
+        bound = spec.first_records or spec.max_records
+        if not records <= bound * _FITS <= records * _FITS**2:
+            self._hands.bound(query, records)
+            self._spec = replace(spec, first_records=records)  # the next launch begins with it
+
+    def wake(self) -> None:
+        """Have it tried again at the next look, if it rests, as if it had not failed before."""
+        with self._changed:
+            if self._next_try is not None and not self._stopped:
+                self._next_try = time.monotonic()
+                self._attempt = 0
+
+    def _settled(self) -> bool:
+        query = self._query
+        looked = query is not None and has_looked(query)
+        return looked or self._last_batch() != self._batch_at_start
+
+    def _last_batch(self) -> int | None:
+        return checkpoint.last_committed(self.place.checkpoint)
+
+    def _current_failure(self) -> tuple[Failure, ...]:
+        problem = self._query.exception() if self._query is not None else None
+        return (self._failure(str(problem)),) if problem else ()
+
+    @staticmethod
+    def _failure(trace: str, told: str = "") -> Failure:
+        return Failure(int(time.time() * 1000), told or reason(trace), trace)
+
+    def _note_failure(self, query: StreamingQuery) -> None:
+        problem = query.exception()
+        self._begin_rests_anew_after_progress()
+        self._rest(str(problem) if problem else _BY_ITSELF)
+
+    def _begin_rests_anew_after_progress(self) -> None:
+        if (batch := self._last_batch()) != self._batch_at_start:
+            self._batch_at_start = batch
+            self._attempt = 0
+
+    def _rest(self, trace: str, told: str = "") -> None:
+        """Let it rest; ``explained`` is what a user reads, if known, else it is found in the trace."""
+        failure = self._failure(trace, told)
+        self._failures.append(failure)
+        self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
+        self._attempt += 1
+        self._on_failure(self.query_id, failure)

@@ -1,0 +1,170 @@
+"""Specifications, states and errors of queries: the runtime's own vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ksql.core.errors import ServerError
+from ksql.core.process.lease import Lease
+from ksql.exec.dataflow.load import load
+from ksql.spark.task.task_environment import Loader
+
+StartAt = Literal["earliest", "latest"] | Mapping[int, int]
+"""Where a topic's first batch begins: at one end, or at an offset for each partition."""
+
+
+@dataclass(frozen=True)
+class QueryLocation:
+    """The facts about a query before it can be started: its id, its name in Spark, its home."""
+
+    query_id: str
+    name: str
+    checkpoint: Path
+
+
+class Link(NamedTuple):
+    """The topics of a query: the one that it writes, and those that it reads.
+
+    ``begun`` grows with each time that it is to run again; 0 while it is stopped or fails.
+    """
+
+    sink: str
+    sources: tuple[str, ...]
+    begun: int = 0
+    exactly_once: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuerySpec:
+    """A query as the runtime starts it; everything that a restart needs again.
+
+    Attributes:
+        query_id: The persistent query's id; also its scheduling pool.
+        plan_json: What the workers compile.
+        topics: The source topics; the start counts only while the checkpoint is new.
+        checkpoint: The query's own directory; a predecessor's is taken over as it is.
+        stages: How many stateful stages the plan has; fixed with the checkpoint.
+        partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
+        moved: Whether results cross an exchange on their way to the sink; fixed like those.
+        consumer: Kafka client properties of the source (Java names).
+        producer: Kafka client properties of the sink (librdkafka names).
+        exactly_once: ``processing.guarantee = exactly_once_v2``.
+        trigger_ms: The pause between two looks at the source.
+        max_records: The most records that one batch takes; bounds the latency of a catch-up.
+        max_bytes: About how many bytes of a stateful query's records a batch takes; 0: any.
+        first_records: The most records of the first batches, by the size of those that wait.
+        fail_on_data_loss: Whether records that the broker has already deleted stop the query.
+        log_topic: The processing log's topic.
+        log_rows: Whether the processing log shows the rows that failed.
+        ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
+        strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
+        application_id: The query's name in Kafka: groups, transactions.
+        sink_topic: Where the results go; its limits are asked for at each start.
+        chain: What each query that runs here writes and reads, by its name in Spark; as it is at
+            each launch.
+        upstream_wait_ms: How long a query that is stopped or fails is waited for by its readers.
+        loader: Compiles the plan in the workers.
+        space: Separates the queries of services that share a session.
+        incarnation: The life that the checkpoint must hold at each start; None: not looked at.
+        lease: The right to write, which its tasks ask for.
+        reader: Kafka client properties (librdkafka names) with which the tasks read the source's
+            ranges; None: Spark's own source reads.
+    """
+
+    query_id: str
+    plan_json: str
+    topics: Mapping[str, StartAt]
+    checkpoint: Path
+    stages: int = 0
+    partitions: int = 1
+    moved: bool = False
+    consumer: Mapping[str, str] = field(default_factory=dict)
+    producer: Mapping[str, str] = field(default_factory=dict)
+    exactly_once: bool = False
+    trigger_ms: int = 100
+    max_records: int = 500_000
+    max_bytes: int = 0
+    first_records: int | None = None
+    fail_on_data_loss: bool = True
+    log_topic: str | None = None
+    log_rows: bool = False
+    strict: bool = True
+    ahead_ms: int = 0
+    application_id: str = ""
+    sink_topic: str | None = None
+    chain: Mapping[str, Link] = field(default_factory=dict)
+    upstream_wait_ms: int = 0
+    loader: Loader = load
+    space: str = ""
+    incarnation: str | None = None
+    lease: Lease | None = None
+    reader: Mapping[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the query's name in Spark; ``space`` makes it unique in a shared session."""
+        return self.space + self.query_id
+
+    @property
+    def place(self) -> QueryLocation:
+        """Where it is."""
+        return QueryLocation(self.query_id, self.name, self.checkpoint)
+
+    @property
+    def application(self) -> str:
+        """Return the query's name in Kafka."""
+        return self.application_id or f"ksql-{self.query_id}"
+
+
+class State(Enum):
+    """Where a query is in its life."""
+
+    RUNNING = "RUNNING"
+    ERROR = "ERROR"  # failed; tried again after a pause
+    STOPPED = "STOPPED"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure of a query, as a user reads it; ``trace`` is for the server's log."""
+
+    when_ms: int
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a query does."""
+
+    state: State
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def last_error(self) -> str | None:
+        """The newest failure's text."""
+        return self.failures[-1].message if self.failures else None
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How long a failed query rests; doubled each time, reset by a good batch."""
+
+    initial_ms: int = 1_000
+    max_ms: int = 60_000
+    kept_failures: int = 10
+
+    def pause_ms(self, attempt: int) -> int:
+        """Return the pause before try number ``attempt`` (from 0)."""
+        return min(self.max_ms, self.initial_ms << min(attempt, 20))
+
+
+class QueryStartFailed(ServerError):
+    """Spark refused the query."""
+
+    def __init__(self, query_id: str, reason: str) -> None:
+        super().__init__(f"query {query_id} cannot be started", detail=reason)

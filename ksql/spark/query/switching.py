@@ -1,0 +1,318 @@
+"""The switch of a running query from one plan to another, written down as a state machine.
+
+    OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
+
+The new plan is tried in OLD_RUNS: it computes what waits, and writes nothing. It runs for the first
+time in NEW_RUNS, when the log names it. So a batch that has begun to write is of the plan in the
+log, always. The switch leaves by one of two exits, and each leaves exactly one plan with the query:
+
+- *switched*: the new plan runs, from the offset on at which the old one ended. If its first batch
+  fails the query is in ERROR and is tried again, as any other.
+- *kept* (from every state before): ``BatchUnfinished``, or whatever else went wrong, there or while
+  the command was written; the old plan continues, and nothing has changed.
+
+Between the two plans no batch is half done, but for one that the old plan cannot finish: ``leave``
+decides whether the new plan may run it.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from ksql.core.errors import KsqlError, ServerError
+from ksql.exec.ports import HALF_WRITTEN, FirstBatch
+from ksql.spark.query.failures import reason
+from ksql.spark.query.spec import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.spark.query.query_supervisor import QuerySupervisor
+    from ksql.spark.query.spec import QuerySpec
+
+_log = logging.getLogger(__name__)
+_UNAVAILABLE = 503
+T = TypeVar("T")
+
+
+class SwitchCancelled(ServerError):
+    """A switch of a query that was to end meanwhile."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(f"{query_id} was ended while its plan was being replaced")
+
+
+class SwitchState(Enum):
+    """Where a switch stands."""
+
+    OLD_RUNS = "nothing was asked of the old plan yet; the new one is tried without an effect"
+    ENDING = "the old plan was asked to end between two batches"
+    FINISHING = "the old plan runs again, to finish the batch that it left half done"
+    BETWEEN = "no plan runs; the command is written, or the old plan is given the query back"
+    NEW_RUNS = "the log names the new plan, which runs or is tried until it does"
+
+
+class OldPlan(Protocol):
+    """A query under the plan that is to go."""
+
+    @property
+    def query_id(self) -> str:
+        """Whose plan it is."""
+
+    def hold(self) -> None:
+        """Keep anybody else from starting or ending it, until ``resume`` or ``retire``."""
+
+    def end_between_batches(self, timeout_s: float) -> bool:
+        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+
+    def half_done(self) -> bool:
+        """Return whether a batch was planned that is not finished; for one that has ended."""
+
+    def finish_batch(self, timeout_s: float) -> bool:
+        """Start it again and wait until its half-done batch is finished. False: it is not."""
+
+    def resume(self) -> None:
+        """Give it back to supervision: it runs, or is started as soon as it can be."""
+
+    def retire(self) -> None:
+        """End it for good."""
+
+    def trouble(self) -> str:
+        """Return why it does not run; empty if it does."""
+
+
+class NewPlan(Protocol):
+    """A query under the plan that is to come."""
+
+    def prepare(self) -> None:
+        """Try it without an effect, and do ahead what its start takes long for.
+
+        Raises: anything, if it cannot come up.
+        """
+
+    def start(self) -> None:
+        """Start it on the old one's checkpoint, in the background; what fails is tried again."""
+
+    def await_first(self, timeout_s: float) -> str:
+        """Wait for its first batch; return why that failed, empty if it did not."""
+
+
+class NewPlanHandle:
+    """A query under its new plan (``NewPlan``)."""
+
+    def __init__(
+        self,
+        query: QuerySupervisor,
+        watch: Callable[[QuerySupervisor], None],
+        try_out: Callable[[QuerySpec], None] = lambda _spec: None,
+    ) -> None:
+        """Take ``watch``, which hands it to supervision, once it is to run.
+
+        ``try_out`` runs its plan without an effect.
+        """
+        self.query = query
+        self._watch = watch
+        self._try_out = try_out
+
+    def prepare(self) -> None:
+        """Try its plan, and have its dataflow ready."""
+        self._try_out(self.query.prepare())
+
+    def start(self) -> None:
+        """Start it."""
+        self._watch(self.query)
+        self.query.start_soon()
+
+    def await_first(self, timeout_s: float) -> str:
+        """Wait for its first batch."""
+        self.query.await_first_attempt(timeout_s)
+        status = self.query.await_started(timeout_s)
+        return (status.last_error or "") if status.state is State.ERROR else ""
+
+
+class Switching:
+    """One switch; used once."""
+
+    def __init__(
+        self,
+        old: OldPlan,
+        new: NewPlan,
+        limit_s: float,
+        clock: Callable[[], float],
+        leave: Callable[[str], str] | None = None,
+    ) -> None:
+        """Take ``limit_s``: how long the old plan's batches may take to end.
+
+        ``leave`` is asked whether a batch that the old plan cannot finish, for that reason, may be
+        left to the new one; it says what that means, or raises BatchUnfinished.
+        """
+        self.state = SwitchState.OLD_RUNS
+        self.left = ""
+        self._old = old
+        self._new = new
+        self._limit_s = limit_s
+        self._clock = clock
+        self._leave = leave or self._keep
+        self._cancelled = False
+        self._since = 0.0
+
+    def cancel(self) -> None:
+        """Have it go no further; for another thread. The queries themselves are the caller's."""
+        self._cancelled = True
+
+    def make_way(self, position: Callable[[], T]) -> T:
+        """Try the new plan, end the old one; return the ``position``, asked for when none runs.
+
+        Raises: BatchUnfinished and SwitchRefused; the old plan is with the query then.
+        """
+        try:
+            self._new.prepare()
+            self._enter(SwitchState.OLD_RUNS)
+            self._old.hold()
+            self._end_old()
+            self._since = self._clock()
+            return position()
+        except BaseException as problem:
+            self._old.resume()
+            _log.info("switch_kept", extra=self._where(problem))
+            if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
+                raise
+            raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
+
+    def give_back(self) -> None:
+        """Let the old plan continue: another one was not taken."""
+        self._old.resume()
+
+    def take_over(self) -> None:
+        """Start the new plan, which the log names now."""
+        self._old.retire()
+        self.state = SwitchState.NEW_RUNS
+        self._new.start()
+
+    def first_batch(self, timeout_s: float) -> FirstBatch:
+        """Wait for the new plan's first batch; return how it went, and when no plan ran."""
+        trouble = self._new.await_first(timeout_s)
+        gap_ms = int((self._clock() - self._since) * 1000)
+        return FirstBatch(gap_ms, _fails_at_once(self._old.query_id, trouble) if trouble else "")
+
+    def _end_old(self) -> None:
+        """Go from OLD_RUNS to BETWEEN.
+
+        A batch that failed while it was awaited is run again, once. One that fails again is no
+        matter of waiting: the new plan runs it, if that may be.
+        """
+        deadline = self._clock() + self._limit_s
+        self._enter(SwitchState.ENDING)
+        if not self._old.end_between_batches(self._limit_s):
+            raise BatchUnfinished(self._old.query_id, self._limit_s, "")
+        if self._old.half_done():
+            self._enter(SwitchState.FINISHING)
+            finished = self._old.finish_batch(deadline - self._clock())
+            trouble = "" if finished else self._old.trouble()
+            if not finished and not trouble:
+                raise BatchUnfinished(self._old.query_id, self._limit_s, "")
+            self._enter(SwitchState.ENDING)
+            if not self._old.end_between_batches(deadline - self._clock()):
+                raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
+            if self._old.half_done():
+                self.left = self._leave(trouble or self._old.trouble())
+        self._enter(SwitchState.BETWEEN)
+
+    def _keep(self, trouble: str) -> str:
+        raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
+
+    def _enter(self, state: SwitchState) -> None:
+        if self._cancelled:
+            raise SwitchCancelled(self._old.query_id)
+        self.state = state
+        _log.debug("switch", extra={"query_id": self._old.query_id, "state": state.name})
+
+    def _where(self, problem: BaseException) -> dict[str, str]:
+        return {
+            "query_id": self._old.query_id,
+            "state": self.state.name,
+            "reason": _cause(problem),
+        }
+
+
+def _fails_at_once(query_id: str, trouble: str) -> str:
+    return (
+        f"{query_id} has its new plan, and this plan's first batch fails: {trouble}\n"
+        "It is tried again until it succeeds. Remove the cause, or replace the query once more."
+    )
+
+
+class SwitchInProgress(NamedTuple):
+    """A switch, and its query under the old and under the new plan."""
+
+    switching: Switching
+    old: QuerySupervisor
+    new: QuerySupervisor
+
+    def cancel(self) -> None:
+        """Have it go no further: the query is about to be stopped."""
+        self.old.disable()
+        self.new.disable()
+        self.switching.cancel()
+
+
+def _cause(problem: BaseException) -> str:
+    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
+
+
+class BatchUnfinished(ServerError):
+    """A batch of the old plan does not end, or fails, and the new plan must not run it."""
+
+    def __init__(self, query_id: str, limit_s: float, trouble: str) -> None:
+        waited = f"did not end within {limit_s:g} s"
+        super().__init__(
+            f"{query_id} was not replaced: a batch that its running plan began "
+            + ("cannot be finished" if trouble else waited)
+            + "; the running plan goes on unchanged",
+            detail=(f"The batch fails: {trouble}\n" if trouble else "")
+            + "Under the new plan the batch would be run again, and its results would come twice, "
+            "in both shapes.",
+            hint="Remove the cause and try again, or terminate the query and create it anew."
+            if trouble
+            else "Try again when the query has caught up, raise ksql.query.replace.timeout.ms, or "
+            "lower ksql.query.max.records.per.batch.",
+        )
+
+
+class BatchHalfWritten(BatchUnfinished):
+    """A batch of the old plan of which a part counts already."""
+
+    def __init__(self, query_id: str, trouble: str) -> None:
+        super().__init__(query_id, 0.0, trouble)
+        self.detail = (
+            f"The batch fails: {trouble}\n"
+            "Some of its tasks have written their results, which count. The new plan would not "
+            "write those again: they would keep the form of the old plan, and records that only "
+            "the new plan lets pass would be missing among them."
+        )
+        self.hint = f"Remove the cause and try again. Or accept that: SET '{HALF_WRITTEN}'='true';"
+
+
+class SwitchRefused(ServerError):
+    """The new plan fails in its trial, or the old one could not be ended; the old one stays.
+
+    ``trouble`` is why the old plan does not run at present; empty if it does.
+    """
+
+    def __init__(self, query_id: str, cause: BaseException, trouble: str = "") -> None:
+        then = (
+            "its plan stays as it was; the query does not run at present and is tried again"
+            if trouble
+            else "the running plan goes on unchanged"
+        )
+        super().__init__(f"{query_id} was not replaced; {then}", detail=_cause(cause))
+        self.code = _code(cause)
+
+
+def _code(cause: BaseException) -> int:
+    """Return the code for a replacement: that of a service not ready for now, else an error's."""
+    if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:
+        return cause.code
+    return ServerError.code

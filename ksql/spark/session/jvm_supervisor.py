@@ -1,0 +1,217 @@
+"""Replaces a Spark process that died; its queries report its end instead of failing on it.
+
+Every query continues from its checkpoint, as it does after any other failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ksql.core.errors import KsqlError, ServerError
+from ksql.spark.session.jvm import LOST, raise_if_java
+from ksql.spark.session.logfile import rotate
+from ksql.spark.session.session import close_session, forget_session, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.spark.query.spec import Failure
+    from ksql.spark.session.jvm import SparkSettings
+    from ksql.spark.session.session import OpenSession
+
+_log = logging.getLogger(__name__)
+
+_FIRST_REST_S = 1.0
+_LONGEST_REST_S = 60.0
+_SOUND_S = 120.0
+_SILENCE_S = 15.0
+_ENDING_S = 2.0
+_LOOK_S = 0.05
+
+
+class SparkRestarting(ServerError):
+    """Spark's process has ended; a new one is on its way."""
+
+    code = 50303
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "Spark's process has ended and is being started again",
+            detail=reason,
+            hint="Try again in some seconds; the running queries continue from their checkpoints.",
+        )
+
+
+class WatchedQuery:
+    """A query of Spark, as ``StreamingQuery``; one whose JVM is gone is over, and says why."""
+
+    def __init__(self, query: StreamingQuery, why: Callable[[], str]) -> None:
+        """Wrap a query; ``why`` explains the end of the JVM."""
+        self._query = query
+        self._why = why
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass on everything that can fail only as Spark's own query does."""
+        return getattr(self._query, name)
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it runs."""
+        try:
+            return bool(self._query.isActive)
+        except LOST as lost:
+            raise_if_java(lost)
+            return False
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Return the query's present activity."""
+        try:
+            return dict(self._query.status)
+        except LOST as lost:
+            raise_if_java(lost)
+            return {"message": "", "isDataAvailable": False, "isTriggerActive": False}
+
+    def exception(self) -> Exception | None:
+        """Return the exception that ended the query."""
+        try:
+            return self._query.exception()
+        except LOST as lost:
+            raise_if_java(lost)
+            return SparkRestarting(self._why())
+
+    def stop(self) -> None:
+        """End it; with its JVM it has ended already."""
+        try:
+            self._query.stop()
+        except LOST as lost:
+            raise_if_java(lost)
+            return
+
+
+class JvmHost:
+    """Spark's process and session, made anew when it has died; for one watching thread."""
+
+    def __init__(
+        self, settings: SparkSettings, open_: Callable[[SparkSettings], OpenSession] = open_session
+    ) -> None:
+        self._settings = settings
+        self._open = open_
+        self._opened: OpenSession | None = None
+        self._since = 0.0
+        self._turned = 0.0
+        self._attempt = 0
+        self._why = ""
+
+    def open(self) -> None:
+        """Start it.
+
+        Raises: SparkUnavailable, DirectoryBusy.
+        """
+        self._opened = self._open(self._settings)
+        self._since = self._turned = time.monotonic()
+        self._why = ""
+
+    @property
+    def session(self) -> SparkSession:
+        """The session.
+
+        Raises: SparkRestarting.
+        """
+        if self._opened is None or not self._opened.process.alive:
+            raise SparkRestarting(self.why())
+        return self._opened.session
+
+    def why(self) -> str:
+        """Explain the end of the process; empty as long as it is well."""
+        if self._why or self._opened is None:
+            return self._why or "it was not started"
+        return self._opened.process.ending
+
+    def problem(self) -> str:
+        """Describe the trouble in a sentence; empty if there is none."""
+        why = self.why()
+        if why:
+            return f"Spark is being started again: its process {why}"
+        silent = time.monotonic() - self._turned
+        return f"Spark has not answered for {silent:.0f} s" if silent > _SILENCE_S else ""
+
+    def turned(self) -> None:
+        """Note that the watch has come round: whatever it asked was answered."""
+        self._turned = time.monotonic()
+
+    @property
+    def died(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._opened is None or not self._opened.process.alive
+
+    def gone(self) -> bool:
+        """Return whether it has ended, asked after a call that failed: it may be just about to."""
+        deadline = time.monotonic() + _ENDING_S
+        while not self.died and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        return self.died
+
+    def revive(self) -> float:
+        """Try to start another one.
+
+        Returns: how long to rest before the next try; 0 when it is up.
+        """
+        if self._opened is not None:
+            self._note_death(self._opened)
+            if self._attempt > 1:
+                return self._rest_s()
+        shutil.rmtree(self._settings.scratch, ignore_errors=True)
+        try:
+            self.open()
+        except KsqlError as error:
+            self._attempt += 1
+            self._why = error.detail or error.text()
+            _log.warning("spark_not_started", extra={"reason": error.text()})
+            return self._rest_s()
+        _log.warning("spark_started_again")
+        return 0.0
+
+    def _note_death(self, opened: OpenSession) -> None:
+        if time.monotonic() - self._since > _SOUND_S:
+            self._attempt = 0
+        self._attempt += 1
+        self._why = opened.process.ending
+        opened.process.end()
+        self._opened = None
+        _log.warning("spark_died", extra={"reason": self._why, "log": self._settings.log_file})
+        forget_session()
+
+    def _rest_s(self) -> float:
+        return min(_LONGEST_REST_S, _FIRST_REST_S * float(1 << min(self._attempt - 1, 10)))
+
+    def note(self, query_id: str, failure: Failure) -> None:
+        """Log a query's failure, with the whole trace next to Spark's own lines."""
+        _log.warning("query_failed", extra={"query_id": query_id, "reason": failure.message})
+        when = datetime.fromtimestamp(failure.when_ms / 1000, UTC).isoformat(" ", "milliseconds")
+        with contextlib.suppress(OSError), self._settings.log_file.open("a") as log:
+            log.write(f"{when} query_failed {query_id}: {failure.trace}\n")
+
+    def bound_log(self) -> None:
+        """Keep Spark's log within its bound; a full disk is found elsewhere."""
+        with contextlib.suppress(OSError):
+            rotate(self._settings.log_file)
+
+    def close(self) -> None:
+        """End it, however it is."""
+        if self._opened is not None:
+            close_session(self._opened, self._settings)
+            self._opened = None
+
+    def kill(self) -> None:
+        """End its process at once; threads that wait for its answer get an error."""
+        if self._opened is not None:
+            self._opened.process.kill()

@@ -1,0 +1,319 @@
+"""Queries on Spark: started under stable ids, watched, restarted, stopped between batches."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from ksql.core.errors import KsqlError
+from ksql.spark.checkpoint import incarnations
+from ksql.spark.query.compile import dataflow
+from ksql.spark.query.failures import reason
+from ksql.spark.query.internals import (
+    bound_batches,
+    end_needless_monitors,
+    finish_batch_and_stop,
+    forget_progress,
+    scheduling_pool,
+    stop_progress,
+)
+from ksql.spark.query.query_metrics import QueryMetrics
+from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor, unheard
+from ksql.spark.query.spec import QueryStartFailed, RetryPolicy
+from ksql.spark.session.jvm import LOST, raise_if_java
+from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
+from ksql.spark.task import trial_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from ksql.kafka.ranges import Range
+    from ksql.spark.query.query_supervisor import OnFailure
+    from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
+    from ksql.spark.session.jvm import SparkSettings
+    from ksql.spark.session.source import Topics
+
+_log = logging.getLogger(__name__)
+_WATCH_S = 0.25
+_SWEEP_STARTS = 16
+
+
+class _Built(NamedTuple):
+    """A dataflow that was built ahead."""
+
+    spec: QuerySpec
+    session: SparkSession
+    writer: DataStreamWriter
+
+
+class SparkRuntime:
+    """The queries of one Spark session; opened once per process."""
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        topics: Callable[[], Topics],
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """Take ``topics``, asked for at each start: Kafka may come up later than Spark."""
+        self._host = JvmHost(settings)
+        self._topics = topics
+        self._retry = retry or RetryPolicy()
+        self._queries: dict[str, QuerySupervisor] = {}
+        self._tallies: dict[str, QueryMetrics] = {}
+        self._built: dict[str, _Built] = {}
+        self._lock = Lock()
+        self._start_lock = Lock()
+        self._starts = 0
+        self._closing = Event()
+        self._watch: Thread | None = None
+        self._told: set[str] = set()
+
+    def open(self) -> None:
+        """Start Spark.
+
+        Raises:
+            SparkUnavailable: Its process did not come up.
+        """
+        self._host.open()
+        self._watch = Thread(target=self._supervise, name="spark-supervisor", daemon=True)
+        self._watch.start()
+
+    @property
+    def session(self) -> SparkSession:
+        """The open session.
+
+        Raises: SparkRestarting.
+        """
+        return self._host.session
+
+    def problem(self) -> str:
+        """Describe the trouble with Spark as a whole in a sentence; empty if there is none."""
+        return self._host.problem()
+
+    def wake(self) -> None:
+        """Have the queries that rest after a failure tried again at once: its cause is gone."""
+        for query in self.queries():
+            query.wake()
+
+    def begin(self, query: QuerySupervisor) -> None:
+        """Start a query that is hosted here, and watch it.
+
+        Raises:
+            QueryStartFailed: Spark refused it; nothing runs.
+            CheckpointMissing: The life that it continues is not there.
+        """
+        try:
+            query.start()
+        except KsqlError:
+            raise
+        except Exception as problem:
+            raise QueryStartFailed(query.query_id, reason(str(problem))) from problem
+        self.watch(query)
+
+    def host(
+        self,
+        place: QueryLocation,
+        prepare: Callable[[], QuerySpec],
+        on_failure: OnFailure = unheard,
+        vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec,
+    ) -> QuerySupervisor:
+        """Return a query that is neither started nor watched yet; ``QueryDriver`` has its parts."""
+        hands = QueryDriver(prepare, self._launch, self._finish, self._bound, self._build, vet)
+
+        def heard(query_id: str, failure: Failure) -> None:
+            self._host.note(query_id, failure)
+            on_failure(query_id, failure)
+
+        return QuerySupervisor(place, hands, self._retry, self._tally(place.name), heard)
+
+    def try_out(self, spec: QuerySpec, ranges: tuple[Range, ...], limit_s: float) -> None:
+        """Run a plan over some records without any effect, as ``muted`` has it.
+
+        Raises: TrialFailed, SparkRestarting, and what Kafka says of the topic.
+        """
+        try:
+            trial_task.run(self.session, spec, self._topics(), ranges, limit_s)
+        except KsqlError:
+            raise
+        except Exception as problem:
+            if isinstance(problem, LOST):
+                self._check_alive(problem)
+            raise trial_task.TrialFailed(spec.query_id, reason(str(problem))) from problem
+
+    def watch(self, query: QuerySupervisor) -> None:
+        """Make this the query under its name from now on: what fails is tried again."""
+        with self._lock:
+            self._queries[query.place.name] = query
+
+    def _tally(self, name: str) -> QueryMetrics:
+        with self._lock:
+            return self._tallies.setdefault(name, QueryMetrics())
+
+    def forget(self, name: str) -> None:
+        """Drop the counts of a query whose life is over; no other one waits for it any more."""
+        with self._lock:
+            self._tallies.pop(name, None)
+        with contextlib.suppress(SparkRestarting):  # the next one knows of none
+            forget_progress(self.session, name)
+
+    def rest(self, name: str) -> None:
+        """Have other queries wait no longer than their limit for one that does not run for now."""
+        with contextlib.suppress(SparkRestarting):  # the links say it to the next one
+            stop_progress(self.session, name, int(time.time() * 1000))
+
+    def _forget(self, query: QuerySupervisor) -> None:
+        """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""
+        with self._lock:
+            if self._queries.get(query.place.name) is query:
+                del self._queries[query.place.name]
+
+    def queries(self) -> tuple[QuerySupervisor, ...]:
+        """Return every query that was started and neither stopped nor replaced."""
+        with self._lock:
+            return tuple(self._queries.values())
+
+    def close(self, *, graceful: bool = True) -> None:
+        """Stop all queries, then Spark."""
+        self._closing.set()
+        stoppers = [
+            Thread(target=query.stop, kwargs={"graceful": graceful}, daemon=True)
+            for query in self.queries()
+        ]
+        for stopper in stoppers:
+            stopper.start()
+        for stopper in stoppers:
+            stopper.join()
+        if self._watch is not None:
+            self._watch.join()
+        self._host.close()
+
+    def kill(self) -> None:
+        """End Spark's process at once; what waits for it ends with an error."""
+        self._closing.set()
+        self._host.kill()
+
+    def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
+        try:
+            return finish_batch_and_stop(self.session, query, timeout_s)
+        except SparkRestarting:
+            return True  # with its process it has ended
+
+    def _bound(self, query: StreamingQuery, records: int) -> None:
+        if not bound_batches(self.session, query, records):
+            _log.warning("batches_not_bounded", extra={"query": query.name, "records": records})
+
+    def _launch(self, spec: QuerySpec) -> StreamingQuery:
+        _check_life(spec)
+        try:
+            query = self._launched(spec)
+        except LOST as lost:
+            raise_if_java(lost)
+            self._check_alive(lost)
+            raise
+        return cast("StreamingQuery", WatchedQuery(query, self._host.why))
+
+    def _check_alive(self, lost: Exception) -> None:
+        """Raise SparkRestarting if Spark's process has gone."""
+        if self._host.gone():
+            raise SparkRestarting(self._host.why() or str(lost)) from lost
+
+    def _launched(self, spec: QuerySpec) -> StreamingQuery:
+        writer = self._taken(spec) or self._writer(spec)
+        # Spark copies the session's settings while it starts a query
+        with self._start_lock, scheduling_pool(self.session, spec.name):
+            self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
+            self._starts += 1
+            return writer.start()
+
+    def _build(self, spec: QuerySpec) -> None:
+        """Have the dataflow ready for a start of just this spec."""
+        session = self.session
+        built = _Built(spec, session, self._writer(spec))
+        with self._lock:
+            self._built[spec.name] = built
+
+    def _taken(self, spec: QuerySpec) -> DataStreamWriter | None:
+        with self._lock:
+            built = self._built.pop(spec.name, None)
+        fits = built is not None and built.spec is spec and built.session is self.session
+        return built.writer if built is not None and fits else None
+
+    def _writer(self, spec: QuerySpec) -> DataStreamWriter:
+        flow = dataflow(self.session, spec, self._topics())
+        return (
+            flow.writeStream.format("noop")
+            .outputMode("append")
+            .queryName(spec.name)
+            .option("checkpointLocation", str(spec.checkpoint))
+            .trigger(processingTime=f"{spec.trigger_ms} milliseconds")
+        )
+
+    def _supervise(self) -> None:
+        swept = 0
+        while not self._closing.wait(_WATCH_S):
+            self._host.turned()
+            self._host.bound_log()
+            if self._host.died:
+                self._revive()
+                continue
+            if self._starts >= swept + _SWEEP_STARTS:
+                swept = self._starts
+                self._sweep()
+            self._supervise_all()
+
+    def _supervise_all(self) -> None:
+        for query in self.queries():
+            try:
+                query.supervise()
+                if query.stopped:
+                    self._forget(query)
+            except Exception as problem:  # noqa: BLE001 - one query must not end the watch over all
+                if isinstance(problem, LOST) and self._host.gone():
+                    return  # the next turn sees to it
+                if query.query_id not in self._told:
+                    self._told.add(query.query_id)
+                    _log.exception("supervision failed", extra={"query_id": query.query_id})
+            else:
+                self._told.discard(query.query_id)
+
+    def _revive(self) -> None:
+        """Have every query note what happened, start Spark again, and them from their checkpoints.
+
+        The watch over them rests meanwhile: none could be started.
+        """
+        self._supervise_all()
+        rest_s = self._host.revive()
+        if rest_s:
+            self._closing.wait(rest_s)
+        else:
+            self.wake()
+
+    def _sweep(self) -> None:
+        try:
+            end_needless_monitors(self.session)
+        except SparkRestarting:
+            return  # with its process they have ended
+        except LOST:
+            if not self._host.gone():  # another Spark: costs threads and nothing else
+                _log.warning("threads that Spark left behind could not be ended", exc_info=True)
+
+
+def _check_life(spec: QuerySpec) -> None:
+    """Check that the checkpoint is there: where it has gone, Spark would begin anew.
+
+    Raises: CheckpointMissing.
+    """
+    if spec.incarnation is None:
+        spec.checkpoint.mkdir(parents=True, exist_ok=True)
+    else:
+        incarnations.check_present(
+            spec.query_id, spec.checkpoint, incarnations.Incarnation(spec.incarnation)
+        )

@@ -1,0 +1,277 @@
+"""The one Spark session of a process: embedded by default, any master by configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import ksql
+from ksql.core.process.child import Child
+from ksql.spark.checkpoint import stateschema
+from ksql.spark.session.cds_archive import WRITE, JvmHome, prepared_stand
+from ksql.spark.session.code_bundle import package_zip
+from ksql.spark.session.jvm import (
+    SparkSettings,
+    SparkUnavailable,
+    connect,
+    is_local,
+    launch,
+    quiet_py4j,
+)
+from ksql.spark.session.localfiles import LOCAL_FILES
+from ksql.spark.session.source import SOURCE_JAR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger(__name__)
+_STOP_S = 3.0
+_END_S = 4.0
+_WRITE_S = 120.0  # it writes its archive at the end
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+DEFAULTS: Mapping[str, str] = {
+    # a service, not a workbench
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.log.level": "ERROR",
+    # many small jobs: keep little history of them, share the cores fairly
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.ui.liveUpdate.period": "-1",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.streaming.numRecentProgressUpdates": "50",
+    "spark.locality.wait": "0",
+    "spark.sql.adaptive.enabled": "false",
+    # streaming
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    # state: changelogs per batch, snapshots in the background, memory bounded for all stores
+    "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # Python
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.python.worker.reuse": "true",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+
+# between processes of one machine: what is written is read at once, from memory
+_LOCAL_EXCHANGE: Mapping[str, str] = {
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+}
+
+# Spark calls every end of a query an error, that between two batches which a stop or a switch asks
+# for as well; failures are written to the processing log and to ours.
+_LOG4J = """\
+rootLogger.level = error
+logger.batches.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+logger.batches.level = off
+logger.notifier.name = org.apache.spark.sql.execution.streaming.runtime.ErrorNotifier
+logger.notifier.level = off
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c: %m%n%ex
+"""
+
+# Python, but for what Spark asks at the start of each stateful query (``stateschema``)
+_PYTHON = """\
+#!/bin/sh
+[ "$1 $2" = "-m {module}" ] && exec {python} -I -S {script}
+exec {python} "$@"
+"""
+
+JVM_OPTIONS = (
+    "-XX:+UseG1GC",
+    "-XX:ReservedCodeCacheSize=160m",
+    "-Djava.net.preferIPv4Stack=true",
+)
+
+QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
+"""For a JVM that plans and moves bytes while Python works on the records.
+
+Each query brings the JVM new code. The compiler that makes it as fast as can be took three of six
+seconds of a JVM that counted a million records, and on two cores it took them from the workers.
+"""
+
+
+@dataclass
+class OpenSession:
+    """A session and the process that it lives in."""
+
+    session: SparkSession
+    process: Child
+
+
+def open_session(settings: SparkSettings) -> OpenSession:
+    """Start the JVM and the session; nothing of it writes to the terminal.
+
+    The JVM ends with this process, however that ends. One that a former service left behind is
+    awaited first, and killed if need be: two would work on the same checkpoints.
+
+    Raises:
+        SparkUnavailable: The JVM did not start; its log file says more.
+    """
+    _sweep(settings)
+    settings.scratch.mkdir(parents=True, exist_ok=True)
+    settings.log_file.parent.mkdir(parents=True, exist_ok=True)
+    python = _python(settings)
+    os.environ["PYSPARK_PYTHON"] = python  # the driver asks the environment, not the conf
+    local = is_local(settings.master)
+    stand = prepared_stand(settings.jars, settings.scratch) if local else None
+    conf = _conf(settings, python, stand)
+    home = (
+        stand.home if stand else Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
+    )
+    process = launch(settings, conf, home, _patience_s(_END_S))
+    try:
+        gateway = connect(process, settings)
+        spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+        _quiet(context)
+        if not local:
+            context.addPyFile(str(package_zip(Path(ksql.__file__).parent, settings.scratch)))
+        return OpenSession(SparkSession(context), process)
+    except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
+        process.kill()
+        forget_session()
+        raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
+
+
+def _patience_s(usual_s: float) -> float:
+    """Return how long to wait for Spark or its JVM to end before it is killed."""
+    return _WRITE_S if WRITE in os.environ else usual_s
+
+
+def _quiet(context: SparkContext) -> None:
+    """Stay silent when the JVM hangs up on PySpark's own server; we log that ourselves."""
+    server: Any = context._accumulatorServer  # noqa: SLF001 - see above
+    server.handle_error = lambda *_: None
+    quiet_py4j()
+
+
+def close_session(opened: OpenSession, settings: SparkSettings) -> None:
+    """Stop Spark and its JVM and remove the scratch space; what does not stop in time is killed."""
+    stopper = Thread(target=_stop, args=(opened.session,), name="spark-stop", daemon=True)
+    stopper.start()
+    patience_s = _patience_s(_STOP_S)
+    stopper.join(patience_s)
+    if stopper.is_alive():
+        _log.warning("spark_killed", extra={"reason": f"it did not stop within {patience_s:g} s"})
+        opened.process.kill()
+    else:
+        opened.process.end()
+    forget_session()
+    shutil.rmtree(settings.scratch, ignore_errors=True)
+
+
+def _stop(session: SparkSession) -> None:
+    with contextlib.suppress(Py4JError, OSError):  # it is gone, or is killed meanwhile
+        session.stop()
+
+
+def forget_session() -> None:
+    """Have PySpark forget the JVM, which is gone or about to go, so that another may open."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no public way
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001 - see above
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.shutdown()
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    if gateway is not None:
+        with contextlib.suppress(Py4JError, OSError):
+            gateway.shutdown()
+
+
+def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[str, str]:
+    scratch = settings.scratch
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    temporary = scratch / "tmp"  # swept with the rest if the JVM is killed
+    temporary.mkdir(exist_ok=True)
+    root = str(Path(ksql.__file__).parent.parent)
+    conf = {
+        **DEFAULTS,
+        "spark.app.name": "ksql",
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(
+            (
+                f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+                f'"-Djava.io.tmpdir={temporary}"',
+                *JVM_OPTIONS,
+                *((QUICKLY_COMPILED,) if settings.light else ()),
+                *(stand.options(os.environ) if stand else ()),
+            )
+        ),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.pyspark.python": python,
+        "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # no modules of the directory we were started in
+    }
+    if stand is None:
+        conf["spark.jars"] = ",".join(map(str, (*settings.jars, SOURCE_JAR)))
+    else:
+        conf["spark.driver.host"] = "127.0.0.1"
+        conf["spark.driver.bindAddress"] = "127.0.0.1"
+        conf["spark.executorEnv.PYTHONPATH"] = root
+        conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
+        conf.update(LOCAL_FILES)
+        conf.update(_LOCAL_EXCHANGE)
+    conf.update(settings.conf)
+    return conf
+
+
+def _python(settings: SparkSettings) -> str:
+    """Return the command of the workers; where all run here, one that knows the state's schema."""
+    if not is_local(settings.master):
+        return settings.python
+    command = settings.scratch / "python"
+    python, script = map(shlex.quote, (settings.python, stateschema.__file__))
+    command.write_text(
+        _PYTHON.format(module=stateschema.MODULE, python=python, script=script), encoding="utf-8"
+    )
+    command.chmod(0o700)
+    return str(command)
+
+
+def _sweep(settings: SparkSettings) -> None:
+    """Remove the scratch spaces of processes that are no more."""
+    for left in (settings.state_dir / "spark").glob("scratch-*"):
+        pid = int(left.name.removeprefix("scratch-"))
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except PermissionError:
+            continue

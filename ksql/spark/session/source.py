@@ -1,0 +1,129 @@
+"""The one Kafka source of a query: all its topics, one set of offsets.
+
+The columns are the same for every query and every version of it, so an upgrade never changes what
+Spark compares with the checkpoint.
+
+The JVM reads the records, or only plans what is read: then its rows are ranges of offsets
+(``KafkaRanges.java``, a thin cover of Spark's source), which the Python tasks read. Offsets and
+checkpoints are the same, so that a query may change from one to the other.
+
+Source: Spark's Structured Streaming + Kafka Integration Guide.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.core.errors import ServerError
+from ksql.spark.task.arrow import SOURCE_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ksql.kafka.limits import TopicLimits
+    from ksql.spark.query.spec import QuerySpec, StartAt
+
+_ENDS = {"earliest": -2, "latest": -1}
+
+SOURCE = "ksql.KafkaRanges"
+_CLASSES = ("Arrivals", "KafkaRanges", "Progress", "Rest", "TimeCut", "Upstreams")
+SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
+SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
+"""The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
+
+ISOLATION = "isolation.level"
+COMMITTED = "read_committed"
+
+CLIENT_DEFAULTS: Mapping[str, str] = {
+    # what a transaction that failed has left in a topic was never written
+    ISOLATION: COMMITTED,
+    # a topic that has been deleted is not made anew because it is asked for
+    "allow.auto.create.topics": "false",
+    # the default of 500 ms adds half a second to every small batch
+    "fetch.max.wait.ms": "5",
+    "max.poll.records": "5000",
+    "max.partition.fetch.bytes": str(4 << 20),
+    "receive.buffer.bytes": str(1 << 20),
+}
+
+
+class Topics(Protocol):
+    """The facts about topics that a start needs."""
+
+    def partitions(self, topic: str) -> int:
+        """Return how many it has."""
+
+    def limits(self, topic: str) -> TopicLimits:
+        """Return what the topic takes."""
+
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id that it keeps for life; None if it is not there, empty if unknown."""
+
+
+class MissingOffsets(ServerError):
+    """A start that leaves out some partitions of a topic."""
+
+    def __init__(self, topic: str, partitions: list[int]) -> None:
+        super().__init__(f'topic "{topic}" has no start offset for its partitions {partitions}')
+
+
+def kafka_source(
+    session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
+) -> DataFrame:
+    """Return the records of the query's topics, in the columns of ``SOURCE_COLUMNS``.
+
+    With ``spec.reader``: the ranges in which they are, for the tasks to read.
+    """
+    client = {**CLIENT_DEFAULTS, **spec.consumer}
+    if spec.exactly_once:
+        client[ISOLATION] = COMMITTED
+    options = {
+        **{f"kafka.{name}": value for name, value in client.items()},
+        "subscribe": ",".join(sorted(spec.topics)),
+        "startingOffsets": starting_offsets(spec.topics, partitions),
+        "maxOffsetsPerTrigger": str(spec.first_records or spec.max_records),
+        "failOnDataLoss": "true" if spec.fail_on_data_loss else "false",
+        "includeHeaders": "true",
+        "groupIdPrefix": spec.application,
+        "triggerMs": str(spec.trigger_ms),
+    }
+    if spec.chain:
+        queries = dict(spec.chain)
+        links = {name: link._asdict() for name, link in queries.items()}
+        marked = {link.sink for link in queries.values() if link.exactly_once}
+        options["markedTopics"] = ",".join(sorted(marked & set(spec.topics)))
+        options["queryName"] = spec.name
+        options["queries"] = json.dumps(links)
+        options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
+        options["transactions"] = "true" if spec.exactly_once else "false"
+    if spec.reader is not None:
+        options["rangesOnly"] = "true"
+    options["topicOrder"] = ",".join(spec.topics)  # the order of records counts
+    source = session.readStream.format(SOURCE).options(**options).load()
+    return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
+
+
+def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], int]) -> str:
+    """Return the source's start; Spark reads it only when a checkpoint is new.
+
+    Raises:
+        MissingOffsets: A topic's offsets do not name all its partitions.
+    """
+    ends = set(map(str, topics.values()))
+    if ends in ({"earliest"}, {"latest"}):
+        return ends.pop()
+    return json.dumps(
+        {topic: _per_partition(topic, start, partitions(topic)) for topic, start in topics.items()}
+    )
+
+
+def _per_partition(topic: str, start: StartAt, count: int) -> dict[str, int]:
+    if isinstance(start, str):
+        return {str(partition): _ENDS[start] for partition in range(count)}
+    if missing := [partition for partition in range(count) if partition not in start]:
+        raise MissingOffsets(topic, missing)
+    return {str(partition): start[partition] for partition in range(count)}

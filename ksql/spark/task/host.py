@@ -1,0 +1,139 @@
+"""The one stateful operator that Spark sees; it hosts stage ``i`` of any program.
+
+Spark compares an operator's grouping column and state variables with the checkpoint. They are the
+same for every stage of every query, so a query's next version can always read what the last one
+left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from ksql.spark.checkpoint.stateschema import STATE_NAME
+from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.task.gc_pause import no_cycle_search
+from ksql.spark.task.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
+from ksql.spark.task.pages import PagedStore
+from ksql.spark.task.sink import TaskSink, last_words, open_sink
+from ksql.spark.task.sinkexchange import SinkChunkWriter
+from ksql.spark.task.tasklog import TaskLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+    from ksql.core.records import OutRecord
+    from ksql.exec.dataflow.moved import MovedRecord
+    from ksql.exec.operators.base import Record
+    from ksql.spark.task.task_environment import TaskEnvironment
+
+_NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}
+_NONE_LATE = {"LATE": None, "BEHIND": None, "TOPIC": None, "PART": None}
+
+
+class StageHost(StatefulProcessor):
+    """Runs one stage; called once per bucket and micro-batch."""
+
+    def __init__(self, ship: TaskEnvironment, stage: int) -> None:
+        self.ship = ship
+        self.stage = stage
+        self._state: Any = None
+        self._log = TaskLog()
+        self._sink: TaskSink | None = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state, on the driver once to learn its schema and in every task."""
+        self._state = handle.getMapState(STATE_NAME, KEY_SCHEMA, VALUE_SCHEMA)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803 - Spark's name
+    ) -> Iterator[Row]:
+        """Process a bucket's records of this batch."""
+        with no_cycle_search(self.ship.load()), last_words(self.ship):
+            chunks = [row.BLOB for row in rows if row.BLOB]
+            yield from self._processed(chunks, key[0]) if chunks else ()
+
+    def _processed(self, chunks: list[bytes], label: int) -> list[Row]:
+        program = self.ship.load()
+        records = unpack_chunks(chunks)
+        store = PagedStore(backend_of(self._state))
+        # both ways consume what the stage gives, and only then its state is complete
+        if self.stage < program.stages - 1:
+            out = self._chunks(program.step(self.stage, records, store, self._log), label)
+        elif program.placement == "moved":
+            out = self._moved_chunks(program.last_step_moved(records, store, self._log), label)
+        else:
+            written = self._written(program.last_step(records, store, self._log), label)
+            store.flush()
+            report = {**_held(label, store), **self._late()}
+            return [Row(produced=written, errors=self._log.untold(), **report)]
+        store.flush()
+        # an empty chunk brings the counts of this call; it goes where another one goes, if any
+        target = out[-1].B if out else label
+        report = {**_held(label, store), **self._late()}
+        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **report)]
+
+    def close(self) -> None:
+        """End the task: wait until the broker has everything."""
+        if self._sink is not None or self._log.entries:
+            with last_words(self.ship):
+                self._task_sink().close()
+
+    def _chunks(self, results: Iterable[Record], sender: int) -> list[Row]:
+        labels, program = self.ship.buckets, self.ship.load()
+        keyed = program.buckets_of(len(labels))
+        writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned, keyed=keyed)
+        return self._rows((*writer.add(results), *writer.finish()))
+
+    def _moved_chunks(self, results: Sequence[MovedRecord], sender: int) -> list[Row]:
+        ship, window_bytes = self.ship, self.ship.load().window_bytes or 0
+        writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
+        return self._rows((*writer.add(results), *writer.finish()))
+
+    def _rows(self, chunks: Iterable[tuple[int, bytes]]) -> list[Row]:
+        labels = self.ship.buckets
+        return [
+            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD, **_NONE_LATE)
+            for bucket, chunk in chunks
+        ]
+
+    def _late(self) -> dict[str, Any]:
+        """Return what ``LATE_SCHEMA`` names, of the records since this was asked last."""
+        count, worst = self._log.late_untold()
+        if worst is None:
+            return _NONE_LATE
+        topic, partition = worst.origin
+        origin = {"TOPIC": self.ship.load().topics[topic], "PART": partition}
+        return {"LATE": count, "BEHIND": worst.behind_ms, **origin}
+
+    def _written(self, results: Iterable[OutRecord], label: int) -> int:
+        sink = self._task_sink()
+        if self.ship.load().placement == "keyed":
+            sink.home = self.ship.buckets.index(label)
+        before = sink.written
+        sink.write(results)
+        return sink.written - before
+
+    def _task_sink(self) -> TaskSink:
+        if self._sink is None:
+            context = TaskContext.get()
+            task = f"stage-{context.partitionId() if context else 0}"
+            program = self.ship.load()
+            self._sink = open_sink(
+                self.ship, program.sink_topic, self._log, task, program.window_bytes
+            )
+        return self._sink
+
+
+def _held(label: int, store: PagedStore) -> dict[str, int]:
+    """Return what ``HELD_SCHEMA`` names, of a bucket whose changes are flushed."""
+    entries, size = store.held()
+    return {"BUCKET": label, "ENTRIES": entries, "SIZE": size}

@@ -1,0 +1,421 @@
+"""Paged state: the ``Store`` that processors see, over few and larger entries of a map of bytes.
+
+A call into Spark's state store costs far more than the bytes it moves, so the entries of many keys
+lie together in a page of about 4 KiB. A space's pages are found by linear hashing: the number of
+pages grows with the content, and growing by one page moves the entries of only one other. Small
+spaces lie inline in the root, so that a small state is one entry, read and written once per batch.
+
+Within a call, pages are read once, all that was hinted at together, and ``flush`` writes what has
+changed. Every entry starts with a version byte; values are packed one by one, so that a
+page is rewritten without decoding what it holds.
+
+Source: W. Litwin, Linear hashing: a new tool for file and table addressing (1980).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
+
+from ksql.core.errors import ServerError
+from ksql.spark.task.packing import pack, unpack, unpack_each
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+
+PAGE_BYTES = 4096
+INLINE_BYTES = 1024
+ROOT_BYTES = 16_384
+_VERSION = b"\x01"
+_ROOT = b"\x00"
+_ENTRY_OVERHEAD = 4
+_SCAN_PAGES = 64
+_MISSING: Any = object()
+_MIX = 0x9E3779B1
+"""Keys of one bucket agree in the low bits of their CRC: multiplied, the high bits are spread."""
+
+Page = dict[bytes, bytes]
+
+
+class Backend(Protocol):
+    """A map of bytes to bytes that is asked for many entries at once."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values of the keys, in their order."""
+
+    def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        """Set the values."""
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Forget the keys."""
+
+
+class UnknownPage(ServerError):
+    """State that a newer version of this software has written."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"the query's state has format {version}, which this version does not know",
+            hint="Run the version that wrote it, or a newer one.",
+        )
+
+
+class DamagedPage(ServerError):
+    """State that is not what this software writes."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "the query's state is damaged",
+            detail=reason,
+            hint="Bring the query's checkpoint back from a copy, or begin anew with "
+            "ksql.state.anew.",
+        )
+
+
+def pages_of(keys: Iterable[bytes], pages: int) -> dict[bytes, int]:
+    """Return the page of each key in a space of that many pages."""
+    mask = (1 << (pages - 1).bit_length()) - 1
+    half = mask >> 1
+    return {
+        key: page if (page := (crc32(key) * _MIX >> 15) & mask) < pages else page & half
+        for key in keys
+    }
+
+
+class _Space:
+    """One space: how it is spread, and what of it this call has seen and changed."""
+
+    __slots__ = ("dirty", "entries", "page_count", "pages", "places", "size", "values")
+
+    def __init__(self, page_count: int = 0, entries: int = 0, size: int = 0) -> None:
+        self.page_count = page_count  # 0: inline in the root, as page 0
+        self.entries = entries
+        self.size = size
+        self.pages: dict[int, Page] = {}
+        self.places: dict[bytes, int] = {}
+        self.values: dict[bytes, Any] = {}
+        self.dirty: set[bytes] = set()
+
+    @property
+    def spread(self) -> int:
+        """How many pages keys are spread over."""
+        return self.page_count or 1
+
+    def placed(self, keys: Set[bytes]) -> dict[bytes, int]:
+        """Return the pages of keys; those of loaded ones are known until there are more pages."""
+        places = self.places
+        if not places.keys() >= keys:
+            places.update(pages_of((key for key in keys if key not in places), self.spread))
+        if len(places) == len(keys):
+            return places
+        return {key: places[key] for key in keys}
+
+    def wanted_pages(self) -> int:
+        """Return how many pages the content deserves; a space never shrinks but to nothing."""
+        if self.entries == 0:
+            return 0
+        fitting = min(-(-self.size // PAGE_BYTES), self.entries)
+        return max(self.page_count, fitting)
+
+
+class PagedStore:
+    """The state of one stage in one bucket, for one call. Nothing counts before ``flush``."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        (root,) = backend.get_many([_ROOT])
+        self._spaces: dict[bytes, _Space] = {}
+        self._hints: list[tuple[bytes, list[bytes] | None]] = []
+        self._inline = 0
+        self._removed: list[bytes] = []
+        self._root_changed = False
+        if root is not None:
+            try:
+                self._read_root(_content(root))
+            except (TypeError, ValueError) as error:
+                raise DamagedPage(f"its root cannot be read: {error}") from error
+
+    def load(self, space: bytes, keys: Collection[bytes]) -> None:
+        """Fetch those keys with the next ``get``."""
+        at = self._spaces.get(space)
+        if at is not None:
+            values = at.values
+            self._hints.append((space, [key for key in keys if key not in values]))
+
+    def load_space(self, space: bytes) -> None:
+        """Fetch the whole space then, unless that is many pages."""
+        at = self._spaces.get(space)
+        if at is not None and at.spread <= _SCAN_PAGES:
+            self._hints.append((space, None))
+
+    def get(self, space: bytes, key: bytes) -> Any:
+        """Return the value, or None."""
+        at = self._spaces.get(space)
+        if at is None:
+            return None
+        value = at.values.get(key, _MISSING)
+        if value is _MISSING:
+            self.load(space, (key,))
+            self._follow()
+            value = at.values[key]
+        return value
+
+    def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
+        """Return the values of all keys."""
+        self.load(space, keys)
+        self._follow()
+        at = self._spaces.get(space)
+        return [None] * len(keys) if at is None else list(map(at.values.__getitem__, keys))
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values."""
+        if values:
+            at = self._space(space)
+            at.values.update(values)
+            at.dirty.update(values)
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value."""
+        at = self._space(space)
+        at.values[key] = value
+        at.dirty.add(key)
+
+    def _space(self, space: bytes) -> _Space:
+        at = self._spaces.get(space)
+        if at is None:
+            at = self._spaces[space] = _Space()
+        return at
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key."""
+        if space in self._spaces:
+            self.put(space, key, None)
+
+    def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
+        """Yield all entries as they are now; what changes meanwhile may be seen or not."""
+        at = self._spaces.get(space)
+        if at is None:
+            return
+        if len(at.pages) < at.spread:
+            self._follow()
+        changed = {key: at.values[key] for key in at.dirty}
+        for page in self._all_pages(space, at):
+            keys = [key for key in page if key not in changed]
+            yield from zip(keys, _unpacked([page[key] for key in keys]), strict=True)
+        yield from ((key, value) for key, value in changed.items() if value is not None)
+
+    def drop(self, space: bytes) -> None:
+        """Forget the whole space."""
+        at = self._spaces.pop(space, None)
+        if at is not None:
+            self._removed += (_page_key(space, page) for page in range(at.page_count))
+            self._root_changed = True
+
+    def held(self) -> tuple[int, int]:
+        """Return how many entries the state has as of the last flush, and their bytes."""
+        spaces = self._spaces.values()
+        return sum(at.entries for at in spaces), sum(at.size for at in spaces)
+
+    def flush(self) -> None:
+        """Write what has changed."""
+        puts: list[tuple[bytes, bytes]] = []
+        changed = [(space, at, at.placed(at.dirty)) for space, at in self._spaces.items()]
+        self._fetch((space, at, set(places.values())) for space, at, places in changed)
+        self._inline = sum(at.size for _, at, _ in changed if at.page_count == 0)
+        for space, at, places in changed:
+            if places:
+                self._settle(space, at, places, puts)
+        if self._root_changed:
+            root = self._pack_root()
+            if root is None:
+                self._removed.append(_ROOT)
+            else:
+                puts.append((_ROOT, root))
+        # pages of a space that was dropped and made anew are written again: remove first
+        if self._removed:
+            self._backend.remove_many(self._removed)
+        if puts:
+            self._backend.put_many(puts)
+        self._removed = []
+        self._root_changed = False
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Fetch what was hinted at, and decode it."""
+        hints, self._hints = self._hints, []
+        lookups: list[tuple[_Space, dict[bytes, int]]] = []
+        pages: list[tuple[bytes, _Space, Iterable[int]]] = []
+        for space, keys in hints:
+            at = self._spaces.get(space)
+            if at is None:  # dropped since
+                continue
+            if keys is None:
+                pages.append((space, at, range(at.spread)))
+                continue
+            places = pages_of((key for key in keys if key not in at.values), at.spread)
+            at.places.update(places)
+            pages.append((space, at, set(places.values())))
+            lookups.append((at, places))
+        self._fetch(pages)
+        for at, places in lookups:
+            held = at.pages
+            packed = [held[page].get(key) for key, page in places.items()]
+            there = [data for data in packed if data is not None]
+            values = iter(_unpacked(there))
+            if len(there) == len(packed):
+                at.values.update(zip(places, values, strict=True))
+            else:
+                decoded = (None if data is None else next(values) for data in packed)
+                at.values.update(zip(places, decoded, strict=True))
+
+    def _fetch(self, requests: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
+        """Fetch pages of spaces, all at once."""
+        missing: dict[bytes, tuple[_Space, int]] = {}
+        for space, at, pages in requests:
+            for page in pages:
+                if page in at.pages:
+                    continue
+                if at.page_count == 0:  # a new space, or an inline one that has page 0 already
+                    at.pages[page] = {}
+                else:
+                    missing[_page_key(space, page)] = at, page
+        if not missing:
+            return
+        blobs = self._backend.get_many(list(missing))
+        for (at, page), data in zip(missing.values(), blobs, strict=True):
+            at.pages[page] = {} if data is None else _content(data)
+
+    def _all_pages(self, space: bytes, at: _Space) -> Iterator[Page]:
+        pages = iter(range(at.spread))
+        while some := list(islice(pages, _SCAN_PAGES)):
+            held = {page: at.pages[page] for page in some if page in at.pages}
+            missing = [page for page in some if page not in held]
+            if at.page_count and missing:
+                blobs = self._backend.get_many([_page_key(space, page) for page in missing])
+                held.update(
+                    (page, _content(data))
+                    for page, data in zip(missing, blobs, strict=True)
+                    if data is not None
+                )
+            yield from held.values()
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def _settle(
+        self, space: bytes, at: _Space, places: dict[bytes, int], puts: list[tuple[bytes, bytes]]
+    ) -> None:
+        """Bring a space's changed values into its pages, and its pages to their number."""
+        before = at.page_count
+        if before == 0:
+            self._inline -= at.size
+        changed = self._apply(at, places)
+        page_count = at.wanted_pages()
+        room = ROOT_BYTES - self._inline
+        if before == 0 and at.size <= min(INLINE_BYTES, room):
+            self._inline += at.size
+            self._root_changed = True
+            if at.entries == 0:
+                del self._spaces[space]
+            return
+        if page_count == 0:
+            self.drop(space)
+            return
+        if page_count != before:
+            changed |= self._grow(space, at, max(page_count, 1))
+            self._root_changed = True
+        for page in changed:
+            if content := at.pages[page]:
+                puts.append((_page_key(space, page), _VERSION + pack(content)))
+            elif page < before:
+                self._removed.append(_page_key(space, page))
+
+    def _apply(self, at: _Space, places: dict[bytes, int]) -> set[int]:
+        """Put the changed values into their pages; returns the pages."""
+        entries, size = at.entries, at.size
+        values, pages = at.values, at.pages
+        for key, index in places.items():
+            page, value = pages[index], values[key]
+            old = page.get(key)
+            if old is not None:
+                entries -= 1
+                size -= len(key) + len(old) + _ENTRY_OVERHEAD
+            if value is not None:
+                page[key] = data = pack(value)
+                entries += 1
+                size += len(key) + len(data) + _ENTRY_OVERHEAD
+            elif old is not None:
+                del page[key]
+        if (entries, size) != (at.entries, at.size):
+            at.entries, at.size = entries, size
+            self._root_changed = True
+        at.dirty = set()
+        return set(places.values())
+
+    def _grow(self, space: bytes, at: _Space, page_count: int) -> set[int]:
+        """Spread the entries over more pages; returns the pages that have changed."""
+        before = at.spread
+        sources = {_parent(page, before) for page in range(before, page_count)}
+        self._fetch([(space, at, sources)])
+        moving = [item for page in sources for item in at.pages[page].items()]
+        grown: dict[int, Page] = {page: {} for page in (*sources, *range(before, page_count))}
+        places = pages_of((key for key, _ in moving), page_count)
+        for key, data in moving:
+            grown[places[key]][key] = data
+        at.pages.update(grown)
+        changed = sources | set(range(before, page_count))
+        if at.page_count == 0:  # leaves the root
+            changed.add(0)
+        at.page_count = page_count
+        at.places = {}
+        return changed
+
+    # --- the root ----------------------------------------------------------------------------
+
+    def _read_root(self, content: list[list[Any]]) -> None:
+        for space, page_count, entries, size, inline in content:
+            at = self._spaces[space] = _Space(page_count, entries, size)
+            if page_count == 0:
+                at.pages[0] = inline
+
+    def _pack_root(self) -> bytes | None:
+        content = [
+            [
+                space,
+                at.page_count,
+                at.entries,
+                at.size,
+                at.pages.get(0) if at.page_count == 0 else None,
+            ]
+            for space, at in self._spaces.items()
+            if at.entries
+        ]
+        return _VERSION + pack(content) if content else None
+
+
+def _page_key(space: bytes, page: int) -> bytes:
+    return len(space).to_bytes(1, "big") + space + page.to_bytes(4, "big")
+
+
+def _content(data: bytes) -> Any:
+    if data[:1] != _VERSION:
+        raise UnknownPage(data[0]) if data else DamagedPage("an entry is empty")
+    try:
+        return unpack(memoryview(data)[1:])
+    except ValueError as error:
+        raise DamagedPage(f"a page cannot be read: {error}") from error
+
+
+def _unpacked(values: Sequence[bytes]) -> list[Any]:
+    try:
+        return unpack_each(values)
+    except ValueError as error:
+        raise DamagedPage(f"a value cannot be read: {error}") from error
+
+
+def _parent(page: int, before: int) -> int:
+    """Return where the entries of a page lay when there were fewer pages."""
+    while page >= before:
+        page &= (1 << (page.bit_length() - 1)) - 1
+    return page

@@ -1,0 +1,168 @@
+"""The trial of a plan on Spark: one task in a worker, over some of the records that wait.
+
+The old plan runs alongside. What the trial computes is thrown away, and nothing shows it: no
+record, no state, no entry of a log, no schema. It finds what would end the first batch: a plan that
+does not load there, a user function that overruns, a result that the topic does not take.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Timer
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from ksql.core.errors import ServerError
+from ksql.exec.dataflow import muted
+from ksql.exec.dataflow.load import load
+from ksql.kafka.producer import BATCH_BYTES
+from ksql.kafka.ranges import Range
+from ksql.spark.query.compile import outfitted
+from ksql.spark.query.internals import scheduling_pool
+from ksql.spark.task.sink import TaskSink, last_words
+from ksql.spark.task.task_input import portions
+from ksql.spark.task.tasklog import TaskLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+
+    from ksql.core.records import OutRecord
+    from ksql.exec.dataflow.program import RawBatch
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.spark.session.source import Topics
+    from ksql.spark.task.task_environment import TaskEnvironment
+
+MOST_RECORDS: Final = 50_000
+"""So many records a trial reads at most; each partition where some wait has an equal share."""
+
+MOST_BYTES: Final = 32 << 20
+"""About so many bytes of keys and values it reads at most."""
+
+_SCHEMA: Final = "records BIGINT"
+_RANGE: Final = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64()), ("end", pa.int64())]
+)
+_POOL: Final = "trials"
+_SIZE: Final = "message.max.bytes"
+
+
+class TrialFailed(ServerError):
+    """A plan that fails over the records that wait."""
+
+    def __init__(self, query_id: str, why: str) -> None:
+        super().__init__(
+            f"the new plan of {query_id} fails over records that wait; it was tried without an "
+            "effect",
+            detail=why,
+        )
+
+
+def sample(waiting: Mapping[tuple[str, int], tuple[int, int]]) -> tuple[Range, ...]:
+    """Return the records that a trial reads, of those that wait in each partition."""
+    share = max(1, MOST_RECORDS // max(len(waiting), 1))
+    return tuple(
+        Range(topic, partition, start, min(end, start + share))
+        for (topic, partition), (start, end) in sorted(waiting.items())
+    )
+
+
+def run(
+    session: SparkSession,
+    spec: QuerySpec,
+    topics: Topics,
+    ranges: tuple[Range, ...],
+    limit_s: float,
+) -> None:
+    """Run a plan over the records, within that time.
+
+    Raises: whatever Spark reports of a job that fails or is cut short.
+    """
+    task = TrialTask(silenced(outfitted(spec, topics)), ranges if spec.reader is not None else ())
+    context, group = session.sparkContext, f"trial of {spec.name}"
+    limit = Timer(limit_s, context.cancelJobGroup, [group])
+    with scheduling_pool(session, _POOL), _group(session, group):
+        limit.start()
+        try:
+            session.range(0, 1, 1, 1).mapInArrow(task, _SCHEMA).collect()
+        finally:
+            limit.cancel()
+
+
+def silenced(ship: TaskEnvironment) -> TaskEnvironment:
+    """Return what a trial's task takes with it: it can neither log nor register anything."""
+    return replace(
+        ship,
+        log_topic=None,
+        all_records=False,
+        loader=muted.load if ship.loader is load else ship.loader,
+    )
+
+
+class TrialTask:
+    """Read, compute and encode; look whether the results could be written."""
+
+    def __init__(self, ship: TaskEnvironment, ranges: tuple[Range, ...]) -> None:
+        self.ship = ship
+        self.ranges = ranges
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Run the only task."""
+        for _ in batches:
+            pass
+        program, log = self.ship.load(), TaskLog()
+        sink = MutedSink(self.ship, program.sink_topic, log)
+        with last_words(self.ship):
+            sink.write(muted.results(program, map(self._batches, self.ranges), log))
+        yield pa.RecordBatch.from_pydict({"records": pa.array([sink.written], pa.int64())})
+
+    def _batches(self, span: Range) -> Iterator[RawBatch]:
+        rows = pa.RecordBatch.from_pylist([span._asdict()], _RANGE)
+        left = MOST_BYTES // len(self.ranges)
+        for raw, size in portions(self.ship, [rows], TaskLog()):
+            yield raw
+            left -= size()
+            if left <= 0:
+                return
+
+
+class MutedSink(TaskSink):
+    """Looks at records as the client and the topic would, and writes none."""
+
+    def write(self, outputs: Iterable[OutRecord]) -> None:
+        """Refuse what could not be written."""
+        if self._topic is None:
+            for _ in outputs:
+                pass
+            return
+        most = int(self._ship.sink_producer.get(_SIZE, BATCH_BYTES))
+        for record in self._wanted(list(self._stated(outputs))):
+            size = _size(record)
+            if size > most:
+                self._rejected(f"Message size too large: {size} bytes, {most} are allowed")
+            self.written += 1
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to wait for."""
+
+
+def _size(record: OutRecord) -> int:
+    key, value, _, headers = record
+    more = sum(len(name) + len(text or b"") for name, text in headers or ())
+    return len(key or b"") + len(value or b"") + more
+
+
+@contextmanager
+def _group(session: SparkSession, name: str) -> Iterator[None]:
+    """Let the jobs that are started inside be cancelled by a name."""
+    context = session.sparkContext
+    context.setJobGroup(name, name, interruptOnCancel=True)
+    try:
+        yield
+    finally:
+        for prop in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(prop, None)  # type: ignore[arg-type] # unset

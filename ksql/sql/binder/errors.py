@@ -1,0 +1,245 @@
+"""Errors in the meaning of an expression.
+
+The texts are those of the product whose clients match on them.
+Source: docs/sql/expressions.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.core import ident
+from ksql.core.errors import PREPARING, RESOLVING, ParseError, StatementError, UnknownName
+from ksql.core.types import model
+from ksql.sql.binder import remedies
+from ksql.sql.binder.describe import describe, position_text, type_name
+from ksql.sql.syntax import expr as ex
+
+if TYPE_CHECKING:
+    from ksql.core.errors import Span
+    from ksql.core.types.model import SqlType
+
+OPERATORS = {
+    "=": "EQUAL",
+    "<>": "NOT_EQUAL",
+    "<": "LESS_THAN",
+    "<=": "LESS_THAN_OR_EQUAL",
+    ">": "GREATER_THAN",
+    ">=": "GREATER_THAN_OR_EQUAL",
+    "IS DISTINCT FROM": "IS_DISTINCT_FROM",
+    "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
+}
+_CONDITIONS = ("WHERE", "HAVING")
+_TIME_FORMS: dict[SqlType, str] = {
+    model.TIMESTAMP: "yyyy-MM-dd'T'HH:mm:ss.SSS, with an optional offset",
+    model.DATE: "yyyy-MM-dd",
+    model.TIME: "HH:mm:ss.SSS",
+}
+
+
+class UnknownColumn(UnknownName):
+    """No source has that column."""
+
+    def __init__(self, clause: str, ref: ex.Ref, near: tuple[str, ...]) -> None:
+        shown = describe(ref)
+        text = f"{position_text(ref.span)}{clause} column '{shown}' cannot be resolved."
+        if clause == "PARTITION BY":
+            text += (
+                f" '{shown}' must be a column in the source schema since PARTITION BY is applied "
+                "on the input."
+            )
+        super().__init__(text, near)
+
+
+class UnknownSource(UnknownName, ParseError):
+    """FROM has no source of that name or alias."""
+
+    def __init__(self, name: str, known: tuple[str, ...], span: Span) -> None:
+        text = f"{PREPARING}'{name}' is not a valid stream/table name or alias."
+        super().__init__(text, ident.near(name, known), span=span)
+
+
+class AmbiguousColumn(ParseError):
+    """Several sources have that column."""
+
+    def __init__(self, ref: ex.Ref, candidates: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{RESOLVING}{position_text(ref.span)}Column '{describe(ref)}' is ambiguous. "
+            f"Could be {ident.listed(sorted(candidates), 'or')}."
+        )
+
+
+class ExpressionError(StatementError):
+    """An expression whose types do not fit; in a condition the text begins with the clause."""
+
+    def __init__(
+        self,
+        clause: str,
+        message: str,
+        whole: ex.Expr | None = None,
+        *,
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        if clause in _CONDITIONS:
+            message = f"Error in {clause} expression: {message}"
+            if whole is not None:
+                detail = "\n".join(filter(None, (detail, f"Statement: {describe(whole)}")))
+        super().__init__(message, detail=detail, hint=hint)
+
+
+class NotAvailableHere(ExpressionError):
+    """A column that exists in other clauses of the query only."""
+
+    def __init__(self, clause: str, ref: ex.Ref) -> None:
+        if clause == "WHERE":
+            super().__init__(clause, f"Unknown column {describe(ref)}.")
+            return
+        super().__init__(
+            "",
+            f"Window bounds column {describe(replace(ref, source=None))} can only be used in the "
+            "SELECT clause of windowed aggregations and can not be passed to aggregate functions.\n"
+            "See https://github.com/confluentinc/ksql/issues/4397",
+        )
+
+
+class CannotCompare(ExpressionError):
+    """A comparison of types that have no order or equality in common."""
+
+    def __init__(self, clause: str, node: ex.Compare, left: SqlType, right: SqlType) -> None:
+        super().__init__(
+            clause,
+            f"Cannot compare {describe(node.left)} ({type_name(left)}) to "
+            f"{describe(node.right)} ({type_name(right)}) with {OPERATORS[node.op]}.",
+            node,
+            hint=remedies.of_comparison((node.left, left), (node.right, right)),
+        )
+
+
+class UnreadableTime(StatementError):
+    """A text that is compared with a time and is none."""
+
+    def __init__(
+        self, text: str, type_: SqlType, error: ValueError, span: Span | None = None
+    ) -> None:
+        super().__init__(
+            f"Failed to parse {type_name(type_).lower()} '{text}': {error}",
+            hint=f"Required format is: {_TIME_FORMS[type_]}; trailing parts may be missing.",
+            span=span,
+        )
+
+
+class ComparedWithNull(ExpressionError):
+    """A comparison with the literal NULL."""
+
+    def __init__(self, clause: str, node: ex.Compare, left: SqlType, right: SqlType) -> None:
+        shown = map(str, (left, right))
+        super().__init__(
+            clause,
+            f"Comparison with NULL not supported: {f' {node.op} '.join(shown)}",
+            node,
+            detail="Use 'IS NULL' or 'IS NOT NULL' instead.",
+        )
+
+
+class BadArithmetic(ExpressionError):
+    """An arithmetic operation that these types do not have."""
+
+    def __init__(self, clause: str, node: ex.Expr, types: tuple[SqlType, ...]) -> None:
+        shown = " and ".join(type_name(type_) for type_ in types)
+        said = f"Error processing expression: {describe(node)}."
+        if len(types) == 1:
+            super().__init__(clause, f"{said} Arithmetic on type {shown} is not supported.")
+            return
+        refused = f"{said} Arithmetic on types {shown} are not supported."
+        if model.NULL in types:
+            super().__init__(clause, refused)
+            return
+        kinds = " ".join(str(type_).partition("(")[0].partition("<")[0] for type_ in types)
+        hint = ""
+        if isinstance(node, ex.Binary):
+            operands = zip((node.left, node.right), types, strict=True)
+            hint = remedies.of_arithmetic(node.op, *operands)
+        super().__init__(
+            clause, f"Unsupported arithmetic types. {kinds}", detail=refused, hint=hint
+        )
+
+
+class BadType(ExpressionError):
+    """An operand of the wrong type."""
+
+    def __init__(self, clause: str, message: str, *, hint: str = "") -> None:
+        super().__init__(clause, message)
+        self.hint = hint
+
+
+class NoGroupKey(StatementError):
+    """A GROUP BY of nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("GROUP BY requires at least one expression")
+
+
+class NotBoolean(StatementError):
+    """A condition that is not a condition."""
+
+    def __init__(self, clause: str, node: ex.Expr, type_: SqlType) -> None:
+        super().__init__(
+            f"Type error in {clause} expression: Should evaluate to boolean but is "
+            f"{describe(node)} ({type_name(type_)}) instead."
+        )
+
+
+class InvalidExpression(StatementError):
+    """An expression that is well typed but cannot be turned into a program."""
+
+    def __init__(self, clause: str, message: str, *, hint: str = "") -> None:
+        kind = "Predicate" if clause in _CONDITIONS else clause.title()
+        super().__init__(f"Invalid {kind}: {message}", hint=hint)
+
+
+class BadLiteral(InvalidExpression):
+    """A literal that cannot take the type of its neighbours."""
+
+    def __init__(self, clause: str, text: str, type_: SqlType) -> None:
+        super().__init__(clause, f'invalid input syntax for type {type_}: "{text}".')
+
+
+class NoOperator(InvalidExpression):
+    """An element of a list whose type does not go with the others; ``cause`` says what in it."""
+
+    def __init__(
+        self, clause: str, left: SqlType, right: SqlType, node: ex.Expr, *, cause: str = ""
+    ) -> None:
+        hint = "Hint: You might need to add explicit type casts."
+        super().__init__(
+            clause,
+            f"operator does not exist: {left} = {right} ({describe(node)})",
+            hint=f"{hint}\n{cause}" if cause else hint,
+        )
+
+
+class BadLambda(StatementError):
+    """A lambda where none may stand, or with arguments that cannot be."""
+
+
+class NameTaken(BadLambda):
+    """A lambda with an argument whose name has another meaning there."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(f"{RESOLVING}{message}: {name}")
+
+
+class CannotInfer(StatementError):
+    """A NULL whose type cannot be inferred."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Can't infer a type of null. Please explicitly cast it to a required type, "
+            "e.g. CAST(null AS VARCHAR)."
+        )
+
+
+class BadValue(StatementError):
+    """A value that an INSERT gives to a column of another type."""

@@ -1,0 +1,97 @@
+"""All sources, types and queries as one immutable snapshot; a change gives a new snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ksql.core.errors import UnknownName
+from ksql.core.ident import near, quote
+from ksql.core.ids import QueryId
+from ksql.core.types.model import SqlType
+from ksql.sql.catalog.model import DataSource, PersistentQuery
+
+
+class UnknownSource(UnknownName):
+    """A stream or table that does not exist."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"{quote(name)} does not exist.", near(name, known))
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable.
+
+    ``scattered`` are the topics to which a query of an earlier version has written windowed keys:
+    there the windows of one key lie in several partitions, whatever has become of the query.
+    """
+
+    sources: Mapping[str, DataSource] = field(default_factory=dict)
+    types: Mapping[str, SqlType] = field(default_factory=dict)
+    queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
+    scattered: frozenset[str] = frozenset()
+
+    def source(self, name: str) -> DataSource:
+        """Return the source of that exact name.
+
+        Raises: UnknownSource, with the names that look similar.
+        """
+        source = self.sources.get(name)
+        if source is None:
+            raise UnknownSource(name, tuple(self.sources))
+        return source
+
+    def with_source(self, source: DataSource) -> Catalog:
+        """Add or replace a source."""
+        return replace(self, sources={**self.sources, source.name: source})
+
+    def without_source(self, name: str) -> Catalog:
+        """Drop a source."""
+        return replace(self, sources={k: v for k, v in self.sources.items() if k != name})
+
+    def with_type(self, name: str, type_: SqlType) -> Catalog:
+        """Add a custom type."""
+        return replace(self, types={**self.types, name: type_})
+
+    def without_type(self, name: str) -> Catalog:
+        """Drop a custom type."""
+        return replace(self, types={k: v for k, v in self.types.items() if k != name})
+
+    def with_query(self, query: PersistentQuery) -> Catalog:
+        """Add a query, or give a running one its new plan; a replaced query keeps its place."""
+        return replace(self, queries={**self.queries, query.id: query})
+
+    def without_query(self, query_id: QueryId) -> Catalog:
+        """Forget a query."""
+        return replace(self, queries={k: v for k, v in self.queries.items() if k != query_id})
+
+    def with_scattered(self, topic: str) -> Catalog:
+        """Remember that the windows of a key lie anywhere in a topic."""
+        return replace(self, scattered=self.scattered | {topic})
+
+    def without_topic(self, topic: str) -> Catalog:
+        """Forget a topic that is deleted."""
+        return replace(self, scattered=self.scattered - {topic})
+
+    def query(self, query_id: str) -> PersistentQuery | None:
+        """Return the query of that id; ids compare without case."""
+        upper = query_id.upper()
+        return next((q for q in self.queries.values() if q.id.upper() == upper), None)
+
+    def writers(self, name: str) -> tuple[PersistentQuery, ...]:
+        """Return the queries that write the source, the oldest first."""
+        return tuple(q for q in self.queries.values() if q.sink == name)
+
+    def writers_to(self, topic: str) -> tuple[PersistentQuery, ...]:
+        """Return the queries that write the topic, under whatever name, the oldest first."""
+        over = {source.name for source in self.sources.values() if source.topic == topic}
+        return tuple(q for q in self.queries.values() if q.sink in over)
+
+    def readers(self, name: str) -> tuple[PersistentQuery, ...]:
+        """Return the queries that read the source, the oldest first."""
+        return tuple(q for q in self.queries.values() if name in q.sources)
+
+    def derived(self, name: str) -> tuple[str, ...]:
+        """Return the sources that were created from this one by CREATE .. AS SELECT."""
+        return tuple(s.name for s in self.sources.values() if name in s.derived_from)

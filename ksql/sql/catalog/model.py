@@ -1,0 +1,100 @@
+"""The content of a catalog: sources, types and persistent queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ksql.core.ids import QueryId
+from ksql.core.types.format import Format, KeyWindow, TimestampColumn
+from ksql.core.types.schema import Column, Schema
+from ksql.sql.syntax.ast import SourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Materialization:
+    """Where the query of a SOURCE table keeps its rows."""
+
+    query_id: QueryId
+    topic: str
+    key_format: Format
+    value_format: Format
+
+
+HEADERS_FORMAT = Format("JSON")
+"""In this format the query of a SOURCE table keeps the values of headers among those of columns.
+
+Tables that an earlier version made with headers may have another one: theirs have no place there.
+"""
+
+
+def kept_schema(schema: Schema, value_format: Format) -> Schema:
+    """Return the columns of a SOURCE table's rows where its query keeps them."""
+    if not schema.headers or value_format != HEADERS_FORMAT:
+        return schema
+    headers = (Column(column.name, column.type) for column in schema.headers)
+    return Schema((*schema.key, *schema.value, *headers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """A stream or table over a topic.
+
+    ``created_by`` is the id of the query of its CREATE .. AS SELECT, None for declared sources.
+    ``read_only`` is CREATE SOURCE. ``derived_from`` are the sources that query reads.
+    """
+
+    name: str
+    kind: SourceKind
+    topic: str
+    schema: Schema
+    key_format: Format
+    value_format: Format
+    partitions: int
+    replicas: int = 1
+    timestamp: TimestampColumn | None = None
+    window: KeyWindow | None = None
+    read_only: bool = False
+    created_by: QueryId | None = None
+    derived_from: tuple[str, ...] = ()
+    statement: str = ""
+    materialization: Materialization | None = None
+
+    def queryable(self) -> DataSource | None:
+        """Return the table as pull queries read it, over the topic of its rows; None without one.
+
+        ``created_by`` is the query that writes them.
+        """
+        if self.kind == "STREAM":
+            return None
+        kept = self.materialization
+        if kept is None:
+            return self if self.created_by is not None else None
+        return replace(
+            self,
+            schema=kept_schema(self.schema, kept.value_format),
+            topic=kept.topic,
+            key_format=kept.key_format,
+            value_format=kept.value_format,
+            created_by=kept.query_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentQuery:
+    """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
+
+    ``plan`` is its stored form (``ksql.sql.plan.codec``); ``offset`` the offset of the command that
+    gave this plan.
+    """
+
+    id: QueryId
+    kind: Literal["CSAS", "CTAS", "INSERT", "CST"]
+    sink: str
+    sources: tuple[str, ...]
+    statement: str
+    plan: str
+    offset: int
+    properties: tuple[tuple[str, str], ...] = ()
+    paused: bool = False
+    started_at_offset: int = field(default=-1)

@@ -1,0 +1,95 @@
+"""Plans to versioned JSON and back.
+
+The form stored in the command topic and shipped to the workers.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from ksql.core import versioned_json
+from ksql.core.errors import KsqlError
+from ksql.core.structs import Structs
+from ksql.core.types.forms import FORMS as TYPES
+from ksql.functions.registry import BUILTINS
+from ksql.sql.plan import nodes
+from ksql.sql.plan.forms import EXPRESSIONS, NODES
+from ksql.sql.plan.upcast import UPCASTERS, upcast
+from ksql.sql.plan.walk import sources
+
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
+
+FORMAT_VERSION = max(UPCASTERS) + 1
+"""1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
+
+3: plans that go by time have lanes. 4: plans say where the windows of a key lie. 5: plans say how
+results get to their partitions in order. 6: plans say what users' functions are made of, and which
+columns kept rows may lack. Whatever needs no later format is stored as before.
+"""
+_PLACED: Final = 5
+_WINDOWS: Final = 4
+_LANES: Final = 3
+_LANELESS: Final = 2
+_BODY: Final = frozenset({"plan"})
+_VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, FORMAT_VERSION + 1), _BODY)
+STRUCTS: Final = Structs((*TYPES, *EXPRESSIONS, *NODES))
+DAMAGE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class UnreadablePlan(KsqlError):
+    """A stored plan of a newer format, or one that is damaged."""
+
+    code = 50000
+
+
+def dumps(plan: nodes.QueryPlan) -> str:
+    """Return the plan as JSON text; the same plan always gives the same text."""
+    body = {"version": _version(plan), "plan": STRUCTS.plain(plan)}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def _version(plan: nodes.QueryPlan) -> int:
+    """Return the oldest format that can hold the plan."""
+    read = sources(plan.sink)
+    if plan.code or any(source.later for source in read):
+        return FORMAT_VERSION
+    if plan.placement:
+        return _PLACED
+    if plan.sink.gathered or any(source.scattered for source in read):
+        return _WINDOWS
+    return _LANES if plan.lanes else _LANELESS
+
+
+def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:
+    """Read a plan back; ``functions`` are those that it is run or compared with.
+
+    Raises: UnreadablePlan for a newer version or a damaged text.
+    """
+    return _loaded(text, functions)
+
+
+@lru_cache(maxsize=64)  # a statement reads the plan of its query several times over
+def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
+    try:
+        version, body = versioned_json.read(text, _VERSIONS)
+        plan = STRUCTS.build(upcast(body["plan"], version, functions))
+    except versioned_json.NewerVersion as error:
+        raise UnreadablePlan(
+            f"the plan has format {error.found}, this version reads up to {FORMAT_VERSION}",
+            hint="Start the version that wrote it.",
+        ) from error
+    except DAMAGE as error:
+        raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error
+    if not isinstance(plan, nodes.QueryPlan):
+        raise UnreadablePlan("the stored plan is damaged", detail="it is no plan")
+    return plan

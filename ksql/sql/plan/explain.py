@@ -1,0 +1,78 @@
+"""A plan as indented text, for EXPLAIN and for failing tests."""
+
+from __future__ import annotations
+
+from ksql.sql.binder.show import show, show_call
+from ksql.sql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Join,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from ksql.sql.plan.walk import children
+
+
+def explain(plan: Plan, depth: int = 0) -> str:
+    """Return one line per node, the sink first, what feeds it below and indented.
+
+    Example:
+        ``> [ SINK ] S2 (K STRING KEY, ..) -> topic S2, KAFKA / JSON``
+    """
+    below = "".join("\n" + explain(child, depth + 1) for child in children(plan))
+    return "  " * depth + "> " + _line(plan) + below
+
+
+def _line(plan: Plan) -> str:
+    match plan:
+        case Source():
+            formats = f"{plan.key_format.name} / {plan.value_format.name}"
+            return f"[ SOURCE ] {plan.kind.lower()} {plan.name} <- topic {plan.topic}, {formats}"
+        case Filter():
+            return f"[ FILTER ] {plan.clause} {show(plan.predicate)}"
+        case Rekey():
+            keys = ", ".join(f"{show(key.expr)} AS {key.name}" for key in plan.keys)
+            return f"[ REKEY ] PARTITION BY {keys or 'NULL'}"
+        case Explode():
+            return f"[ EXPLODE ] {', '.join(call.name for call in plan.calls)}"
+        case Select():
+            items = ", ".join(f"{show(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
+            return f"[ PROJECT ] {items}"
+        case Aggregate():
+            group = ", ".join(show(key.expr) for key in plan.group)
+            folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
+            window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
+            return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
+        case EmitFinal():
+            return "[ EMIT FINAL ]"
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            on = f"{show(plan.left_key)} = {show(plan.right_key)}"
+            return f"[ JOIN ] {plan.kind} {_sides(plan)} ON {on}"
+        case Sink():
+            columns = ", ".join(map(str, (*plan.key, *plan.value)))
+            if plan.topic is None:
+                return f"[ OUTPUT ] {columns}"
+            formats = f"{plan.key_format.name} / {plan.value_format.name}"
+            target = f"topic {plan.topic}, {formats}"
+            return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> {target}"
+
+
+def _sides(join: Join) -> str:
+    match join:
+        case StreamTableJoin():
+            return "stream-table"
+        case StreamStreamJoin():
+            return "stream-stream"
+        case TableTableJoin():
+            return "table-table"
+        case ForeignKeyJoin():
+            return "foreign-key table-table"

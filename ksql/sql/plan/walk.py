@@ -1,0 +1,98 @@
+"""Going through a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.sql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.sql.syntax.ast import SourceKind
+
+
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """Return the plans that feed this one, left before right."""
+    match plan:
+        case Source():
+            return ()
+        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
+            return (plan.source,)
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            return (plan.left, plan.right)
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """Return the plan and all below it, top down."""
+    yield plan
+    for child in children(plan):
+        yield from nodes(child)
+
+
+def follows_time(plan: Plan) -> bool:
+    """Return whether the query forgets by stream time: windows, joined streams, final results."""
+    return any(
+        isinstance(node, (StreamStreamJoin, EmitFinal))
+        or (isinstance(node, Aggregate) and node.window is not None)
+        for node in nodes(plan)
+    )
+
+
+def sources(plan: Plan) -> tuple[Source, ...]:
+    """Return the sources in the order of the text."""
+    return tuple(node for node in nodes(plan) if isinstance(node, Source))
+
+
+def with_children(plan: Plan, changed: Callable[[Plan], Plan]) -> Plan:
+    """Return the plan with each of those that feed it as the function gives it."""
+    match plan:
+        case Source():
+            return plan
+        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
+            return replace(plan, source=changed(plan.source))
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            return replace(plan, left=changed(plan.left), right=changed(plan.right))
+
+
+def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
+    """Return the plan with each source as the function gives it."""
+    if isinstance(plan, Source):
+        return changed(plan)
+    return with_children(plan, lambda child: with_sources(child, changed))
+
+
+def result_kind(plan: Plan) -> SourceKind:
+    """Return whether the plan's rows are a stream or the changes of a table."""
+    match plan:
+        case Source() | Sink():
+            return plan.kind
+        case Aggregate() | TableTableJoin() | ForeignKeyJoin():
+            return "TABLE"
+        case StreamTableJoin() | StreamStreamJoin():
+            return "STREAM"
+        case Filter() | Rekey() | Explode() | Select() | EmitFinal():
+            return result_kind(plan.source)
+
+
+def generations(node: Aggregate) -> tuple[int, ...]:
+    """Return the generations of all slots that an aggregate ever had.
+
+    0 where no upgrade added it.
+    """
+    return (*node.generations, *(0,) * (node.next_slot - len(node.generations)))

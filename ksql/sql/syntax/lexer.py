@@ -1,0 +1,182 @@
+"""Text to words, and words to the tokens that the grammar's state asks for.
+
+The classes of words come from the grammar (`tokens.lark` and the strings in its rules). What is a
+keyword and what is a name depends on the place: a word is a keyword where the parser can take it as
+one, else a name unless it is reserved. Where it can take both, the word after it decides.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ksql.core.errors import ParseError, Span
+from ksql.core.ident import RESERVED
+from ksql.core.types.model import SqlType
+from ksql.sql.syntax.nesting import MAX_NESTING, TooDeep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lark.lexer import TerminalDef
+
+
+NUMBERS = frozenset(("INTEGER", "DIGITS", "FLOAT"))
+_OPERAND_ENDS = NUMBERS | {"NAME", "QUOTED", "STRING", "VARIABLE", ")", "]"}
+_OPERAND_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
+_WORD = re.compile(r"[A-Z_]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as it stands in the text.
+
+    ``kind`` is a class of `tokens.lark` or, for a sign, the sign itself. ``key`` is what keywords
+    are compared by: the word in upper case, the sign, or the class of what carries a value.
+    """
+
+    kind: str
+    key: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WordContext:
+    """The types and variables on which the meaning of a statement's words depends."""
+
+    types: Mapping[str, SqlType] = field(default_factory=dict)
+    variables: Mapping[str, str] | None = None
+
+
+class Token:
+    """A word as the parser takes it: with the grammar's terminal as its type."""
+
+    __slots__ = ("context", "span", "text", "type")
+
+    def __init__(self, type_: str, text: str, span: Span, context: WordContext) -> None:
+        self.type = type_
+        self.text = text
+        self.span = span
+        self.context = context
+
+
+class Lines:
+    """Offsets of a text's lines, to find the line and column of a place."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the place from offset ``start`` to before ``end``."""
+        line = bisect_right(self._starts, start)
+        return Span(start, end, line, start - self._starts[line - 1] + 1)
+
+
+class Lexer:
+    """Cuts text into words by the terminals of one grammar; made once, used by all threads."""
+
+    def __init__(self, terminals: Iterable[TerminalDef], ignored: Iterable[str]) -> None:
+        plain = {t.pattern.value: t.name for t in terminals if t.pattern.type == "str"}
+        self.keywords = {text: name for text, name in plain.items() if _WORD.match(text)}
+        self.signs = {text: name for text, name in plain.items() if text not in self.keywords}
+        self._ignored = frozenset(ignored)
+        classes = sorted(
+            (t for t in terminals if t.pattern.type == "re"), key=lambda t: -t.priority
+        )
+        parts = [f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in classes]
+        longest_first = sorted(self.signs, key=len, reverse=True)
+        parts.append(f"(?P<SIGN>{'|'.join(map(re.escape, longest_first))})")
+        self._scan = re.compile("|".join(parts)).match
+
+    def words(self, text: str) -> list[Word]:
+        """Return all words of the text, without white space and comments.
+
+        Raises: ParseError for a character that starts no word, or too many open brackets.
+        """
+        lines = Lines(text)
+        words: list[Word] = []
+        position = depth = 0
+        while position < len(text):
+            match = self._scan(text, position)
+            if match is None:
+                raise _unreadable(text, lines.span(position, position + 1))
+            kind = match.lastgroup or ""
+            position, start, part = match.end(), match.start(), match.group()
+            if kind in self._ignored:
+                continue
+            if kind == "SIGN":
+                if part == "/" and text.startswith("/*", start):
+                    raise _unreadable(text, lines.span(start, position))
+                kind = key = part
+                depth += _STEP.get(part, 0)
+            else:
+                key = part.upper() if kind == "NAME" else kind
+                if kind in NUMBERS and _is_sign_of_number(words):
+                    start = words.pop().span.start
+                    part = "-" + part
+            words.append(Word(kind, key, part, lines.span(start, position)))
+            if depth > MAX_NESTING:
+                raise TooDeep(words[-1].span)
+            if part == ";":
+                depth = 0
+        return words
+
+
+_STEP = {"(": 1, "[": 1, ")": -1, "]": -1}
+
+
+def _unreadable(text: str, span: Span) -> ParseError:
+    character = text[span.start]
+    if character in "'\"`":
+        return ParseError("Syntax Error", detail=f"The quote {character} is not closed", span=span)
+    if text.startswith("/*", span.start):
+        return ParseError("Syntax Error", detail="The comment is not closed", span=span)
+    return ParseError("Syntax Error", detail=f"extraneous input '{character}'", span=span)
+
+
+def _is_sign_of_number(before: list[Word]) -> bool:
+    """Return whether the words end with a minus that follows no operand."""
+    if not before or before[-1].kind != "-":
+        return False
+    if len(before) == 1:
+        return True
+    previous = before[-2]
+    if previous.kind == "NAME" and previous.key in RESERVED:
+        return previous.key not in _OPERAND_WORDS
+    return previous.kind not in _OPERAND_ENDS
+
+
+# --- keyword or name, where the grammar has room for both
+
+UNIT_FUNCTIONS = frozenset(
+    ("DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB")
+)
+"""The functions whose first argument may be a unit in the singular; elsewhere DAY is a name."""
+SINGULAR_UNITS = frozenset(("DAY", "HOUR", "MINUTE", "SECOND"))
+
+
+def is_keyword(words: Sequence[Word], at: int) -> bool | None:
+    """Return whether the word is a keyword and no name, where the grammar alone cannot decide."""
+    key = words[at].key
+    if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
+        return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}
+    if key in SINGULAR_UNITS:
+        following = words[at + 1].key if at + 1 < len(words) else ""
+        return following == "," and at > 1 and words[at - 2].key in UNIT_FUNCTIONS
+    return None
+
+
+def opens_lambda(words: Sequence[Word], at: int) -> bool:
+    """Return whether the bracket is that of ``(a, b) =>``."""
+    index = at + 1
+    while index + 2 < len(words) and words[index].kind in {"NAME", "QUOTED", "VARIABLE"}:
+        if words[index + 1].kind == ")":
+            return words[index + 2].kind == "=>"
+        if words[index + 1].kind != ",":
+            return False
+        index += 2
+    return False

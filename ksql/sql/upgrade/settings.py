@@ -1,0 +1,193 @@
+"""The settings of a running query across a replacement: what is inherited, what a change means.
+
+Source: docs/upgrades.md#what-is-kept; KLIP-28 knows no settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.core.config import FUNCTION_PREFIX, PLAN_PROPERTIES, PROPERTIES, canonical
+from ksql.core.types.model import STRING
+from ksql.functions.instantiate import function_settings
+from ksql.sql.binder import bound as b
+from ksql.sql.binder import trees
+from ksql.sql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from ksql.sql.plan.walk import nodes, result_kind
+from ksql.sql.upgrade.calls import calls
+from ksql.sql.upgrade.texts import shown_fold
+from ksql.sql.upgrade.verdict import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from ksql.sql.binder.bound import Bound
+    from ksql.sql.plan.nodes import Plan, QueryPlan
+
+BUCKETS = "ksql.query.shuffle.partitions"
+CACHE = "cache.max.bytes.buffering"
+RESET = "auto.offset.reset"
+CAST_NULLS = "ksql.cast.strings.preserve.nulls"
+NESTED_GUARDS = "ksql.nested.error.set.null"
+
+HANDED_ON = ("plan", "query")
+LISTED = tuple(name for name in PLAN_PROPERTIES if name not in (BUCKETS, CACHE))
+"""The settings that stand in a plan's list; the other two have fields of their own."""
+
+
+def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> QueryPlan:
+    """Return the new plan with the running plan's settings, but for those that the request states.
+
+    Where the query began to read was decided when it was made: that is always the running plan's.
+    """
+    spoken = {canonical(name) for name in stated} - {RESET}
+    settings = dict(running.settings)  # in its order: a plan must not differ by that
+    settings |= {name: value for name, value in plan.settings if name in spoken}
+    return replace(
+        plan,
+        settings=tuple(settings.items()),
+        buckets=plan.buckets if BUCKETS in spoken else running.buckets,
+        lanes=running.lanes,
+        partitions=running.partitions,
+        placement=running.placement,
+        every_change=plan.every_change if CACHE in spoken else running.every_change,
+    )
+
+
+def inherited_properties(running: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
+    """Return the stated properties of a replaced query: its own, and those handed on."""
+    handed_on = {name: value for name, value in running.items() if _belongs_to_the_query(name)}
+    said = {name: value for name, value in stated.items() if name != RESET}
+    return {**handed_on, **said}
+
+
+def _belongs_to_the_query(name: str) -> bool:
+    row = PROPERTIES.get(name)
+    return name.startswith(FUNCTION_PREFIX) or (row is not None and row.part_of in HANDED_ON)
+
+
+def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
+    """List the inherited settings for which a new query would get other values."""
+    would, has = _settings_of(fresh), _settings_of(plan)
+    return tuple(
+        f"{name} = {has[name]} (a new query would have {would[name]})"
+        for name in _differing(has, would)
+    )
+
+
+def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
+    """Yield the settings that the request states and that are others than the running query's."""
+    before, after = _settings_of(old), _settings_of(new)
+    for name in _differing(before, after):
+        text = f"{before[name]} became {after[name]}"
+        kept = next(_kept(name, old, new), None)
+        if kept is None:
+            yield Difference("configuration", name, text, allowed=True)
+        else:
+            reason = f"{text}; {kept}, and the state holds what was computed before"
+            yield Difference("topology", name, reason, allowed=False)
+
+
+def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
+    """Return the names whose values differ; one that is nowhere stated has its default."""
+    names = dict.fromkeys((*a, *b))
+    for side in (a, b):
+        for name in names:
+            side.setdefault(name, PROPERTIES[name].default if name in PROPERTIES else "none")
+    return [name for name in names if a[name].lower() != b[name].lower()]
+
+
+def _settings_of(plan: QueryPlan) -> dict[str, str]:
+    """Return the plan's settings by name; the buckets are compared as a field."""
+    caching = "0 (every change is emitted)" if plan.every_change else "caching"
+    return {**dict(plan.settings), CACHE: caching}
+
+
+# --- what a setting bears on
+
+
+def bearing(
+    settings: Iterable[tuple[str, str]], parts: Sequence[Bound], functions: Collection[str]
+) -> dict[str, str]:
+    """Return the settings that bear on expressions, or on what these functions aggregate."""
+    stated = dict(settings)
+    called = {*functions, *(call.function for call in calls(tuple(parts)))}
+    relevant = {
+        f"{function}.{name}": value
+        for function in called
+        for name, value in function_settings(function, stated).items()
+    }
+    for name, concerns in _BEARING.items():
+        if name in stated and any(map(concerns, (n for part in parts for n in trees.nodes(part)))):
+            relevant[name] = stated[name].lower()
+    return relevant
+
+
+# --- what the state keeps of a setting
+
+
+def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
+    """Describe the parts of the state that depend on the setting."""
+    all_nodes = list(nodes(new.sink))
+    if name.startswith(FUNCTION_PREFIX):
+        settings = dict(old.settings), dict(new.settings)
+        for node in all_nodes:
+            if isinstance(node, Aggregate):
+                yield from _limited(node, *settings)
+    elif name in _BEARING:
+        for expr in (expr for node in all_nodes for expr in remembered(node)):
+            if any(map(_BEARING[name], trees.nodes(expr))):
+                yield "it bears on what the query groups, joins or aggregates by"
+
+
+def _limited(node: Aggregate, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    for fold in node.folds:
+        if function_settings(fold.function, old) != function_settings(fold.function, new):
+            yield f"it bears on {shown_fold(fold)}"
+
+
+def remembered(plan: Plan) -> Iterator[Bound]:
+    """Yield the expressions that choose a record's state and change it."""
+    match plan:
+        case Aggregate():
+            yield from (named.expr for named in plan.group)
+            yield from (arg for fold in plan.folds for arg in fold.args)
+            if result_kind(plan.source) == "TABLE":  # what was folded is taken back
+                below = nodes(plan.source)
+                yield from (node.predicate for node in below if isinstance(node, Filter))
+        case Rekey():
+            yield from (named.expr for named in plan.keys)
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            yield from (plan.left_key, plan.right_key)
+        case Source() | Filter() | Explode() | Select() | EmitFinal() | Sink():
+            return
+
+
+def _casts_to_text(node: Bound) -> bool:
+    return isinstance(node, b.Cast) and node.type == STRING
+
+
+def _may_fail(node: Bound) -> bool:
+    return isinstance(
+        node, b.Call | b.Cast | b.Deref | b.MakeArray | b.MakeMap | b.MakeStruct | b.Subscript
+    )
+
+
+_BEARING: dict[str, Callable[[Bound], bool]] = {
+    CAST_NULLS: _casts_to_text,
+    NESTED_GUARDS: _may_fail,
+}

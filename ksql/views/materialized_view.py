@@ -1,0 +1,84 @@
+"""A table as it is kept ready for pull queries: its stores, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.sql.catalog.model import DataSource
+from ksql.views.store_config import StoreConfig
+from ksql.views.store_writer import PartitionStore, Place
+
+if TYPE_CHECKING:
+    from ksql.kafka.admin import Identity
+    from ksql.views.stores.base import Rows, Store
+
+
+@dataclass(frozen=True)
+class MaterializedView:
+    """A table's stores, one per partition of its topic that is kept here.
+
+    ``partitions``: how many its topic has; if 0, all are here. ``topic_id``: Kafka's id of it.
+    """
+
+    source: DataSource
+    keeping: StoreConfig
+    parts: Mapping[int, PartitionStore]
+    partitions: int = 0
+    topic_id: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many partitions the topic has."""
+        return self.partitions or len(self.parts)
+
+    @property
+    def stores(self) -> Mapping[int, Store]:
+        """The stores by partition."""
+        return {partition: part.store for partition, part in self.parts.items()}
+
+    def rows(self, *, committed: bool = False) -> Mapping[int, Rows]:
+        """Return the rows by partition, on request only those that are committed."""
+        return {
+            partition: part.store.committed() if committed else part.store
+            for partition, part in self.parts.items()
+        }
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """How many bytes its stores hold that they have not committed, about."""
+        return sum(part.store.uncommitted_bytes for part in self.parts.values())
+
+    def is_of(self, topic: Identity | None) -> bool:
+        """Return whether its topic is the one that the stores follow, as far as is known."""
+        if topic is None:  # a broker that has just come up may not know it yet
+            return True
+        return topic.id in ("", self.topic_id) and topic.partitions in (0, self.count)
+
+    def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
+        """Return how many offsets are still to be read, up to these or up to its stores' goals."""
+        return sum(
+            max(0, _wanted(part, ends) - part.at(committed=committed))
+            for part in self.parts.values()
+        )
+
+    def shows(self, *, committed: bool = False) -> bool:
+        """Return whether its stores may be read; of what is committed, whole transactions only."""
+        return all(part.shows(committed=committed) for part in self.parts.values())
+
+    def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
+        """Return which of its stores has not reached these offsets, in words; empty if all have."""
+        for part in self.parts.values():
+            at, offset = part.at(committed=committed), at_least.get(part.place, 0)
+            if at < offset:
+                topic, partition = part.place
+                return (
+                    f"the store of {self.source.name} has followed partition {partition} of "
+                    f"{topic} up to the offset {at}; {offset} is asked for"
+                )
+        return ""
+
+
+def _wanted(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
+    return part.goal if ends is None else ends.get(part.place, 0)

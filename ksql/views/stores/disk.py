@@ -1,0 +1,186 @@
+"""A store on disk whose puts apply at once: the type ``rocksdb``.
+
+Nothing of it goes to the write-ahead log, so it writes least. What a killed process leaves behind
+is of no certain offset; a mark that only an orderly end takes away shows that, and the store is
+then emptied and filled from the topic's beginning.
+
+Source: KIP-844, stores that are not transactional.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.errors import KsqlError
+from ksql.core.ids import Offset
+from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
+from ksql.views.stores.rocks import Rocks, StoreBudget, destroy
+from ksql.views.stores.write_batch import coalesced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+__all__ = [
+    "CLOCK",
+    "HIDDEN",
+    "IN_USE",
+    "PARTIAL",
+    "POSITION",
+    "DiskStore",
+    "StoreBudget",
+    "destroy",
+]
+
+POSITION = "position"
+CLOCK = "clock"
+HIDDEN = "hidden"
+"""The time of the earliest window that a retention has hidden; earlier versions have no such."""
+IN_USE = "in use"
+"""A number of the store while its rows may be ahead of its position, or behind."""
+PARTIAL = "partial"
+"""A number of the store while its position lies inside a transaction of its topic."""
+NUMBERS = (POSITION, CLOCK, HIDDEN, IN_USE, PARTIAL)
+
+
+def numbers_of(offset: Offset, clock: int | None, hidden_from: int | None) -> dict[str, int | None]:
+    """Return the numbers that a commit writes; what is None stays as it was."""
+    stated: dict[str, int | None] = {POSITION: offset, CLOCK: clock, HIDDEN: hidden_from}
+    return {name: number for name, number in stated.items() if number is not None}
+
+
+class DiskStore(Store):
+    """One RocksDB; ``open`` it, and ``close`` it before its directory is touched."""
+
+    def __init__(self, rocks: Rocks) -> None:
+        self._rocks = rocks
+        position = rocks.number(POSITION)
+        self._position = None if position is None else Offset(position)
+        self._clock = rocks.number(CLOCK)
+        self._hidden_from = rocks.number(HIDDEN)
+        self._reliable = rocks.number(IN_USE) is None
+        self._marked = not self._reliable
+
+    @classmethod
+    def open(cls, path: Path, budget: StoreBudget) -> DiskStore:
+        """Open the store in that directory, or make an empty one.
+
+        Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
+        """
+        rocks = Rocks.open(path, budget, logged=False)
+        try:
+            return cls(rocks)
+        except BaseException:
+            rocks.close()
+            raise
+
+    @property
+    def transactional(self) -> bool:
+        """Puts apply at once."""
+        return False
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Nothing waits for a commit."""
+        return 0
+
+    @property
+    def damage(self) -> str:
+        """Return why the files cannot be trusted."""
+        return self._rocks.damage
+
+    def committed(self) -> Rows:
+        """Return the store itself: nothing waits for a commit."""
+        return self
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return the row of that key, or None."""
+        return self._rocks.get(key)
+
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
+        """Return rows with ``lo <= key < hi`` in order."""
+        return self._rocks.range(lo, hi)
+
+    def position(self) -> Offset | None:
+        """Return the offset of the last commit."""
+        self._rocks.check_open()
+        return self._position
+
+    def clock(self) -> int | None:
+        """Return the time that the last commit stated."""
+        self._rocks.check_open()
+        return self._clock
+
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        self._rocks.check_open()
+        return self._hidden_from
+
+    def put(self, changes: Iterable[Change]) -> None:
+        """Write changes in order."""
+        fresh = coalesced(changes)
+        self._rocks.check_open()
+        if not fresh:
+            return
+        if not self._marked:
+            self._rocks.write((), {IN_USE: 1}, logged=True)
+            self._marked = True
+        self._reliable = False
+        self._rocks.write(fresh.values(), {})
+
+    def is_whole(self) -> bool:
+        """Return True: no transactions are known here, what is put is seen at once."""
+        return True
+
+    def commit(
+        self,
+        offset: Offset,
+        clock: int | None = None,
+        hidden_from: int | None = None,
+        *,
+        whole: bool = True,
+    ) -> None:
+        """Move to that position."""
+        check_forward(self.position(), offset)
+        numbers = numbers_of(offset, clock, hidden_from)
+        self._rocks.write((), numbers)
+        self._position, self._reliable = offset, True
+        self._clock = self._clock if clock is None else clock
+        self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
+
+    def recover(self, offset: Offset) -> bool:
+        """Keep the rows if they are those of the position."""
+        position = self.position()
+        if self._reliable and position is not None and position >= offset:
+            return True
+        self.clear()
+        return False
+
+    def clear(self) -> None:
+        """Forget all rows, the position and the times."""
+        self._rocks.check_open()
+        self._rocks.clear(dict.fromkeys(NUMBERS))
+        self._position = self._clock = self._hidden_from = None
+        self._reliable, self._marked = True, False
+
+    def close(self) -> None:
+        """Flush and close; the next ``open`` finds the rows reliable if all puts are committed."""
+        if self._rocks.closed:
+            return
+        try:
+            if self._reliable and self._marked:
+                self._rocks.flush()
+                self._rocks.write((), {IN_USE: None}, logged=True)
+        except KsqlError as error:
+            raise _closed(self._rocks, error) from error
+        self._rocks.close()
+
+
+def _closed(rocks: Rocks, first: KsqlError) -> KsqlError:
+    """Close what could not be ended in order; return the reason."""
+    try:
+        rocks.close()
+    except KsqlError as second:
+        second.__cause__ = first
+        return second
+    return first

@@ -1,0 +1,489 @@
+"""Tables kept ready for pull queries.
+
+Every table that a query writes is followed from its topic into stores. One thread reads all of
+them. A store that is damaged, or kept in another way from now on, is replaced here.
+
+Source: KIP-844.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader
+from ksql.kafka.versions import NewerRecord
+from ksql.sql.catalog.model import DataSource
+from ksql.views.materialized_view import MaterializedView
+from ksql.views.store_config import StoreConfig, keeping
+from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
+from ksql.views.store_writer import PartitionStore, Place, StoreWriter
+from ksql.views.stores.base import NewerStore
+from ksql.views.upgrade_gate import Peers, RollingUpgradeGate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ksql.core.trash import Trash
+    from ksql.kafka.settings import Config, KafkaSettings
+    from ksql.sql.catalog.catalog import Catalog
+
+_log = logging.getLogger(__name__)
+_POLL_S = 0.1
+_REST_S = 1.0
+_LONGEST_REST_S = 15.0
+_GATHER_S = 0.05
+_MANY = 500
+_SLICES = 10
+_STABLE_S: Final = 1.0
+MOST_BYTES: Final = "ksql.store.max.uncommitted.bytes"
+
+FOLLOWING: Final[Config] = {
+    # a busy topic is fetched 20 times a second, not whenever something was written
+    "fetch.min.bytes": 256 << 10,
+    "fetch.wait.max.ms": 50,
+    # its default of a second would stall a reader whose queue was full once
+    "fetch.queue.backoff.ms": 5,
+    # both bound what is read ahead: in number for small records, in size for large ones
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 16_384,
+}
+"""How the consumer of tables' topics differs from the service's other consumers."""
+
+Wanted = tuple[DataSource, StoreConfig]
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+class Assignment(Protocol):
+    """Which partitions are to be kept here."""
+
+    def view(self) -> object:
+        """Return a value that changes with the answers of ``keeps``; asked often."""
+
+    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+        """Return whether a partition is kept here; one that is open may be a little longer."""
+
+
+class Everything(Assignment):
+    """All partitions are kept: there is no other server."""
+
+    def view(self) -> object:
+        """Return a value that never changes."""
+        return None
+
+    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+        """Keep it."""
+        return True
+
+
+class ViewMaintainer:
+    """Follows the catalog's materialised tables; reads may come from any thread."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        directory: Path,
+        aside: Trash,
+        settings: Settings | None = None,
+        now_ms: Callable[[], int] = _now_ms,
+        peers: Peers | None = None,
+        holdings: Assignment | None = None,
+    ) -> None:
+        """Take ``aside``, which takes the stores of tables that were never known here."""
+        self._holdings = holdings or Everything()
+        self._view: object = None
+        self._kafka = kafka
+        self._settings = settings or Settings()
+        upgrade_options = RequestedConfig.of(self._settings)
+        self._room = StoreManager(directory, aside, now_ms, upgrade_options)
+        self._handover = RollingUpgradeGate(upgrade_options.mode, peers)
+        self._hindered: dict[str, str] = {}
+        self._unreadable: dict[str, str] = {}
+        self._filler = StoreWriter(self._settings.number(MOST_BYTES), time.monotonic)
+        self._views: dict[str, Wanted] = {}
+        self._tables: dict[str, MaterializedView] = {}
+        self._changed = threading.Event()
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._progress = threading.Condition()
+        self._look_again: float | None = None
+        self._turned = False
+        self._gather_s = 0.0
+        self._problem = ""
+        self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow; the catalog must be whole: stores of other tables are moved aside."""
+        self._thread.start()
+
+    def follow(self, catalog: Catalog) -> None:
+        """Follow a changed catalog: add, replace or drop tables."""
+        sources = (source.queryable() for source in catalog.sources.values())
+        tables = {
+            source.name: (source, keeping(catalog, source, self._settings))
+            for source in sources
+            if source is not None
+        }
+        with self._lock:
+            if tables == self._views:
+                return
+            self._views = tables
+        self._changed.set()
+
+    @property
+    def problem(self) -> str:
+        """Why no table is followed at the moment; empty if all goes well."""
+        return self._problem
+
+    @property
+    def waits(self) -> bool:
+        """Whether no table answers, whole or not, as servers of an earlier store format do."""
+        return bool(self._handover.reason)
+
+    def notes(self, query_id: str) -> tuple[Note, ...]:
+        """Return when and why stores of that query's table were filled anew."""
+        return self._room.notes(query_id)
+
+    def summary(self, query_id: str) -> str:
+        """Return how that query's table is kept and what it lacks; empty if it is not followed."""
+        waits = self._hindered.get(query_id) or self._handover.reason
+        parts = [waits, self._room.upgrading(query_id)]
+        for table in self._tables.values():
+            if query_id_of(table.source) == query_id:
+                count = len(table.parts)
+                parts.insert(
+                    0,
+                    f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
+                    f"{table.missing()} records to read before it answers, "
+                    f"{table.uncommitted_bytes} bytes not committed",
+                )
+        return "; ".join(filter(None, parts))
+
+    def hindrance(self, source: DataSource | None = None) -> str:
+        """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
+        if self._problem:
+            return self._problem
+        homes = list(self._hindered) if source is None else [query_id_of(source)]
+        one = next(filter(None, map(self._waits, homes)), "")
+        return "; ".join(filter(None, (self._handover.reason, one)))
+
+    def upgrading(self) -> str:
+        """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
+        homes = [query_id_of(table.source) for table in self._tables.values()]
+        upgrades = ((home, self._room.upgrading(home)) for home in homes)
+        return "; ".join(f"{home}: {text}" for home, text in upgrades if text)
+
+    def _waits(self, home: str) -> str:
+        reason = self._hindered.get(home)
+        return "" if reason is None else reason or f"{home}: {self._room.upgrading(home)}"
+
+    def of_home(self, home: str) -> MaterializedView | None:
+        """Return the stores of the table that a query writes; None while it is not followed."""
+        tables = self._tables.values()
+        return next((table for table in tables if query_id_of(table.source) == home), None)
+
+    def tables(self) -> list[MaterializedView]:
+        """Return all tables that are followed."""
+        return list(self._tables.values())
+
+    def held(self, table: MaterializedView) -> set[int]:
+        """Return the partitions of which this server has a store, open or only on its disk."""
+        return table.parts.keys() | self._room.there(table.source)
+
+    def reached(self, topic: str) -> Mapping[Place, int]:
+        """Return how far the stores here have read a topic; nothing of one that none follows."""
+        parts = (part for table in self.tables() for part in table.parts.values())
+        return {part.place: part.reached for part in parts if part.place[0] == topic}
+
+    def await_progress(self, timeout_s: float) -> None:
+        """Wait until something was read, or for so long."""
+        with self._progress:
+            self._progress.wait(timeout_s)
+
+    def table(self, source: DataSource) -> MaterializedView | None:
+        """Return the stores of a table (as ``queryable``); None while it is not (yet) followed."""
+        table = self._tables.get(source.name)
+        return (
+            table
+            if table is not None and query_id_of(table.source) == query_id_of(source)
+            else None
+        )
+
+    def filled(
+        self, source: DataSource, lag: int = 0, *, committed: bool = False
+    ) -> MaterializedView | None:
+        """Return the stores of a table if they hold what its topic held when they were opened.
+
+        ``lag`` is how many offsets may be missing, ``committed`` asks for committed rows.
+        """
+        table = self.table(source)
+        if table is None or table.missing(committed=committed) > lag:
+            return None
+        if not table.shows(committed=committed):
+            return None
+        return None if self.waits else table
+
+    def await_table(
+        self,
+        source: DataSource,
+        ends: Mapping[Place, int],
+        timeout_s: float,
+        lag: int = 0,
+        *,
+        committed: bool = False,
+    ) -> MaterializedView | None:
+        """Return the stores once they hold what lies before these offsets; None if not in time."""
+        deadline = time.monotonic() + timeout_s
+        with self._progress:
+            while True:
+                table = self.filled(source, lag, committed=committed)
+                if table is not None and table.missing(ends, committed=committed) <= lag:
+                    return table
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._progress.wait(left):
+                    return None
+
+    def missing(self, source: DataSource) -> int:
+        """Return how many offsets of its topic are still to be read before the table can answer."""
+        table = self.table(source)
+        return table.missing() if table is not None else 0
+
+    def look(self, admin: Admin) -> None:
+        """See whether the topics are those that the stores follow; for any thread."""
+        tables = self.tables()
+        with contextlib.suppress(KsqlError):  # whether Kafka answers at all is shown elsewhere
+            identities = admin.identities(sorted({table.source.topic for table in tables}))
+            if not all(table.is_of(identities.get(table.source.topic)) for table in tables):
+                self._changed.set()
+
+    def close(self) -> None:
+        """Stop following and close the stores."""
+        self._closing.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    # --- the following thread
+
+    def _run(self) -> None:
+        """Follow the topic for good: log a failure, rest, and try again."""
+        rest_s = _REST_S
+        while not self._closing.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001 - pull queries need this thread for good
+                self._note_problem(error)
+            if self._turned:
+                rest_s = _REST_S
+            self._changed.set()
+            self._closing.wait(rest_s)
+            rest_s = min(rest_s * 2, _LONGEST_REST_S)
+
+    def _follow(self) -> None:
+        """Read until it is closed; keep the stores open as long as reading succeeds."""
+        self._turned = False
+        admin = Admin(self._kafka)
+        try:
+            with Reader(self._kafka, **FOLLOWING) as reader:
+                while not self._closing.is_set():
+                    self._turn(reader, admin)
+                    self._turned = True
+                    self._problem = ""
+        finally:
+            self._end(admin)
+            admin.close()
+
+    def _end(self, admin: Admin) -> None:
+        """Commit what can be committed, and close all stores."""
+        self._tables = {}
+        try:
+            partitions = self._filler.opened()
+            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
+            self._filler.commit()
+        except KsqlError as problem:
+            _log.warning("stores_not_committed", extra={"reason": problem.text()})
+        finally:
+            self._filler.fill(())
+            self._room.close_all()
+
+    def _note_problem(self, error: Exception) -> None:
+        reason = (
+            error.text() if isinstance(error, KsqlError) else f"{type(error).__name__}: {error}"
+        )
+        if reason != self._problem:  # once: it is tried again and again
+            known = isinstance(error, KsqlError)
+            _log.warning("materializer_rests", extra={"reason": reason}, exc_info=not known)
+        self._problem = reason
+
+    def _turn(self, reader: Reader, admin: Admin) -> None:
+        view = self._holdings.view()
+        if self._changed.is_set() or view != self._view or self._is_due() or self._is_damaged():
+            self._changed.clear()
+            self._view = view
+            self._assign(reader, admin)
+        self._upgrade()
+        if not any(table.parts for table in self._tables.values()):
+            if not self._room.busy:
+                self._changed.wait(_REST_S)
+            return
+        try:
+            stops = self._filler.stops()
+            batch = reader.poll_last(timeout_s=_POLL_S, gather_s=self._gather_s, stops=stops)
+        except NewerRecord as refused:  # its table waits, the others are read on
+            self._unreadable[refused.topic] = refused.text()
+            self._changed.set()
+            return
+        # a busy topic is read in large pieces, a still one without delay
+        self._gather_s = _GATHER_S if sum(map(len, batch.values())) >= _MANY else 0.0
+        self._filler.take(batch, reader.positions)
+        self._aim(admin)
+        self._filler.tidy()
+        with self._progress:
+            self._progress.notify_all()
+
+    def _aim(self, admin: Admin) -> None:
+        """Ask where the stores that are due may commit."""
+        partitions = self._filler.asks()
+        if partitions:
+            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
+
+    def _upgrade(self) -> None:
+        """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
+        self._handover.look()
+        for _ in range(1 if self._room.serves_older else _SLICES):
+            if self._closing.is_set():
+                return
+            if self._room.work():
+                self._changed.set()
+
+    def _is_due(self) -> bool:
+        return self._look_again is not None and time.monotonic() >= self._look_again
+
+    def _is_damaged(self) -> bool:
+        return any(p.store.damage for t in self._tables.values() for p in t.parts.values())
+
+    def _assign(self, reader: Reader, admin: Admin) -> None:
+        """Open, move and close stores as the catalog wants it; read for all from where they are."""
+        with self._lock:
+            views = dict(self._views)
+        self._room.keep({query_id_of(source) for source, _ in views.values()})
+        topics = admin.topics()
+        there = {name: view for name, view in views.items() if view[0].topic in topics}
+        ids = admin.topic_ids(sorted({source.topic for source, _ in there.values()}))
+        tables: dict[str, MaterializedView] = {}
+        self._hindered = {}
+        for name, view in views.items():
+            if name not in there:
+                self._room.close(query_id_of(view[0]))
+            elif reason := self._unreadable.get(view[0].topic):
+                self._room.close(query_id_of(view[0]))
+                self._hindered[query_id_of(view[0])] = reason
+            else:
+                topic = topics[view[0].topic].partitions, ids.get(view[0].topic, "")
+                if opened := self._opened(name, *view, *topic):
+                    tables[name] = opened
+        again = len(tables) < len(views)
+        self._look_again = time.monotonic() + _LONGEST_REST_S if again else None
+        self._read_on(reader, admin, tables)
+
+    def _opened(
+        self, name: str, source: DataSource, keeping: StoreConfig, partitions: int, topic_id: str
+    ) -> MaterializedView | None:
+        """Return a table's stores, those that are open as far as they fit; None if it must wait."""
+        old = self._tables.get(name)
+        if old is not None and query_id_of(old.source) != query_id_of(source):
+            old = None  # and closed
+        try:
+            reason = self._room.misfit(source, topic_id)
+        except NewerStore as refused:
+            self._hindered[query_id_of(source)] = refused.text()
+            self._room.close(query_id_of(source))
+            return None
+        if reason or (old is not None and old.count != partitions):
+            self._tables = {known: table for known, table in self._tables.items() if known != name}
+            old = None
+            if not reason:  # else they are emptied
+                self._room.close(query_id_of(source))
+        topic_id = self._room.fit(source, topic_id, reason)
+        there = {} if old is None else old.parts
+        kept = [
+            partition
+            for partition in range(partitions)
+            if self._keeps(source, partition, is_open=partition in there)
+        ]
+        parts: dict[int, PartitionStore] = {}
+        try:
+            for partition in kept:
+                part = self._part(there.get(partition), old, source, partition, keeping)
+                if part is not None:
+                    parts[partition] = part
+        except NewerStore as refused:
+            self._hindered[query_id_of(source)] = refused.text()
+        if len(parts) == len(kept):
+            for partition in (there.keys() | self._room.there(source)) - parts.keys():
+                # what is not open may lie there since an earlier start
+                if not self._keeps(source, partition, is_open=True):
+                    self._room.give_up(source, partition)
+            return MaterializedView(source, keeping, parts, partitions, topic_id)
+        self._hindered.setdefault(query_id_of(source), "")
+        self._room.set_back(query_id_of(source))
+        return None
+
+    def _keeps(self, source: DataSource, partition: int, *, is_open: bool) -> bool:
+        return self._holdings.keeps(source.topic, partition, query_id_of(source), is_open=is_open)
+
+    def _part(
+        self,
+        part: PartitionStore | None,
+        old: MaterializedView | None,
+        source: DataSource,
+        partition: int,
+        keeping: StoreConfig,
+    ) -> PartitionStore | None:
+        if part is None:
+            store = self._room.open(source, partition, keeping)
+        elif part.store.damage:
+            store = self._room.rebuilt(part.store, source, partition, keeping)
+        elif old is not None and old.keeping == keeping:
+            return part
+        else:
+            part.end()
+            store = self._room.moved(part.store, source, partition, keeping)
+        if store is None:
+            return None
+        return PartitionStore(
+            place=(source.topic, partition),
+            store=store,
+            commit_s=keeping.commit_ms / 1000,
+            sole=keeping.sole,
+        )
+
+    def _read_on(
+        self, reader: Reader, admin: Admin, tables: Mapping[str, MaterializedView]
+    ) -> None:
+        """Read all tables from where they are; the fresh ones are shown with what they lack."""
+        offsets: dict[Place, int] = {}
+        names = sorted({table.source.topic for table in tables.values()})
+        begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
+        for table in tables.values():
+            for partition, part in table.parts.items():
+                begin, end = begins[part.place], ends[part.place]
+                reason = part.resume(begin, end)
+                if reason:
+                    self._room.note(table.source, partition, reason)
+                offsets[part.place] = min(part.reached, offsets.get(part.place, part.reached))
+        reader.assign(offsets)
+        with self._progress:
+            self._filler.fill(part for table in tables.values() for part in table.parts.values())
+            self._tables = dict(tables)
+            self._progress.notify_all()

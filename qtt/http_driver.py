@@ -1,0 +1,124 @@
+"""A server for one REST case: broker and session are shared, topics and state its own."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ksql.app.service import KsqlService
+from ksql.core.config import Settings
+from ksql.formats.schema_registry import subject_name
+from ksql.kafka.topics import KafkaTopics
+from ksql.registry.registry import TOPIC as REGISTRY_TOPIC
+from qtt.driver import SERVED
+from qtt.kafka import await_queries, read_topic, register_import
+from qtt.memory import ANYWHERE_FREE
+from server.hosting import behind_http
+from server.listeners import bind, parse_listeners, url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
+    from ksql.formats.table import Side
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.topic import Topic
+    from qtt.compare import Actual
+    from qtt.driver import RawInput
+    from qtt.spark import SparkDrivers
+
+_SETTINGS: Final = {
+    **SERVED,
+    "ksql.query.trigger.interval.ms": "10",
+    "ksql.logging.processing.topic.auto.create": "false",
+}
+
+
+class HttpDriver:
+    """The requirements of a REST case besides the server's own interface."""
+
+    patience_s = 90.0
+    timeout_s = 180.0
+
+    def __init__(self, shared: SparkDrivers, service: KsqlService, url: str) -> None:
+        self.url = url
+        self._shared = shared
+        self._service = service
+        self._created: set[str] = set()
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the present catalog."""
+        return self._service.engine.catalog
+
+    @property
+    def registry(self) -> Registry:
+        """The server's own registry."""
+        return self._service.registry
+
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """Register a schema that others import."""
+        return register_import(self.registry, name, name, schema)
+
+    def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
+        """Register a schema; a registry gives the ids itself."""
+        del schema_id
+        self.registry.register(subject_name(topic, side), schema)
+
+    def latest(self, topic: str, side: Side) -> Registered | None:
+        """The latest schema of a side of a topic."""
+        return self.registry.latest(subject_name(topic, side))
+
+    def create_topic(self, topic: Topic) -> None:
+        """Make a topic."""
+        self._created.add(topic.name)
+        KafkaTopics(self._shared.admin).create(topic)
+
+    def feed(self, records: Sequence[RawInput]) -> None:
+        """Write the records and let every query process them."""
+        with self._shared.sender_lock:
+            for topic, key, value, timestamp, headers in records:
+                self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
+            self._shared.sender.flush()
+        await_queries(self.catalog.queries.values(), self._service.runner, self._shared.admin)
+
+    def records(self, topic: str) -> list[Actual]:
+        """The log of a topic."""
+        return read_topic(self._shared.kafka, topic)
+
+    def topics(self) -> set[str]:
+        """All that the case has made."""
+        sources = self.catalog.sources.values()
+        names = {source.topic for source in sources} | self._created
+        names |= {s.materialization.topic for s in sources if s.materialization is not None}
+        return names | {self._service.log.topic}
+
+
+@contextmanager
+def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[HttpDriver]:
+    """A fresh server behind HTTP; gone with all that it made at the end."""
+    registry_topic = f"_schemas_case{number}"  # a server that writes to one shuts others out
+    settings = {
+        **_SETTINGS,
+        "ksql.state.dir": str(directory),
+        "ksql.service.id": f"case{number}_",
+        REGISTRY_TOPIC: registry_topic,
+    }
+    created = {registry_topic}
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        sockets = bind(parse_listeners(ANYWHERE_FREE))
+        for sock in sockets:
+            stack.callback(sock.close)
+        service = KsqlService(
+            Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime
+        )
+        stack.callback(lambda: KafkaTopics(shared.admin).delete(sorted(created)))
+        stack.callback(service.stop)  # a query whose topics are gone does not stop at once
+        service.start()
+        driver = HttpDriver(shared, service, url_of(sockets[0]))
+        stack.callback(lambda: created.update(driver.topics()))
+        stack.enter_context(behind_http(service, sockets))
+        yield driver

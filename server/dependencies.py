@@ -1,0 +1,58 @@
+"""A route's demands on a request, as FastAPI's dependencies: the door, the body, the media type.
+
+FastAPI's own bodies need a JSON content type; clients of ksqlDB, and ``curl -d``, send others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, TypeVar, cast
+
+from fastapi import Depends, Request
+
+from server.context import AppContext
+from server.negotiate import negotiate
+from server.wire import JSON, V1_JSON, Body, parse_body
+
+B = TypeVar("B", bound=Body)
+
+
+def door_of(request: Request) -> AppContext:
+    """Return the door behind which the request's service is."""
+    return cast("AppContext", request.app.state.door)
+
+
+async def _door(request: Request) -> AppContext:
+    return door_of(request)
+
+
+def accepts(*offered: str) -> Any:
+    """Return the offered media type that the client wants; 406 when it wants none."""
+
+    async def chosen(request: Request) -> str:
+        return negotiate(request.headers.get("accept"), offered)
+
+    return Depends(chosen)
+
+
+def body_of(kind: type[B]) -> Any:
+    """Return the request's JSON body, whatever its content type says; a 400 names a wrong field."""
+
+    async def read(request: Request) -> B:
+        return parse_body(await request.body(), kind)
+
+    return Depends(read)
+
+
+async def accepted_body(request: Request, offered: Collection[str], kind: type[B]) -> tuple[str, B]:
+    """Return the media type that the client wants and the body, for routes of many requests.
+
+    FastAPI takes longer to resolve its dependencies than a look-up takes in all.
+    Raises: what ``accepts`` and ``body_of`` raise.
+    """
+    chosen = negotiate(request.headers.get("accept"), tuple(offered))
+    return chosen, parse_body(await request.body(), kind)
+
+
+TheDoor = Annotated[AppContext, Depends(_door)]
+JsonKind = Annotated[str, accepts(V1_JSON, JSON)]

@@ -1,0 +1,123 @@
+"""Statements passed on to the server that is in charge: as they came, and the answer as it is.
+
+A request that was passed on once is marked, and is never passed on again.
+Source: ksqlDB developer guide, REST API, request properties.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import orjson
+from pydantic_core import from_json
+
+from ksql.core.errors import NotReady
+from ksql.core.servertoken import HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.cluster.members import Server
+    from ksql.core.servertoken import ServerSecret
+
+PASSED_ON: Final = "request.ksql.internal.request"
+_LOOK_S: Final = 1.0
+_HEADERS: Final = ("authorization", "accept", "content-type")
+_TIMEOUT: Final = httpx.Timeout(5.0, read=None)  # a statement takes as long as it takes
+
+
+class ServerAway(NotReady):
+    """The server in charge did not take a request, or did not answer it."""
+
+    def __init__(self, server: Server, reason: str) -> None:
+        super().__init__(
+            f"the server in charge of the service, {server}, does not answer",
+            detail=reason,
+            hint="Another one takes over within seconds. Look with SHOW or DESCRIBE whether the "
+            "statement was carried out before you send it again.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of another server, unread."""
+
+    status: int
+    body: bytes
+    kind: str
+
+    def last_command(self) -> int:
+        """Return the highest command sequence number in it; -1 if there is none."""
+        if self.status != 200:
+            entities = orjson.loads(self.body).get("entities", []) if self.body[:1] == b"{" else []
+        else:
+            entities = orjson.loads(self.body)
+        numbers = [entity.get("commandSequenceNumber", -1) for entity in entities]
+        return max((int(number) for number in numbers), default=-1)
+
+
+def passed_on(properties: Mapping[str, str]) -> bool:
+    """Return whether a request was passed on by another server."""
+    return properties.get(PASSED_ON, "").lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderProxy:
+    """A request on its way to the server in charge: its path, body and headers."""
+
+    server: Server
+    scheme: str
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    secret: ServerSecret | None = None
+
+    def send(self, client: httpx.Client, leader: Callable[[], bool]) -> Answer:
+        """Return what the server answers; wait for as long as it is ``leader``.
+
+        One that sleeps keeps its connections: nothing but the service knows that it is away.
+
+        Raises: ServerAway.
+        """
+        pending: Future[Answer] = Future()
+        Thread(target=self._ask, args=(client, pending), name="passed on", daemon=True).start()
+        while not wait([pending], _LOOK_S).done:
+            if not leader():
+                client.close()
+                raise ServerAway(self.server, "Another server is about to take over, or has.")
+        return pending.result()
+
+    def _ask(self, client: httpx.Client, pending: Future[Answer]) -> None:
+        try:
+            pending.set_result(self._post(client))
+        except Exception as problem:  # noqa: BLE001 - raised where it is waited for
+            pending.set_exception(problem)
+
+    def _sent(self) -> dict[str, str]:
+        """Return the client's headers; its user is left out where servers know one another."""
+        headers = {name: self.headers[name] for name in _HEADERS if name in self.headers}
+        if self.secret is not None:
+            headers.pop("authorization", None)
+            headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
+        return headers
+
+    def _post(self, client: httpx.Client) -> Answer:
+        text = from_json(
+            self.body
+        )  # by the parser that has taken the body here: no other takes all
+        text["requestProperties"] = (text.get("requestProperties") or {}) | {PASSED_ON: True}
+        try:
+            answer = client.post(
+                f"{self.scheme}://{self.server}{self.path}",
+                content=json.dumps(text).encode(),
+                headers=self._sent(),
+                timeout=_TIMEOUT,
+            )
+        except (httpx.HTTPError, RuntimeError) as problem:  # also of a client that was closed
+            raise ServerAway(self.server, str(problem) or type(problem).__name__) from problem
+        return Answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from ksql.app.stuck_queries import StuckQueries
+from ksql.spark.query.query_metrics import Totals
+
+
+def looked(*totals):
+    skipping = StuckQueries()
+    for now, (rows_in, rows_out, errors) in enumerate(totals):
+        skipping.look("Q", Totals(rows_in, rows_out, errors), now)
+    return skipping.warnings("Q")
+
+
+def test_a_query_that_handles_none_of_what_it_reads_is_noticed():
+    ((since, told),) = looked((0, 0, 0), (3, 0, 3), (3, 0, 3), (8, 0, 8))
+    assert since == 1
+    assert "none of the last 8 records" in told
+
+
+def test_it_is_well_again_with_the_first_record_that_comes_through():
+    assert looked((3, 0, 3), (5, 1, 4)) == ()
+
+
+def test_filters_and_null_results_are_no_trouble():
+    assert looked((3, 0, 0)) == ()
+    assert looked((3, 3, 3)) == ()
+    assert looked((4, 0, 3)) == ()
+
+
+def test_counting_may_begin_anew():
+    assert looked((10, 10, 0), (2, 0, 2)) != ()

@@ -1,0 +1,159 @@
+"""A standby follows until its turn comes, and then does nothing but take charge."""
+
+from __future__ import annotations
+
+import threading
+
+from ksql.cluster.leadership.follower import Follower, ServiceEnded
+from ksql.control.log.log import CommandTopicAnew
+from ksql.core.errors import ServerError
+
+PATIENCE_S = 30
+
+
+class Server:
+    """The parts that a standby calls, and what it called."""
+
+    def __init__(self):
+        self.turn = threading.Event()
+        self.followed = threading.Semaphore(0)
+        self.taken = threading.Event()
+        self.lost = threading.Event()
+        self.reasons = []
+        self.follow_error = None
+        self.take_error = None
+        self.standby = Follower(self._follow, self._await_turn, self._take, self._lose)
+
+    def _follow(self):
+        assert not self.taken.is_set(), "followed after taking charge"
+        self.followed.release()
+        if self.follow_error is not None:
+            raise self.follow_error
+
+    def _await_turn(self, stop):
+        while not stop.is_set():
+            if self.turn.wait(0.01):
+                return True
+        return False
+
+    def _take(self):
+        self.taken.set()
+        if self.take_error is not None:
+            raise self.take_error
+
+    def _lose(self, why):
+        self.reasons.append(why)
+        self.lost.set()
+
+
+def test_it_follows_until_its_turn_comes_and_not_afterwards():
+    server = Server()
+    server.standby.start()
+    for _ in range(3):
+        assert server.followed.acquire(timeout=PATIENCE_S)
+    server.turn.set()
+    assert server.taken.wait(PATIENCE_S)
+    server.standby.close()
+    assert not server.standby._follower.is_alive()
+    assert server.reasons == []
+
+
+def test_a_failure_to_follow_is_tried_again():
+    server = Server()
+    server.follow_error = ServerError("Kafka is away")
+    server.standby.start()
+    for _ in range(3):
+        assert server.followed.acquire(timeout=PATIENCE_S)
+    server.standby.close()
+    assert not server.taken.is_set()
+
+
+def test_one_whose_command_topic_was_made_anew_begins_anew():
+    server = Server()
+    server.follow_error = CommandTopicAnew("_commands")
+    server.standby.start()
+    assert server.lost.wait(PATIENCE_S)
+    server.standby._follower.join(PATIENCE_S)
+    server.standby.close()
+    assert len(server.reasons) == 1
+    assert "_commands was deleted and made anew" in server.reasons[0]
+
+
+def test_one_that_cannot_take_charge_says_why():
+    server = Server()
+    server.take_error = ServerError("no disk")
+    server.turn.set()
+    server.standby.start()
+    assert server.lost.wait(PATIENCE_S)
+    server.standby.close()
+    assert server.reasons == ["This server could not take over: no disk"]
+
+
+def test_closing_ends_both_without_taking_charge():
+    server = Server()
+    server.standby.start()
+    server.standby.close()
+    assert not server.standby._candidate.is_alive()
+    assert not server.taken.is_set()
+
+
+def test_one_that_withdraws_follows_on_and_takes_charge_no_more():
+    server = Server()
+    server.standby.start()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.turn.set()
+    for _ in range(3):
+        assert server.followed.acquire(timeout=PATIENCE_S)
+    server.standby.close()
+    assert not server.standby._follower.is_alive()
+    assert not server.taken.is_set()
+
+
+def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
+    server = Server()
+    server.standby = Follower(
+        server._follow,
+        lambda stop: stop.wait(PATIENCE_S),  # the claim was on its way
+        server._take,
+        server._lose,
+    )
+    server.standby.start()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.standby.close()
+    assert not server.taken.is_set()
+
+
+def test_one_that_takes_charge_already_cannot_withdraw():
+    server, resume = Server(), threading.Event()
+    server.standby = Follower(
+        server._follow, server._await_turn, lambda: server._take() or resume.wait(), server._lose
+    )
+    server.turn.set()
+    server.standby.start()
+    assert server.taken.wait(PATIENCE_S)
+    assert not server.standby.withdraw(0.01)
+    resume.set()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.standby.close()
+
+
+def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
+    server = Server()
+    server.follow_error = ServiceEnded()
+    server.standby.start()
+    server.standby._follower.join(PATIENCE_S)
+    server.standby._candidate.join(PATIENCE_S)
+    assert not server.standby._follower.is_alive()
+    assert not server.standby._candidate.is_alive()
+    assert not server.taken.is_set()
+    assert server.reasons == []
+
+
+def test_one_that_learns_it_in_its_turn_does_not_begin_anew():
+    server = Server()
+    server.take_error = ServiceEnded()
+    server.turn.set()
+    server.standby.start()
+    server.standby._candidate.join(PATIENCE_S)
+    assert server.taken.is_set()
+    assert server.reasons == []

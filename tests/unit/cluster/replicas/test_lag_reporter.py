@@ -1,0 +1,133 @@
+"""What is said to other servers, and what is given up to them."""
+
+from __future__ import annotations
+
+import threading
+
+import orjson
+import pytest
+
+from ksql.cluster.cluster import HostStoreLags, LagInfo, StateStoreLags
+from ksql.cluster.members import Server
+from ksql.cluster.replicas.cluster import ENABLED
+from ksql.cluster.replicas.lag_reporter import REPORTING, LagReporter
+from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+from ksql.cluster.replicas.replica_reader import Unreachable
+from ksql.cluster.replicas.replica_status import ReplicaStatus
+from ksql.core.config import Settings
+
+ME, OTHER = Server("a", 1), Server("b", 1)
+HOME = "CTAS_T_1"
+SOURCE = type("Source", (), {"name": "T", "topic": "T", "created_by": HOME})
+
+
+class Members:
+    me = ME
+
+    def __init__(self, *there):
+        self.there = there
+
+    def alive(self):
+        return self.there
+
+    def waiting(self):
+        return frozenset()
+
+
+class Tables:
+    """One table; all partitions are here, a half of them only on disk."""
+
+    def tables(self):
+        return [type("Table", (), {"source": SOURCE, "parts": dict.fromkeys(range(10))})]
+
+    def held(self, table):
+        return {*table.parts, *range(10, 20)}
+
+
+class Shelf:
+    def __init__(self):
+        self.looks = 0
+
+    def look(self):
+        self.looks += 1
+
+
+class Peers:
+    """Another server, whose copies are in this state."""
+
+    def __init__(self, state="RUNNING"):
+        self.state = state
+        self.sent = []
+        self.got = threading.Event()
+
+    def standings(self, server, credentials):
+        if self.state is None:
+            raise Unreachable("gone")
+        return {(HOME, number): ReplicaStatus(state=self.state) for number in range(20)}
+
+    def post(self, server, path, body, credentials, timeout_s):
+        self.sent.append((server, path, orjson.loads(body), credentials))
+        self.got.set()
+
+
+class Cluster:
+    def own_lags(self):
+        return HostStoreLags({f"{HOME}#T": StateStoreLags({"0": LagInfo(7, 9, 2)})}, 5)
+
+
+def talk(peers, *there, **settings):
+    holdings = PartitionAssignment(Members(*there), 0)
+    made = LagReporter(
+        Settings({ENABLED: "true", **settings}),
+        holdings,
+        Tables(),
+        Shelf(),
+        peers,
+        Cluster(),
+        "Basic x",
+    )
+    return made, holdings
+
+
+def kept(holdings):
+    return [n for n in range(20) if holdings.keeps("T", n, HOME, is_open=True)]
+
+
+@pytest.mark.parametrize("state", ["RESTORING", None])
+def test_what_others_do_not_hold_yet_is_kept(state):
+    made, holdings = talk(Peers(state), ME, OTHER)
+    made.look()
+    assert kept(holdings) == list(range(20))
+    made.close()
+
+
+def test_what_others_have_taken_over_is_given_up():
+    made, holdings = talk(Peers(), ME, OTHER)
+    made.look()
+    assert kept(holdings) == [n for n in range(20) if holdings.role("T", n) == "ACTIVE"]
+    assert 0 < len(kept(holdings)) < 20
+    made.close()
+
+
+def test_lags_are_sent_to_the_others():
+    peers = Peers()
+    made, _ = talk(peers, ME, OTHER, **{REPORTING: "true"})
+    made.start()
+    assert peers.got.wait(20)
+    made.close()
+    server, path, body, credentials = peers.sent[0]
+    assert (server, path, credentials) == (OTHER, "/lag", "Basic x")
+    assert body["ksqlHost"] == {"host": "a", "port": 1}
+    [store] = body["hostStoreLags"]["stateStoreLags"].items()
+    lag = {"currentOffsetPosition": 7, "endOffsetPosition": 9, "offsetLag": 2}
+    assert store == (f"{HOME}#T", {"lagByPartition": {"0": lag}})
+
+
+def test_a_server_alone_says_nothing_and_asks_nothing():
+    peers = Peers()
+    made, holdings = talk(peers, ME, **{REPORTING: "true"})
+    made.start()
+    assert not peers.got.wait(0.3)
+    made.close()
+    assert (peers.sent, made._shelf.looks) == ([], 0)
+    assert len(kept(holdings)) == 20

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ksql.control.engine.ports import Command
+from ksql.control.log.quarantine import UnreadableCommand
+from ksql.control.log.record import (
+    VERSION,
+    CommandTooLarge,
+    check_size,
+    decode,
+    encode,
+)
+from tests.unit.world import World
+
+SCRIPT = """
+CREATE TYPE T AS STRUCT<A INT, B ARRAY<STRING>>;
+CREATE STREAM S (K STRING KEY, V T, H BYTES HEADER('x'), TS BIGINT)
+  WITH (KAFKA_TOPIC='s', PARTITIONS=1, TIMESTAMP='ts');
+CREATE TABLE C AS SELECT K, COUNT(*) AS N FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K;
+CREATE STREAM D AS SELECT * FROM S WHERE V->A = 3;
+INSERT INTO D SELECT * FROM S;
+CREATE OR REPLACE STREAM D2 AS SELECT * FROM S;
+"""
+
+
+def commands():
+    world = World(SCRIPT)
+    world.run(f"PAUSE {world.query('C').id};")
+    world.run(f"TERMINATE {world.query('C').id};")
+    world.run("DROP TABLE C DELETE TOPIC; DROP TYPE T;", **{"commit.interval.ms": "7"})
+    return world.log.commands
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda c: c.id)
+def test_every_kind_of_command_comes_back(command):
+    key, value = encode(command)
+    assert decode(3, key, value) == command
+    assert encode(decode(3, key, value)) == (key, value)
+
+
+def test_the_form_is_the_commands_own_words():
+    command = Command("stream/`S`/create", "CREATE ..;", (), (("a", "1"),))
+    key, value = encode(command)
+    assert json.loads(key) == "stream/`S`/create"
+    assert json.loads(value) == {
+        "version": 1,
+        "statement": "CREATE ..;",
+        "streamsProperties": {"a": "1"},
+        "changes": [],
+    }
+
+
+def test_only_what_an_older_version_cannot_read_has_a_new_number():
+    versions = {c.id: json.loads(encode(c)[1])["version"] for c in commands()}
+    assert versions.pop("table/`C`/drop") == 2
+    assert set(versions.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b'"k"', b'{"version": 99}', f"its version is 99, ours {VERSION}"),
+        (b'"k"', None, "JSONDecodeError"),
+        (None, b'{"version":1,"statement":"","changes":[],"streamsProperties":{}}', "JSONDecode"),
+        (b'"k"', b"{}", "it has no version"),
+        (b'"k"', b'{"version":1,"statement":"","changes":[],"streamsProperties":[]}', "Attribute"),
+        (
+            b'"k"',
+            b'{"version":1,"statement":"","changes":[{"$":"x"}],"streamsProperties":{}}',
+            "the tag 'x' is not known",
+        ),
+        (
+            b'"k"',
+            b'{"version":1,"statement":"","changes":[1],"streamsProperties":{}}',
+            "TypeError: 1 is no change",
+        ),
+        (
+            b'"k"',
+            b'{"version":1,"statement":"","changes":[{"$":"decimal","v":"x"}],"streamsProperties":{}}',
+            "InvalidOperation",
+        ),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_never_skipped(key, value, reason):
+    with pytest.raises(UnreadableCommand) as caught:
+        decode(5, key, value)
+    assert caught.value.message == ("the command at offset 5 of the command topic cannot be read")
+    assert reason in caught.value.detail
+
+
+def test_a_command_fits_a_record():
+    check_size(Command("stream/S/create", "x" * 900_000, ()))
+    with pytest.raises(CommandTooLarge, match="its command has 1000"):
+        check_size(Command("stream/S/create", "x" * 1_000_000, ()))

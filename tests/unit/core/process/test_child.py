@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ksql.core.process.child import Child
+from ksql.core.process.lock import DirectoryBusy, FileLock
+from ksql.core.process.orphans import await_predecessors, holders
+
+PATIENCE_S = 30.0
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True)\n"
+DEAF += "while True: time.sleep(1)"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
+
+
+def await_gone(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.01)
+
+
+def await_text(file: Path) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while not file.read_text().endswith("\n"):
+        assert time.monotonic() < deadline, "the child said nothing"
+        time.sleep(0.01)
+    return file.read_text()
+
+
+def start(tmp_path: Path, *command: str, patience_s: float = 20.0, asked_by="signal") -> Child:
+    with (tmp_path / "out").open("wb") as output, FileLock(tmp_path / "lock") as lock:
+        return Child.start(
+            command, output=output, lock=lock, patience_s=patience_s, asked_by=asked_by
+        )
+
+
+@pytest.mark.parametrize(
+    ("command", "asked_by"), [(("cat",), "stdin"), (("sleep", "99"), "signal")]
+)
+def test_it_is_asked_to_end(tmp_path, command, asked_by):
+    child = start(tmp_path, *command, asked_by=asked_by)
+    assert (child.alive, child.ending) == (True, "")
+    child.end()
+    assert (
+        child.ending == {"stdin": "ended with status 0", "signal": "ended by signal 15"}[asked_by]
+    )
+    await_gone(child.pid)
+
+
+def test_what_does_not_listen_is_killed(tmp_path):
+    child = start(tmp_path, sys.executable, "-c", DEAF, patience_s=0.2)
+    await_text(tmp_path / "out")
+    child.end()
+    assert child.ending == "ended by signal 9"
+
+
+def test_a_stopped_one_is_killed_at_once(tmp_path):
+    child = start(tmp_path, "cat", asked_by="stdin", patience_s=600)
+    os.kill(child.pid, signal.SIGSTOP)
+    child.kill()
+    assert child.ending == "ended by signal 9"
+
+
+def test_patience_may_be_lost(tmp_path):
+    child = start(tmp_path, sys.executable, "-c", DEAF, patience_s=0.0)
+    await_text(tmp_path / "out")
+    child.ask()
+    child.kill()
+    await_gone(child.pid)
+
+
+@linux
+def test_what_it_leaves_behind_ends_with_it(tmp_path):
+    child = start(tmp_path, "sh", "-c", "sleep 999 & echo $!; wait")
+    left = int(await_text(tmp_path / "out"))
+    os.kill(child.pid, signal.SIGKILL)
+    await_gone(left)
+    child.end()
+    assert child.ending == "ended by signal 9"
+
+
+@linux
+def test_it_dies_with_its_supervisor(tmp_path):
+    child = start(tmp_path, "sleep", "999")
+    supervisor = psutil.Process(child.pid).ppid()
+    os.kill(supervisor, signal.SIGKILL)
+    await_gone(child.pid)
+    child.end()
+    assert child.ending == "its supervisor was ended by signal 9"
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from ksql.core.process.child import Child
+from ksql.core.process.lock import FileLock
+folder = Path(sys.argv[1])
+with (folder / "out").open("wb") as output, FileLock(folder / "lock") as lock:
+    child = Child.start(sys.argv[2:], output=output, lock=lock, patience_s=1)
+print(child.pid, flush=True)
+time.sleep(999)
+"""
+
+
+def test_it_ends_with_a_parent_that_is_killed(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path), "sleep", "999"], stdout=subprocess.PIPE
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    await_gone(pid)
+
+
+@linux
+def test_the_lock_is_the_childs_and_an_orphan_that_keeps_it_is_killed(tmp_path):
+    child = start(tmp_path, "sleep", "999")
+    lock = FileLock(tmp_path / "lock")
+    with pytest.raises(DirectoryBusy):
+        lock.acquire()
+    assert child.pid in holders(lock.path)
+    os.kill(child.pid, signal.SIGSTOP)
+    await_predecessors(lock, 0.1)
+    lock.release()
+    await_gone(child.pid)
+    child.end()
+
+
+def test_a_lock_that_its_holder_gives_back_is_taken(tmp_path):
+    child = start(tmp_path, "cat", asked_by="stdin")
+    child.ask()
+    lock = FileLock(tmp_path / "lock")
+    await_predecessors(lock, PATIENCE_S)
+    lock.release()
+    assert not child.alive

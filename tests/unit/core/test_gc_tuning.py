@@ -1,0 +1,42 @@
+"""The search for cyclic garbage: rarer, but not off."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from ksql.core import gc_tuning
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+class Knot:
+    def __init__(self):
+        self.itself = self
+
+
+def test_cycles_are_still_found():
+    gc_tuning.spare()
+    assert gc.get_threshold() == gc_tuning.RARELY
+    assert gc.isenabled()
+    knot = weakref.ref(Knot())
+    kept: list[list[int]] = [[] for _ in range(2 * gc_tuning.RARELY[0])]
+    assert (len(kept), knot()) == (2 * gc_tuning.RARELY[0], None)
+
+
+def test_what_there_was_is_looked_at_no_more():
+    before = gc.get_freeze_count()
+    held: list[list[int]] = [[] for _ in range(1000)]
+    gc_tuning.settle()
+    assert gc.get_freeze_count() >= before + len(held)
+    knot = weakref.ref(Knot())
+    gc.collect()
+    assert knot() is None

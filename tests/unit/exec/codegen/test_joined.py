@@ -1,0 +1,120 @@
+"""The loop of a join with a table and the road step by step: the same records, log and state."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ksql.core.errors import QueryFailed
+from ksql.exec.dataflow import exits
+from ksql.exec.dataflow.compiled import writing
+from ksql.exec.operators.memory import MemoryStore
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.functions.registry import BUILTINS
+from tests.examples import examples
+from tests.unit.exec.dataflow.roads import keyed, raw, refuse_nulls, stepwise
+from tests.unit.exec.operators.support import Log
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, V INT, W STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE STREAM N (K INT KEY, V INT, W STRING)
+  WITH (KAFKA_TOPIC='n', PARTITIONS=1, KEY_FORMAT='JSON');
+CREATE TABLE T (ID STRING PRIMARY KEY, A INT, B STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE TABLE I (ID INT PRIMARY KEY, A INT, B STRING)
+  WITH (KAFKA_TOPIC='i', PARTITIONS=1, KEY_FORMAT='JSON');
+CREATE TABLE U (ID STRING PRIMARY KEY, C INT) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
+"""
+PLANS = [
+    "SELECT S.K AS K, V, A FROM S JOIN T ON S.K = T.ID",
+    "SELECT * FROM S LEFT JOIN T ON S.K = T.ID",
+    "SELECT S.K AS K, V / A AS Q, CAST(B AS INT) AS N, CAST(W AS INT) AS M "
+    "FROM S LEFT JOIN T ON S.K = T.ID",
+    "SELECT S.W AS W, A, S.ROWTIME AS RT, T.ROWTIME AS TT FROM S JOIN T ON S.W = T.ID WHERE V > 1",
+    "SELECT T.ID, V, B FROM S JOIN T ON LCASE(S.W) = T.ID",
+    "SELECT UCASE(T.ID) AS U, V FROM S JOIN T ON S.K = T.ID PARTITION BY UCASE(T.ID)",
+    "SELECT N.K AS K, N.V AS V, I.A AS A FROM N LEFT JOIN I ON N.K = I.ID",
+    "SELECT N.V AS V, W, B FROM N LEFT JOIN I ON N.V = I.ID WHERE V / A > 0",
+]
+OTHERS = [
+    "SELECT S.K AS K, A, C FROM S JOIN T ON S.K = T.ID JOIN U ON S.K = U.ID",
+    "SELECT S.K AS K, EXPLODE(ARRAY[V, A]) AS E FROM S JOIN T ON S.K = T.ID",
+]
+TIMED = """CREATE STREAM O WITH (TIMESTAMP='TS') AS
+  SELECT S.K AS K, A, CAST(V AS BIGINT) AS TS FROM S JOIN T ON S.K = T.ID;"""
+
+
+def made(query):
+    world = World(SETUP)
+    world.run(query if query.startswith("CREATE") else f"CREATE STREAM O AS {query};")
+    return writing(world.plan("O"), BUILTINS, MemoryRegistry())
+
+
+def outcome(program, given, store):
+    log = Log()
+    try:
+        found = repr(list(program.last_step(given, store, log)))
+    except QueryFailed as error:
+        found = repr((str(error), error.detail, error.entry))
+    rows = [id(row) for _, _, row in log]
+    repeated = [rows.index(each) for each in rows]  # which entries are of one row
+    return found, list(map(repr, log)), repeated, repr(sorted(store._spaces.get(b"t", {}).items()))
+
+
+def some(chance, topic, size):
+    """Records of a topic with all that is odd."""
+    keys = [b"a", b"b", b"c", None] if topic in "st" else [b"1", b"2", b"3", b"null"]
+    names = ("A", "B") if topic in "ti" else ("V", "W")
+    numbers, texts = ("0", "1", "2", "null"), ('"7"', '"x"', '"a"', '"b"', "null", '"\\ud800"')
+    for _ in range(size):
+        value = f'{{"{names[0]}":{chance.choice(numbers)},"{names[1]}":{chance.choice(texts)}}}'
+        gone = chance.random() < 0.15
+        headers = [("h", b"1")] if chance.random() < 0.02 else None
+        time = chance.randrange(9)
+        yield chance.choice(keys), None if gone else value.encode(), time, headers
+
+
+@pytest.mark.parametrize("query", PLANS)
+def test_both_roads_agree(query):
+    program = made(query)
+    assert program._fast is not None
+    chance, other = random.Random(query), stepwise(program)
+    for _ in range(examples(40)):
+        stores = MemoryStore(), MemoryStore()
+        for _ in range(3):
+            batches = [
+                raw(t, list(some(chance, t, chance.randrange(1, 9)))) for t in program.topics
+            ]
+            given = keyed(program, batches)
+            assert outcome(program, given, stores[0]) == outcome(other, given, stores[1])
+
+
+def test_ordinary_records_take_one_loop(monkeypatch):
+    program = made(PLANS[0])
+    table = raw("t", [(b"a", b'{"A":1,"B":"x"}', 1, None)])
+    stream = raw("s", [(b"a", b'{"V":2}', 2, None)])
+    monkeypatch.setattr(exits, "of_stage", None)
+    given = keyed(program, [stream, table])
+    assert program.last_step(given, MemoryStore(), Log()) == [(b"a", b'{"V":2,"A":1}', 2, None)]
+
+
+@pytest.mark.parametrize("query", [*OTHERS, TIMED])
+def test_other_plans_go_step_by_step(query):
+    assert made(query)._fast is None
+
+
+def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
+    """That one finds the table as it was before the batch."""
+    refuse_nulls(monkeypatch)
+    program = made(PLANS[0])
+    before = keyed(program, [raw("t", [(b"a", b'{"B":"x"}', 1, None)])])
+    stream = raw("s", [(b"a", b'{"V":1}', 2, None)])
+    given = keyed(program, [stream, raw("t", [(b"a", b'{"A":1}', 3, None)])])
+    found = []
+    for road in (program, stepwise(program)):
+        store = MemoryStore()
+        assert road.last_step(before, store, Log()) == []
+        found.append(outcome(road, given, store)[:2])
+    assert "Unable to serialize record" in found[0][0]
+    assert found[0] == found[1]

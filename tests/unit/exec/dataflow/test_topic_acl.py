@@ -1,0 +1,200 @@
+"""Topics that no statement harms: those of Kafka, of a service, those that settings name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ksql.control.engine.changes import PutSource
+from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.services import Request
+from ksql.core.config import Settings
+from ksql.core.errors import KsqlError
+from ksql.exec.dataflow import topic_acl
+from ksql.exec.dataflow.source_topics import plan_of
+from ksql.serving.query_service import QueryService
+from tests.unit.world import World
+
+CLOSED = (
+    "_confluent-ksql-default__command_topic",
+    "_confluent-ksql-another_command_topic",
+    "_confluent-ksql-default_query_CST_T_1-t-changelog",
+    "_confluent-ksql-default__configs",
+    "_schemas",
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+)
+READ_ONLY = ("_confluent-metrics", "connect-configs", "default_ksql_processing_log")
+S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+FAILURES = (KsqlError, RequestFailed)
+
+
+def world():
+    """A stream, and every topic that is not to be harmed."""
+    found = World(S)
+    for topic in (*CLOSED, *READ_ONLY):
+        found.topic(topic)
+    return found
+
+
+def over(found, topic):
+    """A stream X over the topic, as an older version took it."""
+    source = found.catalog.source("S")
+    found.engine._apply((PutSource(replace(source, name="X", topic=topic)),))
+    return found
+
+
+def harmless(found, text, says, **settings):
+    """The statement is refused, and every topic is as it was."""
+    before = {name: list(found.topics.records.get(name, ())) for name in found.topics.known}
+    with pytest.raises(FAILURES) as caught:
+        found.run(text, **settings)
+    error = getattr(caught.value, "error", caught.value)
+    after = {name: list(found.topics.records.get(name, ())) for name in found.topics.known}
+    assert says in error.text()
+    assert error.code // 100 == 400
+    assert error.hint
+    assert after == before
+
+
+@pytest.mark.parametrize("topic", CLOSED)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='{}');",
+        "create or replace stream x (a int) with (kafka_topic='{}');",
+        'CREATE STREAM "x-y" (A INT) WITH ("KAFKA_TOPIC"=\'{}\');',
+        "CREATE SOURCE STREAM X (A INT) WITH (KAFKA_TOPIC='{}');",
+        "CREATE TABLE X (K INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='{}');",
+        "CREATE SOURCE TABLE X (K INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='{}');",
+        "CREATE STREAM X WITH (KAFKA_TOPIC='{}') AS SELECT * FROM S;",
+        "CREATE STREAM `{}` AS SELECT * FROM S;",
+        "CREATE TABLE X WITH (KAFKA_TOPIC='{}') AS SELECT K, COUNT(*) FROM S GROUP BY K;",
+        "DEFINE t='{}'; CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='${{t}}');",
+    ],
+)
+def test_nothing_is_declared_over_a_closed_topic(topic, text):
+    harmless(world(), text.format(topic), f"internal topic: {topic}")
+
+
+@pytest.mark.parametrize("topic", READ_ONLY)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAM X WITH (KAFKA_TOPIC='{}') AS SELECT * FROM S;",
+        "CREATE STREAM `{}` AS SELECT * FROM S;",
+        "CREATE STREAM X (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='{}');"
+        "INSERT INTO X SELECT * FROM S;",
+        "CREATE STREAM X (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='{}');"
+        "DROP STREAM X DELETE TOPIC;",
+    ],
+)
+def test_read_only_topics_are_neither_written_nor_deleted(topic, text):
+    harmless(world(), text.format(topic), f"read-only topic: {topic}")
+
+
+@pytest.mark.parametrize("topic", [*CLOSED, *READ_ONLY])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO X SELECT * FROM S;",
+        "INSERT INTO X (K, A) VALUES ('k', 1);",
+        "DROP STREAM X DELETE TOPIC;",
+    ],
+)
+def test_what_an_older_version_declared_harms_nothing_either(topic, text):
+    harmless(over(world(), topic), text, f"read-only topic: {topic}")
+
+
+@pytest.mark.parametrize("topic", CLOSED)
+def test_nor_is_it_read(topic):
+    found = over(world(), topic)
+    harmless(found, "CREATE STREAM Y AS SELECT * FROM X;", f"Cannot read internal topic: {topic}")
+    reads = QueryService(found.engine, None, None, None, lambda: 1000)
+    for text in ("SELECT * FROM X EMIT CHANGES;", "SELECT * FROM X;", f"PRINT '{topic}';"):
+        with pytest.raises(RequestFailed) as caught:
+            reads.open(text, found.services, found.settings, {}, {})
+        assert f"internal topic: {topic}" in caught.value.error.text()
+
+
+def test_rows_that_stream_in_are_refused_alike():
+    found = over(world(), "__consumer_offsets")
+    with pytest.raises(topic_acl.ReadOnlyTopic) as caught:
+        RowWriter("X", Request(found.services, found.settings))
+    assert caught.value.message == ("Cannot insert values into read-only topic: __consumer_offsets")
+
+
+def test_the_prefix_of_new_topics_leads_nowhere_else():
+    found = World(S)
+    found.settings = Settings({**found.settings.server, "ksql.output.topic.name.prefix": "_conf"})
+    harmless(found, "CREATE STREAM `luent-ksql-x` AS SELECT * FROM S;", "internal topic")
+    harmless(found, "CREATE STREAM `luent-x` AS SELECT * FROM S;", "read-only topic: _confluent-x")
+
+
+def test_the_processing_log_can_be_read():
+    found = world()
+    found.run(
+        "CREATE STREAM L (A INT) WITH (KAFKA_TOPIC='default_ksql_processing_log');"
+        "CREATE STREAM M AS SELECT * FROM L; DROP STREAM M; DROP STREAM L;"
+    )
+    found.settings = Settings({**found.settings.server, "ksql.logging.processing.topic.name": "s"})
+    harmless(found, "INSERT INTO S (A) VALUES (1);", "read-only topic: s")
+
+
+def test_an_operator_names_more_topics_but_opens_none_of_the_service():
+    found = world()
+    found.settings = Settings({**found.settings.server, topic_acl.READ_ONLY: "s, x.*"})
+    harmless(found, "INSERT INTO S (A) VALUES (1);", "Cannot insert values into read-only topic: s")
+    harmless(found, "CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='xy', PARTITIONS=1);", "create")
+    found.settings = Settings({**found.settings.server, topic_acl.READ_ONLY: ""})
+    harmless(found, "CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='_schemas');", "internal topic")
+    found.run("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='_confluent-metrics');")
+
+
+def test_a_session_cannot_change_what_is_read_only():
+    harmless(World(S), "SET 'ksql.readonly.topics'='';", "server's configuration")
+
+
+def test_a_pattern_that_is_none_is_told_at_the_start():
+    with pytest.raises(topic_acl.BadTopicPattern) as caught:
+        topic_acl.check_patterns(Settings({topic_acl.READ_ONLY: "a,(b"}))
+    assert "ksql.readonly.topics has the pattern '(b'" in caught.value.text()
+
+
+def test_a_stored_plan_does_not_reach_a_closed_topic():
+    found = World(S, "CREATE STREAM C AS SELECT * FROM S;")
+    plan = plan_of(found.query("C"))
+    topic_acl.check_plan(plan, found.settings)
+    forged = replace(plan, sink=replace(plan.sink, topic=CLOSED[0]))
+    with pytest.raises(topic_acl.InternalTopic, match="Cannot write to internal topic"):
+        topic_acl.check_plan(forged, found.settings)
+    for topic in CLOSED:
+        reading = over(World(S), topic)
+        reading.engine._apply((PutSource(replace(reading.catalog.source("X"), topic="x")),))
+        reading.topic("x")
+        reading.run("CREATE STREAM C AS SELECT * FROM X;")
+        read = plan_of(reading.query("C"))
+        source = replace(read.sink.source.source, topic=topic)
+        sink = replace(read.sink, source=replace(read.sink.source, source=source))
+        with pytest.raises(topic_acl.InternalTopic, match="Cannot read internal topic"):
+            topic_acl.check_plan(replace(read, sink=sink), found.settings)
+
+
+def test_a_source_tables_query_keeps_its_own_changelog_and_no_other():
+    found = World(
+        "CREATE SOURCE TABLE T (K INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
+    )
+    [query] = found.catalog.queries.values()
+    plan = plan_of(query)
+    topic_acl.check_plan(plan, found.settings)
+    with pytest.raises(topic_acl.InternalTopic):
+        topic_acl.check_plan(replace(plan, query_id="CST_U_9"), found.settings)
+    table = found.catalog.source("T")
+    kept = replace(table.materialization, topic=CLOSED[0])
+    found.topic(CLOSED[0])
+    found.engine._apply((PutSource(replace(table, materialization=kept)),))
+    found.run("DROP TABLE T;")
+    assert CLOSED[0] in found.topics.known

@@ -1,0 +1,178 @@
+"""User functions in processes of their own: what they do there does not reach this one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+
+import pytest
+
+from ksql.core.errors import QueryFailed
+from ksql.core.types.model import BIGINT, INTEGER, STRING
+from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
+from ksql.functions.user.load import load_sources
+from ksql.functions.user.udf_process import UdfProcessPool, UserFunctionFailed, _is_readable
+from ksql.functions.user.watch import Limits, Overrun
+
+MANY = 1500
+SOURCE = """
+import os, time
+from ksql.functions.udf import udaf, udf, udtf
+
+print("functions may print")
+
+@udf
+def pid(x: int) -> int:
+    print("also here")
+    return os.getpid()
+
+@udf
+def spin(x: int) -> int:
+    while True:
+        pass
+
+@udf
+def leave(x: int) -> int:
+    os._exit(3)
+
+@udf
+def fail(x: int) -> int:
+    raise ValueError("no such thing")
+
+@udf(per_query=True, params=["T x"], returns="STRING")
+def named(types):
+    return lambda value: f"{types[0]} {value}"
+
+@udtf
+def up_to(x: int) -> list[int]:
+    return list(range(x))
+
+@udaf
+class weighed:
+    def __init__(self, weight: int):
+        self.weight = weight
+    def init(self) -> int:
+        return 0
+    def step(self, state: int, value: int) -> int:
+        return state + self.weight * value
+    def merge(self, state: int, later: int) -> int:
+        return state + later
+    def undo(self, state: int, value: int) -> int:
+        return state - self.weight * value
+
+@udaf
+class unborn:
+    def init(self):
+        return set()
+    def step(self, state, value: int) -> int:
+        return value
+    def merge(self, state, later):
+        return later
+"""
+
+
+@pytest.fixture
+def apart():
+    sources = {"f.py": SOURCE}
+    functions, problems = load_sources(sources)
+    assert not problems
+    made = UdfProcessPool(sources, Limits(1.0))
+    yield made, {one.name: one for one in made.functions(functions)}
+    made.close()
+
+
+def scalar(named, name, types=(INTEGER,)):
+    return instantiate_scalar(named[name], 0, types).row
+
+
+def test_calls_are_made_elsewhere(apart):
+    _, named = apart
+    first = scalar(named, "PID")(1)
+    assert first != os.getpid()
+    assert scalar(named, "PID")(1) == first  # the process is kept
+    assert scalar(named, "NAMED", (STRING,))("x") == "STRING x"
+    assert instantiate_table(named["UP_TO"], 0, (INTEGER,))(3) == [0, 1, 2]
+
+
+def test_an_aggregate(apart):
+    _, named = apart
+    made = instantiate_aggregate(named["WEIGHED"], 0, (INTEGER,), (10,))
+    state = made.step(made.init(), 4)
+    assert made.result is not None
+    assert made.undo is not None
+    assert made.merge is not None
+    assert made.result(made.merge(made.undo(made.step(state, 1), 4), state)) == 50
+    assert made.skips_null
+
+
+def test_an_aggregate_is_known_as_one_that_may_fail(apart):
+    """As in Spark's workers: its records are not combined, and a table's are tried before."""
+    made = instantiate_aggregate(apart[1]["WEIGHED"], 0, (BIGINT,), [2])
+    assert made.raises
+
+
+def test_an_aggregate_without_a_first_state_ends_its_query(apart):
+    made = instantiate_aggregate(apart[1]["UNBORN"], 0, (BIGINT,))
+    with pytest.raises(QueryFailed, match="unborn gives no first state: the state of unborn has a"):
+        made.init()
+
+
+def test_what_a_function_raises_is_told(apart):
+    _, named = apart
+    with pytest.raises(UserFunctionFailed, match="no such thing"):
+        scalar(named, "FAIL")(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("SPIN", "the user function spin did not return within 1 s"),
+        ("LEAVE", r"the user function leave ended its process"),
+    ],
+)
+def test_one_that_has_to_be_ended_ends_its_process_only(apart, name, says):
+    _, named = apart
+    before = scalar(named, "PID")(1)
+    with pytest.raises(Overrun, match=says):
+        scalar(named, name)(1)
+    assert scalar(named, "PID")(1) not in (before, os.getpid())
+
+
+def test_nothing_is_left_behind(apart):
+    made, named = apart
+    pid = scalar(named, "PID")(1)
+    made.close()
+    late = scalar(named, "PID")(1)  # a call that was under way
+    for each in (pid, late):
+        with pytest.raises(ProcessLookupError):
+            os.kill(each, 0)
+
+
+def test_a_process_that_another_call_has_just_taken_is_not_waited_for(apart, monkeypatch):
+    made, named = apart
+    monkeypatch.setattr(made._idle, "empty", lambda: False)
+    assert scalar(named, "PID")(1) != os.getpid()
+
+
+def test_bigint_is_a_type_like_others(apart):
+    _, named = apart
+    assert scalar(named, "NAMED", (BIGINT,))(1) == "BIGINT 1"
+
+
+def test_a_call_waits_also_beyond_1024_open_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < MANY + 10:
+        pytest.skip("this system allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MANY + 10), hard))
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(fcntl.fcntl(reading, fcntl.F_DUPFD, MANY), "rb") as pipe:
+            assert pipe.fileno() >= MANY
+            assert not _is_readable(pipe, 0.01)
+            os.write(writing, b"x")
+            assert _is_readable(pipe, 5.0)
+    finally:
+        os.close(reading)
+        os.close(writing)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

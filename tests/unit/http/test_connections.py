@@ -1,0 +1,228 @@
+"""Many connections, silent or half open: there is always room for one that asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import threading
+
+import pytest
+
+from ksql.http import connections as module
+from ksql.http.connections import Connection, Connections, Listening, client_of
+from ksql.http.http2 import PREFACE
+from tests.kafka.wires import await_true
+from tests.unit.http.clients import PATIENCE_S, hosted
+from tests.unit.http.test_idle import GET, HALF, late, opened, reading, to_the_end
+from tests.unit.http.transports import connected
+
+SHORT_S = 0.05
+
+
+async def quick(_scope, _receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"<all>"})
+
+
+class Held:
+    """An application whose answers wait for a word."""
+
+    def __init__(self):
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    async def __call__(self, scope, receive, send):
+        self.begun.release()
+        while not self.go.is_set():
+            await asyncio.sleep(0.01)
+        await quick(scope, receive, send)
+
+
+@contextlib.contextmanager
+def silent(port, count, text=b""):
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(opened(port)) for _ in range(count)]
+        for sock in found:
+            sock.sendall(text)
+        yield found
+
+
+def asked(port):
+    """Whether a new connection is answered."""
+    with opened(port) as sock:
+        sock.sendall(GET)
+        return b"<all>" in sock.recv(1 << 16)
+
+
+def answered(port):
+    """Whether a new connection was neither refused nor left without an answer."""
+    try:
+        return asked(port)
+    except ConnectionResetError:
+        return False
+
+
+@pytest.mark.parametrize("limits", [(6, 100), (100, 6)])
+@pytest.mark.parametrize("text", [b"", b"P", GET[:9], PREFACE, GET])
+def test_the_connection_that_is_idle_longest_makes_room(limits, text, caplog):
+    with hosted(quick, connections=Connections(*limits)) as port, silent(port, 6, text) as old:
+        for _ in range(3):
+            assert asked(port)
+        for sock in old[:1]:
+            to_the_end(sock)
+    crowded = [each for each in caplog.records if each.message == "connections_crowded"]
+    assert len(crowded) == 1
+
+
+def test_a_burst_is_taken_in_rounds(monkeypatch):
+    """Those that make room are closed after a round of the loop only."""
+    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    monkeypatch.setattr(module, "_MOST_CLOSING", 8)
+    with hosted(quick, connections=Connections(4, 4)) as port, silent(port, 200):
+        await_true(
+            "it is answered", lambda: answered(port)
+        )  # one that finds none closed is refused
+
+
+def test_whoever_waits_for_an_answer_is_not_cut_off():
+    held = Held()
+    with hosted(held, connections=Connections(3, 3)) as port, silent(port, 3, GET) as waiting:
+        for _ in waiting:
+            assert held.begun.acquire(timeout=PATIENCE_S)
+        with opened(port) as refused:
+            assert to_the_end(refused) == b""
+        held.go.set()
+        for sock in waiting:
+            assert b"<all>" in sock.recv(1 << 16)
+
+
+def test_traffic_counts():
+    with hosted(quick, connections=Connections(2, 2)) as port, silent(port, 2) as (first, second):
+        first.sendall(GET)
+        assert b"<all>" in first.recv(1 << 16)
+        assert asked(port)
+        assert to_the_end(second) == b""
+        first.sendall(GET)
+        assert b"<all>" in first.recv(1 << 16)
+
+
+def test_the_address_with_most_connections_makes_room():
+    table = Connections(4, 3)
+    pairs = [socket.socketpair() for _ in range(6)]
+    found = [
+        Connection.of(pair[0], table, place)
+        for pair, place in zip(pairs, ("a", "b", "b", "b", "a", "b"), strict=True)
+    ]
+    try:
+        assert all(table.admit(each) for each in found[:4])
+        assert table.admit(found[4])
+        assert [each.closing for each in found[:5]] == [False, True, False, False, False]
+        found[1].close()
+        assert len(table) == 4
+        for number in (0, 2, 4):
+            found[number].is_busy = lambda: True
+        assert table.admit(found[5])
+        assert [each.closing for each in found[2:]] == [False, True, False, False]
+        for each in found:
+            each.close()
+        assert len(table) == 0
+    finally:
+        for one, other in pairs:
+            one.close()
+            other.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        (("10.0.0.1", 5), "10.0.0.1"),
+        (("::ffff:10.0.0.1", 5, 0, 0), "10.0.0.1"),
+        (("2001:db8:1:2:3::4", 5, 0, 0), "2001:db8:1:2::/64"),
+        (("fe80::1%eth0", 5, 0, 0), "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_addresses_of_one_client_count_together(address, place):
+    assert client_of(address) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"PRI * HT", GET[:2], GET[:-2], PREFACE, GET + GET[:9], b"DELETE" + GET[3:] + b"D"],
+)
+def test_a_head_has_seconds_to_come(text):
+    with hosted(reading, head_s=SHORT_S) as port, opened(port) as sock:
+        sock.sendall(text)
+        to_the_end(sock)
+
+
+def test_a_head_does_not_get_more_time_by_its_bytes():
+    async def run():
+        transport, _ = connected(quick, head_s=SHORT_S)
+        transport.protocol.data_received(GET[:5])
+        for _ in range(int(50 * PATIENCE_S)):
+            if transport.closing:
+                return
+            transport.protocol.data_received(b"a")
+            await asyncio.sleep(SHORT_S / 5)
+        pytest.fail("the connection is still open")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("method", [b"GET", b"DELETE"])
+def test_answers_bodies_and_the_time_between_requests_have_their_own(method):
+    with hosted(late, head_s=SHORT_S) as port, opened(port) as sock:
+        for _ in range(2):
+            sock.sendall(method + b" /twice" + GET[6:])
+            end = b"0\r\n\r\n" if method == b"DELETE" else b"<0>"
+            assert b"<0>" in to_the_end_or(sock, end)
+            threading.Event().wait(3 * SHORT_S)
+
+
+def test_a_body_has_more_time_than_a_head():
+    head = b"POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % HALF
+    with hosted(late, head_s=SHORT_S) as port, opened(port) as sock:
+        sock.sendall(head)
+        threading.Event().wait(3 * SHORT_S)
+        sock.sendall(b"x" * HALF)
+        assert b"<100000>" in to_the_end_or(sock, b"<100000>")
+
+
+def to_the_end_or(sock, end):
+    found = b""
+    while end not in found and (data := sock.recv(1 << 16)):
+        found += data
+    return found
+
+
+def test_a_failed_accept_is_logged_once(monkeypatch, caplog):
+    """asyncio wrote a traceback for each, 2.5 MB a second."""
+    monkeypatch.setattr("asyncio.constants.ACCEPT_RETRY_DELAY", 0.01)
+    usual, failures = Listening.accept, iter(range(5))
+
+    def accept(self):
+        if next(failures, None) is not None:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return usual(self)
+
+    monkeypatch.setattr(Listening, "accept", accept)
+    with caplog.at_level(logging.WARNING), hosted(quick) as port:
+        assert asked(port)
+    told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert [each.message for each in told] == ["accept_failed"]
+    assert told[0].exc_info is None
+    assert next(failures, None) is None
+
+
+def test_other_errors_of_the_loop_are_told_in_full(caplog):
+    async def run():
+        loop = asyncio.get_running_loop()
+        module.quiet_about_descriptors(loop)
+        loop.call_exception_handler({"message": "another", "exception": ValueError("x")})
+
+    asyncio.run(run())
+    assert caplog.records[-1].exc_info is not None

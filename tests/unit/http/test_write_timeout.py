@@ -1,0 +1,178 @@
+"""A client that takes nothing of what it is sent is hung up on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+
+import h2.errors
+import h2.events
+import pytest
+import trustme
+
+from ksql.http.tls import KEYSTORE, TYPE, server_context
+from ksql.http.write_timeout import Unread
+from tests.unit.http.clients import PATIENCE_S, Frames, hosted
+
+SHORT_S = 0.2
+PIECE = b"r" * 100_000
+UPGRADE = (
+    b"GET /x?access_token=secret HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\n"
+    b"upgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+class Flood:
+    """An application that sends until the client has left."""
+
+    def __init__(self):
+        self.left = threading.Event()
+
+    async def __call__(self, scope, receive, send):
+        scope["state"]["query_id"] = "query_7"
+        web = scope["type"] == "websocket"
+        if web:
+            await send({"type": "websocket.accept"})
+        else:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        body = {"type": "http.response.body", "body": PIECE, "more_body": True}
+        message = {"type": "websocket.send", "bytes": PIECE} if web else body
+        sending = asyncio.ensure_future(self._rows(send, message))
+        while not (await receive())["type"].endswith(".disconnect"):
+            pass
+        sending.cancel()
+        self.left.set()
+
+    async def _rows(self, send, message):
+        while True:
+            await send(message)
+            await asyncio.sleep(0)
+
+
+def opened(port, request, context=None):
+    """A connection whose small buffers fill at once, after a request that is never read."""
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.settimeout(PATIENCE_S)
+    plain.connect(("127.0.0.1", port))
+    sock = plain if context is None else context.wrap_socket(plain, server_hostname="127.0.0.1")
+    sock.sendall(request)
+    return sock
+
+
+def drain(sock):
+    """Read to the end."""
+    while sock.recv(1 << 20):
+        pass
+
+
+def noted(caplog):
+    return [record for record in caplog.records if record.message == "client_takes_nothing"]
+
+
+@pytest.mark.parametrize(
+    "request_", [b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n", UPGRADE], ids=["http", "websocket"]
+)
+def test_a_client_that_never_reads_is_cut_off(request_, caplog):
+    app = Flood()
+    with (
+        caplog.at_level(logging.INFO),
+        hosted(app, patience_s=SHORT_S) as port,
+        opened(port, request_) as sock,
+    ):
+        assert app.left.wait(PATIENCE_S)
+        with pytest.raises(ConnectionResetError):
+            drain(sock)
+    [record] = noted(caplog)
+    assert (record.path, record.query_id, record.seconds) == ("/x", "query_7", SHORT_S)
+    assert "secret" not in caplog.text
+
+
+def test_over_tls_too(tmp_path, caplog):
+    authority = trustme.CA()
+    path = tmp_path / "server.pem"
+    path.write_bytes(authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.bytes())
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    app = Flood()
+    tls = server_context({KEYSTORE: str(path), TYPE: "PEM"})
+    request = b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with hosted(app, tls, SHORT_S) as port, opened(port, request, trusting):
+        assert app.left.wait(PATIENCE_S)
+    assert len(noted(caplog)) == 1
+
+
+def test_a_stream_without_credit_is_reset_and_the_others_go_on(caplog):
+    app = Flood()
+    with hosted(app, patience_s=SHORT_S) as port, Frames(port) as client:
+        number = client.request("/x")
+        client.until(lambda: bool(client.of(h2.events.StreamReset, number)))
+        [reset] = client.of(h2.events.StreamReset, number)
+        assert reset.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        assert app.left.wait(PATIENCE_S)
+        client.h2.increment_flow_control_window(1 << 16)
+        other = client.request("/x")
+        assert client.headers(other)[":status"] == "200"
+    assert noted(caplog)[0].query_id == "query_7"
+
+
+def test_an_http2_client_that_never_reads_is_cut_off(caplog):
+    app = Flood()
+    with hosted(app, patience_s=SHORT_S) as port, Frames(port) as client:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        number = client.request("/x")
+        client.headers(number)
+        for _ in range(2_000):
+            client.h2.increment_flow_control_window(1 << 20)
+            client.h2.increment_flow_control_window(1 << 20, number)
+        client.flush()
+        assert app.left.wait(PATIENCE_S)
+    assert noted(caplog)[0].query_id == "query_7"
+
+
+class Transport:
+    """A transport with so much left to send."""
+
+    def __init__(self, *sizes):
+        self.sizes = list(sizes)
+        self.aborted = False
+
+    def get_write_buffer_size(self):
+        return self.sizes.pop(0) if len(self.sizes) > 1 else self.sizes[0]
+
+    def get_extra_info(self, _name):
+        return None
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_a_client_that_reads_slowly_is_waited_for():
+    async def run():
+        ended = asyncio.Event()
+        transport = Transport(100, 90, 90, 80, 80, 80)
+        unread = Unread(asyncio.get_running_loop(), 0.001, transport, ended.set)
+        unread.begin()
+        await ended.wait()
+        assert transport.sizes == [80]  # it was looked at until nothing was taken any more
+        assert transport.aborted
+
+    asyncio.run(run())
+
+
+def test_a_client_that_has_read_is_left_alone():
+    async def run():
+        loop = asyncio.get_running_loop()
+        transport = Transport(100)
+        ends = []
+        unread = Unread(loop, 0.001, transport, lambda: ends.append(1))
+        unread.begin()
+        unread.end()
+        await asyncio.sleep(0.01)
+        assert (ends, transport.aborted) == ([], False)
+
+    asyncio.run(run())

@@ -1,0 +1,53 @@
+"""The registry that a service uses: the configured one, or its own."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from ksql.core.config import Settings
+from ksql.formats.schema_registry import Schema
+from ksql.kafka.registry_client import ConfluentRegistry
+from ksql.kafka.settings import KafkaSettings
+from ksql.registry.local import LocalRegistry
+from ksql.registry.registry import BadRegistryListener, BadRegistryTopic, kafka_log, open_registry
+from tests.unit.registry.memorylog import MemoryLog, Topic
+
+AVRO = Schema("AVRO", '"string"')
+
+
+def test_a_url_names_somebody_elses(tmp_path):
+    url = "http://registry.example:8081"
+    found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path, MemoryLog)
+    assert isinstance(found.registry, ConfluentRegistry)
+    assert (found.settings.url, found.topic) == (url, "")
+    found.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
+    urls = []
+    topic = Topic()
+    for _ in range(2):
+        found = open_registry(Settings({}), tmp_path, lambda: MemoryLog(topic))
+        assert isinstance(found.registry, LocalRegistry)
+        assert found.topic == "_schemas"
+        assert found.registry.register("s", AVRO) == 1
+        assert httpx.get(f"{found.settings.url}/subjects").json() == ["s"]
+        urls.append(found.settings.url)
+        found.close()
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(found.settings.url)
+    assert urls[0] == urls[1]
+
+
+@pytest.mark.parametrize("given", ["8081", "https://here:1", "http://:1", "http://here:x"])
+def test_a_listener_that_is_no_address_is_told(tmp_path, given):
+    with pytest.raises(BadRegistryListener, match=given):
+        open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path, MemoryLog)
+
+
+@pytest.mark.parametrize("given", ["orders", "schemas", "_schema", "_schemas/x"])
+def test_a_topic_that_statements_could_write_to_is_refused(given):
+    with pytest.raises(BadRegistryTopic, match=given):
+        kafka_log(Settings({"ksql.schema.registry.topic": given}), KafkaSettings("b:1"))

@@ -1,0 +1,105 @@
+"""Topics that are deleted or made anew while clients' queries read them."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from ksql.kafka.settings import KafkaSettings
+from ksql.serving.consumer_registry import ConsumerRegistry, ReadTopicGone, ReadTopicRemade
+from ksql.spark.checkpoint.checkpoint_topics import GONE_S
+
+
+class Topics:
+    """Ids of topics, asked once a second; every request is counted."""
+
+    def __init__(self, **ids):
+        self.ids = ids
+        self.asked = []
+        self.now = 0.0
+
+    def topic_ids(self, topics):
+        self.asked.append(tuple(topics))
+        return {name: self.ids[name] for name in topics if name in self.ids}
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """The client's own stand-in for a broker."""
+    producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = [f"{b.host}:{b.port}" for b in producer.list_topics(timeout=10).brokers.values()]
+    yield KafkaSettings(address)
+    producer.flush(1)
+
+
+@pytest.fixture
+def open_feeds(kafka):
+    """Opens feeds of topics; they are closed at the end."""
+    opened = []
+
+    def open_(feeds, *topics):
+        feed = feeds.open({(topic, 0): 0 for topic in topics}, lambda: None)
+        opened.append(feed)
+        return feed
+
+    yield open_
+    for feed in opened:
+        feed.close()
+
+
+def watched(kafka, topics):
+    return ConsumerRegistry(kafka, topics.topic_ids, lambda: topics.now)
+
+
+def looked(feeds, topics, count=2, apart_s=1.0):
+    for _ in range(count):
+        topics.now += apart_s
+        feeds.look()
+
+
+def test_all_feeds_are_asked_for_in_one_request_and_closed_ones_not_at_all(kafka, open_feeds):
+    topics = Topics(a="1", b="2")
+    feeds = watched(kafka, topics)
+    first, second = open_feeds(feeds, "a", "b"), open_feeds(feeds, "b")
+    looked(feeds, topics)
+    first.close()
+    second.close()
+    looked(feeds, topics)
+    assert topics.asked == [("a", "b"), ("a", "b")]
+
+
+def test_a_topic_that_was_made_anew_ends_its_readers_and_no_others(kafka, open_feeds):
+    topics = Topics(a="1", b="2")
+    feeds = watched(kafka, topics)
+    reader, other = open_feeds(feeds, "a", "b"), open_feeds(feeds, "b")
+    looked(feeds, topics)
+    topics.ids["a"] = "3"
+    looked(feeds, topics)
+    with pytest.raises(ReadTopicRemade, match='topic "a" was deleted and made anew'):
+        reader.poll()
+    assert other.poll() == []
+    later = open_feeds(feeds, "a")
+    looked(feeds, topics)
+    assert later.poll() == []
+
+
+def test_a_topic_that_was_deleted_ends_its_readers_after_a_while(kafka, open_feeds):
+    topics = Topics(a="1")
+    feeds = watched(kafka, topics)
+    reader = open_feeds(feeds, "a")
+    looked(feeds, topics)
+    topics.ids.clear()
+    looked(feeds, topics)
+    assert reader.poll() == []
+    looked(feeds, topics, apart_s=GONE_S)
+    with pytest.raises(ReadTopicGone, match='topic "a" was deleted'):
+        reader.poll()
+
+
+def test_one_that_was_gone_before_the_first_look_is_gone(kafka, open_feeds):
+    topics = Topics()
+    feeds = watched(kafka, topics)
+    reader = open_feeds(feeds, "a")
+    looked(feeds, topics, apart_s=GONE_S)
+    with pytest.raises(ReadTopicGone):
+        reader.poll()

@@ -1,0 +1,139 @@
+"""How many queries a server answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.core.config import Settings
+from ksql.core.errors import ServerError, TooManyRequests
+from ksql.serving import limits
+from ksql.serving.limits import Limits
+from tests.unit.server.fakes import FakeStream, rows
+
+ROWS = rows((1, "a"))
+
+
+class Clock:
+    def __init__(self):
+        self.ms = 1_000_000
+
+    def __call__(self):
+        return self.ms
+
+
+def pull():
+    return FakeStream([ROWS], "pull", ends_with="Query Completed")
+
+
+def of(clock=None, **properties):
+    names = {name: str(value) for name, value in properties.items()}
+    return Limits(Settings({getattr(limits, k): v for k, v in names.items()}), clock or Clock())
+
+
+def refused(start):
+    with pytest.raises(TooManyRequests) as caught:
+        start()
+    assert caught.value.code == 42900
+    return caught.value.message
+
+
+def test_a_query_passes_through():
+    stream = of().pull(pull)
+    assert (stream.kind, stream.columns, stream.query_id) == (
+        "pull",
+        FakeStream().columns,
+        "transient_S_1",
+    )
+    assert (list(stream.batches()), stream.final_message) == ([ROWS], "Query Completed")
+    stream.close()
+    assert stream.query.ended.is_set()
+
+
+@pytest.mark.parametrize("end", ["read", "closed", "left", "both"])
+def test_so_many_run_at_a_time(end):
+    found = of(CONCURRENT=2)
+    first, _second = found.pull(pull), found.pull(pull)
+    told = refused(lambda: found.pull(pull))
+    assert told == (
+        "Host is at concurrency limit for pull queries. "
+        "Currently set to 2 maximum concurrent operations."
+    )
+    if end in ("read", "both"):
+        assert list(first.batches()) == [ROWS]
+    if end in ("closed", "both"):
+        first.close()
+        first.close()
+    if end == "left":
+        batches = first.batches()
+        next(batches)
+        batches.close()
+    found.pull(pull)
+    refused(lambda: found.pull(pull))  # one place was free, not two
+
+
+def test_a_query_that_does_not_begin_takes_no_place():
+    found = of(CONCURRENT=1)
+
+    def fail():
+        raise ValueError("no")
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no"):
+            found.pull(fail)
+    found.pull(pull)
+
+
+def test_so_many_begin_in_a_second():
+    clock = Clock()
+    found = of(clock, QPS=2)
+    for _ in range(2):
+        found.pull(pull).close()
+    assert refused(lambda: found.pull(pull)) == (
+        "Host is at rate limit for pull queries. Currently set to 2.0 qps."
+    )
+    clock.ms += 500
+    found.pull(pull)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("PULL_BANDWIDTH", "pull"), ("PUSH_BANDWIDTH", "push")])
+def test_so_much_is_sent_in_an_hour(name, kind):
+    clock = Clock()
+    found = of(clock, **{name: 1})
+    start = {"pull": found.pull, "push": found.push}[kind]
+    stream = start(pull)
+    stream.sent(1_048_575)
+    start(pull).sent(1)
+    assert refused(lambda: start(pull)) == (f"Host is at bandwidth rate limit for {kind} queries.")
+    other = {"pull": found.push, "push": found.pull}[kind]
+    other(pull)
+    clock.ms += 3_600_000
+    start(pull)
+
+
+def test_nothing_is_limited_unless_it_is_asked_for():
+    found = limits.unlimited()
+    for _ in range(1_000):
+        found.pull(pull).sent(10**12)
+        found.push(pull).sent(10**12)
+
+
+def test_the_end_of_a_query_is_told_once_and_whether_it_has_failed():
+    ends: list[bool] = []
+    stream = of().pull(pull, ends.append)
+    assert ends == []
+    list(stream.batches())
+    stream.close()
+    assert ends == [False]
+    broken = of().pull(lambda: FakeStream([ROWS, ServerError("gone")], "pull"), ends.append)
+    with pytest.raises(ServerError):
+        list(broken.batches())
+    broken.close()
+    of().pull(pull, ends.append).close()  # left
+    assert ends == [False, True, False]
+
+    def fails():
+        raise ServerError("no start")
+
+    with pytest.raises(ServerError):
+        of().pull(fails, ends.append)
+    assert len(ends) == 3

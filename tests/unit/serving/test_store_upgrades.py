@@ -1,0 +1,248 @@
+"""Tables whose stores have another format: what they answer, what is shown, what is left."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ksql.core.config import Settings
+from ksql.core.trash import Trash
+from ksql.kafka.versions import NewerRecord
+from ksql.views import store_manager
+from ksql.views.stores.formats import KNOWN, UNKNOWN_TIME
+from ksql.views.stores.rocks import Rocks, StoreBudget
+from ksql.views.stores.store_types import open_store
+from ksql.views.stores.txn import TxnStore
+from ksql.views.stores.upgrades import SETTING, Upgrades
+from ksql.views.view_maintainer import ViewMaintainer
+from tests.stored.plain_store import PlainStore
+from tests.unit.views.test_upgrade_gate import Peers
+from tests.unit.views.test_view_maintainer import (  # noqa: F401 - its fixtures
+    PATIENCE_S,
+    followers,
+    kafka,
+    let,
+    table,
+    world,
+)
+
+# ruff: noqa: F811
+
+
+@pytest.fixture
+def source(world):
+    return table(world, "T")
+
+
+@pytest.fixture
+def place(tmp_path, source):
+    """The stores of T, each with a row whose record its topic has not any more."""
+    place = tmp_path / "stores" / source.created_by
+    for partition in ("0", "1"):
+        store = PlainStore(place / partition)
+        store.write([(b"old", b"kept")], position=2)
+        store.close()
+    return place
+
+
+@pytest.fixture
+def topic(kafka):
+    """Partition 0 has one record that was not read; early ones are gone."""
+    kafka.begins = {("T", 0): 2, ("T", 1): 2}
+    kafka.ends |= {("T", 0): 3, ("T", 1): 2}
+    return kafka
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Copies make no progress until the test allows it."""
+    allowed: list[bool] = []
+    work = Upgrades.work
+    monkeypatch.setattr(Upgrades, "work", lambda upgrades: bool(allowed) and work(upgrades))
+    return allowed
+
+
+def started(followers, **settings):
+    found = followers(**{name.replace("_", "."): text for name, text in settings.items()})
+    found.start()
+    return found
+
+
+def until(condition):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def answered(topic, follower, source):
+    """Give records until the table answers; return its stores."""
+
+    def whole():
+        let(topic, 1)
+        return follower.filled(source) is not None
+
+    until(whole)
+    return follower.filled(source)
+
+
+def rows(found):
+    return sorted(row for store in found.stores.values() for row in store.scan())
+
+
+def listed(place):
+    return sorted(each.name for each in place.iterdir())
+
+
+KEPT = (b"old", b"kept", UNKNOWN_TIME)
+
+
+def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, place, slow):
+    follower = started(followers)
+    until(lambda: follower.hindrance(source))
+    query = source.created_by
+    shown = "upgrade (offline): partition 0 0%, partition 1 0%"
+    assert follower.hindrance(source) == follower.hindrance() == f"{query}: {shown}"
+    assert follower.summary(query) == shown
+    assert follower.filled(source) is None
+    assert follower.problem == ""
+    assert listed(place) == ["0", "0.new", "1", "1.new"]
+    slow.append(True)
+    found = answered(topic, follower, source)
+    assert [row[:2] for row in rows(found)][1:] == [KEPT[:2], KEPT[:2]]
+    assert rows(found)[0].key == b"2"
+    assert topic.read == [("T", 0, 2)]
+    assert follower.hindrance(source) == follower.hindrance() == ""
+    assert "upgrade" not in follower.summary(query)
+    assert listed(place) == ["0", "1"]
+
+
+def test_offline_other_tables_answer_meanwhile(topic, followers, world, place, slow):
+    follower = started(followers)
+    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert follower.filled(table(world, "T")) is None
+
+
+def test_a_stop_in_the_middle_of_an_upgrade(topic, followers, source, place, slow):
+    first = started(followers)
+    until(lambda: first.hindrance(source))
+    first.close()
+    assert listed(place) == ["0", "0.new", "1", "1.new"]
+    slow.append(True)
+    second = started(followers)
+    assert len(rows(answered(topic, second, source))) == 3
+    assert listed(place) == ["0", "1"]
+
+
+def test_in_place_the_table_answers_and_the_second_start_ends_it(
+    topic, followers, source, place, slow
+):
+    mode = {SETTING: "in_place"}
+    first = followers(**mode)
+    first.start()
+    found = answered(topic, first, source)
+    assert [row.timestamp for row in rows(found)] == [UNKNOWN_TIME] * 3
+    query = source.created_by
+    shown = "upgrade (in place): partition 0 0%, partition 1 0%"
+    assert first.summary(query).endswith(f"; {shown}")
+    assert (first.hindrance(), first.upgrading()) == ("", f"{query}: {shown}")
+    slow.append(True)
+    until(lambda: "the next start" in first.summary(query))
+    assert "partition 0 100%, partition 1 100%; it ends with the next start" in first.summary(query)
+    first.close()
+    assert listed(place) == ["0", "0.new", "1", "1.new"]
+    second = followers(**mode)
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert rows(found)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
+    assert rows(found)[1:] == [KEPT, KEPT]
+    assert topic.read == [("T", 0, 2)]
+    assert listed(place) == ["0", "1"]
+    assert "upgrade" not in second.summary(query)
+
+
+def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
+    first = followers(**{SETTING: "in_place"})
+    first.start()
+    found = answered(topic, first, source)
+    until(lambda: "the next start" in first.summary(source.created_by))
+    found.stores[1]._rocks.damage = "Corruption"
+    until(lambda: isinstance(first.table(source).stores[1], TxnStore))
+    assert listed(place) == ["0", "0.new", "1"]
+    assert len(rows(first.filled(source))) == 3
+    assert first.notes(source.created_by) == ()
+
+
+def test_roll_over_hands_over_when_the_last_old_server_leaves(
+    topic, world, tmp_path, source, place
+):
+    peers = Peers(a=0, me=KNOWN.newest)
+    settings = Settings({SETTING: "roll_over"})
+    stores, aside = tmp_path / "stores", Trash(tmp_path / "aside", lambda: 0)
+    follower = ViewMaintainer(None, stores, aside, settings, peers=peers)
+    follower.follow(world.engine.catalog)
+    follower.start()
+    try:
+        until(lambda: follower.table(source) is not None)
+        let(topic, 1)
+        until(lambda: follower.missing(source) == 0)
+        assert listed(place) == ["0", "1"]  # it is ready
+        assert follower.filled(source) is None
+        assert follower.hindrance(source).startswith("the servers a answer")
+        assert follower.hindrance(source) in follower.summary(source.created_by)
+        del peers.formats["a"]
+        assert len(rows(follower.await_table(source, {}, PATIENCE_S))) == 3
+        assert follower.hindrance() == ""
+    finally:
+        follower.close()
+
+
+@pytest.fixture
+def newer(tmp_path, source):
+    """A store of T that a later version wrote."""
+    path = tmp_path / "stores" / source.created_by / "1"
+    store = open_store("txn_rocksdb", path, StoreBudget())
+    store.close()
+    rocks = Rocks.open(path, StoreBudget(), logged=True)
+    rocks.write((), {"format": 9})
+    rocks.close()
+    return path
+
+
+def test_a_newer_store_stops_its_table_only(topic, followers, world, source, newer):
+    follower = started(followers)
+    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert follower.filled(source) is None
+    told = follower.hindrance(source)
+    assert f"{newer} has format 9, this version reads up to 1" in told
+    assert f"-o ksql.store.rebuild={source.created_by}/1" in told
+    assert follower.summary(source.created_by) == told
+    assert follower.problem == ""
+    follower.close()
+    assert newer.exists()
+
+
+def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
+    topic, followers, source, newer, tmp_path
+):
+    follower = followers(**{store_manager.REBUILD: f"{source.created_by}/1"})
+    follower.start()
+    found = answered(topic, follower, source)
+    assert [row.key for row in rows(found)] == [b"2"]
+    [(_, note)] = follower.notes(source.created_by)
+    assert "partition 1 is filled anew" in note
+    assert "has format 9" in note
+    [moved] = Trash(tmp_path / "aside", lambda: 0).entries()
+    assert moved.origin == str(newer)
+
+
+def test_a_newer_record_stops_its_table_only(topic, followers, world, source):
+    follower = started(followers)
+    until(lambda: follower.table(source) is not None)
+    topic.failures.append(NewerRecord("T", 0, 2, 9))
+    until(lambda: "has a record of version 9" in follower.hindrance(source))
+    assert "partition 0, offset 2" in follower.summary(source.created_by)
+    assert follower.filled(source) is None
+    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert follower.problem == ""

@@ -1,0 +1,101 @@
+"""Counts and sizes of a query from the reports of its batches."""
+
+from __future__ import annotations
+
+from ksql.spark.query import query_metrics
+from ksql.spark.query.drop_counts import DropCounts, WorstRecord
+from ksql.spark.query.query_metrics import QueryMetrics, StateSize
+
+
+def batch(moment, **metrics):
+    return {
+        "timestamp": f"2026-01-01T00:00:0{moment}.000Z",
+        "numInputRows": 10,
+        "observedMetrics": metrics,
+    }
+
+
+def bucket(label, entries, size):
+    return {"BUCKET": label, "ENTRIES": entries, "SIZE": size}
+
+
+def tallied(monkeypatch, *batches):
+    monkeypatch.setattr(query_metrics, "batches_after", lambda _query, _moment: batches)
+    made = QueryMetrics()
+    made.add(None)
+    return made
+
+
+def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
+    made = tallied(
+        monkeypatch,
+        batch(1, **{"stage-0": {"errors": 0, "held": [bucket(5, 10, 100), bucket(7, 3, 30)]}}),
+        batch(2, **{"stage-0": {"errors": 1, "held": [bucket(5, 4, 40)]}, "stage-1": {"held": []}}),
+        batch(3, **{"stage-1": {"held": [bucket(7, 1, 9)]}, "tally": {"produced": 6, "errors": 2}}),
+        batch(4),
+    )
+    assert made.held() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
+    assert (made.totals.rows_in, made.totals.rows_out, made.totals.errors) == (40, 6, 3)
+
+
+def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypatch):
+    monkeypatch.setattr(
+        query_metrics,
+        "batches_after",
+        lambda query, moment: [each for each in query if each["timestamp"] > moment],
+    )
+    made = QueryMetrics()
+    counted = []
+    for life in ("first", "first", "second"):
+        made.begin(life)
+        counted.append((made.totals.rows_in, made.totals.ahead_ms, made.held()))
+        seen = {"ingest": {"ahead": 99}, "stage-0": {"held": [bucket(5, 10, 100)]}}
+        made.add([batch(1, **seen)])
+    assert counted == [(0, None, ()), (10, 99, (StateSize(0, 10, 100, 1),)), (0, None, ())]
+
+
+def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch):
+    def seen(read):
+        return {"ingest": {"errors": 0, "ahead": None, "bytes": read}}
+
+    nothing = {**batch(3, **seen(None)), "numInputRows": 0}
+    made = tallied(monkeypatch, batch(1, **seen(50)), batch(2, **seen(120)), nothing)
+    assert made.record_bytes == 12.0
+
+
+def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
+    """Its own bound is by what waits for it."""
+    made = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))
+    made.begin(None)
+    assert made.record_bytes == 0.0
+
+
+def test_a_query_without_state_holds_nothing(monkeypatch):
+    assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()
+
+
+def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(monkeypatch):
+    made = tallied(
+        monkeypatch,
+        batch(1, tally={"produced": 6, "errors": 0, "read": 90}),
+        batch(2, ingest={"errors": 0, "read": 7}, tally={"produced": 6, "errors": 0}),
+        batch(3, ingest={"errors": 0, "read": 0}),
+        batch(4, ingest={"errors": 0, "read": None}, tally={"produced": 1, "read": None}),
+    )
+    assert made.totals.rows_in == 90 + 7 + 0 + 10
+    assert made.totals.last_ms == query_metrics._millis(batch(4)["timestamp"])
+
+
+def test_what_the_last_minutes_have_dropped(monkeypatch):
+    worst = {"BEHIND": 7, "TOPIC": "t", "PART": 2}
+    made = tallied(
+        monkeypatch,
+        batch(
+            1,
+            ingest={"errors": 1},
+            **{"stage-0": {"held": [], "late": 2, "worst": worst}},
+            tally={"produced": 6, "errors": 2},
+        ),
+        batch(2, ingest={"errors": 0}, **{"stage-0": {"held": [], "late": None, "worst": None}}),
+    )
+    assert made.totals.recent == DropCounts(20, 3, 2, WorstRecord(7, "t", 2))

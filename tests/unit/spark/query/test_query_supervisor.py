@@ -1,0 +1,449 @@
+"""A query that runs, rests, is held, or is over; Spark is a fake."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+
+from ksql.core.errors import KsqlError
+from ksql.spark.checkpoint import checkpoint_topics, incarnations
+from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
+
+
+class Quiet:
+    """A tally that counts nothing."""
+
+    totals = None
+
+    def begin(self, life):
+        pass
+
+    def add(self, query):
+        pass
+
+    def update(self, query):
+        pass
+
+
+class Life:
+    """One life of a query in Spark."""
+
+    def __init__(self):
+        self.isActive = True
+        self.problem = None
+        self.stop_fails = 0
+        self.status = {"message": "Waiting for data to arrive"}
+
+    def exception(self):
+        return self.problem
+
+    def fail(self, text):
+        self.isActive, self.problem = False, text
+
+    def stop(self):
+        if self.stop_fails:
+            self.stop_fails -= 1
+            raise Py4JError("Stopping timed out")
+        self.isActive = False
+
+
+class Desk:
+    """Makes queries, and says how each start goes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.lives = []
+        self.problems = []  # one per try, None for a start that succeeds
+        self.told = []
+        self.finishes = True
+        self.topics = {}
+
+    def query(self):
+        self.spec = QuerySpec(
+            query_id="q", plan_json="{}", topics=self.topics, checkpoint=self.folder
+        )
+        hands = QueryDriver(self._prepare, self._launch, self._finish)
+        retry = RetryPolicy(initial_ms=0, max_ms=0)
+        return QuerySupervisor(self.spec.place, hands, retry, Quiet(), self._note)
+
+    def _note(self, query_id, failure):
+        self.told.append(failure.message)
+
+    def _prepare(self):
+        problem = self.problems.pop(0) if self.problems else None
+        if problem is not None:
+            raise problem
+        return self.spec
+
+    def _launch(self, spec):
+        self.lives.append(Life())
+        return self.lives[-1]
+
+    def _finish(self, life, timeout_s):
+        if self.finishes:
+            life.fail("stopped between two batches")
+        return self.finishes
+
+    def begun(self, batch):
+        self._log("offsets", batch)
+
+    def finished(self, batch):
+        self._log("commits", batch)
+
+    def _log(self, name, batch):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / str(batch)).write_text("v1\n{}\n{}")
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def supervised(query, wanted, timeout_s=10):
+    """Let supervision work until the query is in that state."""
+    end = time.monotonic() + timeout_s
+    while query.status().state is not wanted and time.monotonic() < end:
+        query.supervise()
+        query.await_first_attempt(1)
+    assert query.status().state is wanted
+    return query.status()
+
+
+class Unknown(KsqlError):
+    """What Kafka says of a topic that is not there."""
+
+
+PROBLEMS = [
+    Unknown("Kafka topic does not exist: t"),
+    Py4JError("An error occurred while calling o1.start"),
+    RuntimeError("Kafka is slow"),
+    OSError("no space left on device"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
+def test_a_query_that_cannot_be_started_is_tried_until_it_can(desk, problem):
+    desk.problems = [problem, problem]
+    query = desk.query()
+    query.start_soon()
+    query.await_first_attempt(5)
+    assert query.status().state is State.ERROR
+    assert str(problem) in (query.status().last_error or "")
+    supervised(query, State.RUNNING)
+    assert desk.told == [str(problem)] * 2
+    assert len(desk.lives) == 1
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
+def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
+    query = desk.query()
+    query.start()
+    desk.lives[0].fail("a wire came loose")
+    desk.spec = None  # it is prepared once
+    query._spec = None
+    desk.problems = [problem]
+    desk.spec = QuerySpec(query_id="q", plan_json="{}", topics={}, checkpoint=desk.folder)
+    query.supervise()
+    assert query.status().last_error == "a wire came loose"
+    supervised(query, State.RUNNING)
+    assert desk.told == ["a wire came loose", str(problem)]
+
+
+def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
+    desk.problems = [OSError("disk")]
+    query = desk.query()
+    with pytest.raises(OSError, match="disk"):
+        query.start()
+    query.supervise()
+    assert desk.lives == []
+
+
+def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
+    gate = threading.Event()
+    desk._launch = lambda spec: gate.wait(10) and Life()
+    query = desk.query()
+    query.start_soon()
+    query.supervise()
+    assert query.status().state is State.ERROR
+    gate.set()
+    query.await_first_attempt(10)
+    assert query.status().state is State.RUNNING
+
+
+def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
+    gate, life = threading.Event(), Life()
+    desk._launch = lambda spec: gate.wait(10) and life
+    query = desk.query()
+    query.start_soon()
+    query.stop(timeout_s=0.01)
+    gate.set()
+    query.await_first_attempt(10)
+    assert not life.isActive
+    assert query.status().state is State.STOPPED
+
+
+def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(desk):
+    query = desk.query()
+    query.start()
+    query.hold()
+    desk.finishes = False
+    assert not query.end_between_batches(0.01)
+    query.resume()
+    assert desk.lives[0].isActive
+    assert len(desk.lives) == 1
+    desk.lives[0].fail("stopped between two batches")  # its batch has ended
+    supervised(query, State.RUNNING)
+    query.supervise()
+    query.await_first_attempt(5)
+    assert len(desk.lives) == 2
+    assert desk.told == []
+    assert query.status().failures == ()
+
+
+def test_nobody_starts_a_query_that_a_switch_holds(desk):
+    query = desk.query()
+    query.start()
+    query.hold()
+    assert query.end_between_batches(1)
+    query.supervise()
+    query.start_soon()
+    query.await_first_attempt(1)
+    assert len(desk.lives) == 1
+    assert query.status().state is State.RUNNING  # it is being replaced
+    query.resume()
+    assert len(desk.lives) == 2
+
+
+def test_a_half_done_batch_is_finished_by_another_life(desk):
+    query = desk.query()
+    query.start()
+    desk.begun(0)
+    desk.lives[0].fail("a wire came loose")
+    query.hold()
+    assert query.end_between_batches(1)
+    assert query.half_done()
+    desk._launch = lambda spec: desk.finished(0) or Life()
+    assert desk.query() is not query
+    query._hands = QueryDriver(desk._prepare, desk._launch, desk._finish)
+    assert query.finish_batch(5)
+    assert not query.half_done()
+
+
+def test_a_half_done_batch_that_fails_again_is_told(desk):
+    query = desk.query()
+    query.start()
+    desk.begun(0)
+    desk.lives[0].fail("a wire came loose")
+    query.hold()
+
+    def launch(spec):
+        life = Life()
+        life.fail("again")
+        return life
+
+    query._hands = QueryDriver(desk._prepare, launch, desk._finish)
+    assert not query.finish_batch(5)
+    assert query.trouble() == "again"
+
+
+def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
+    monkeypatch.setattr("ksql.spark.query.query_supervisor._STOP_AGAIN_S", 0.0)
+    query = desk.query()
+    query.start()
+    desk.finishes = False
+    desk.lives[0].stop_fails = 1
+    query.stop(timeout_s=0.01)
+    assert not query.stopped
+    end = time.monotonic() + 10
+    while not query.stopped and time.monotonic() < end:
+        query.supervise()
+    assert query.stopped
+    assert not desk.lives[0].isActive
+
+
+# --- topics that are not what it began with
+
+
+def ended(query):
+    query.await_first_attempt(5)
+    return query.status()
+
+
+def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
+    query = desk.query()
+    query.start()
+    desk.finished(0)
+    query.fail_with(Unknown("topic t was deleted", hint="TERMINATE q"), query.reads())
+    status = ended(query)
+    assert not desk.lives[0].isActive
+    assert status.state is State.ERROR
+    assert desk.told == [status.last_error]
+    assert "TERMINATE q" in status.last_error
+    supervised(query, State.RUNNING)
+    assert len(desk.lives) == 2
+
+
+def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
+    query = desk.query()
+    query.start()
+    desk.lives[0].stop_fails = 1
+    query.fail_with(Unknown("topic t was deleted"), query.reads())
+    assert ended(query).state is State.RUNNING
+    query.supervise()
+    assert len(desk.lives) == 1
+    query.fail_with(Unknown("topic t was deleted"), query.reads())
+    assert ended(query).state is State.ERROR
+
+
+@pytest.mark.parametrize("way", ["rests", "held", "stopped"])
+def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
+    desk.topics = {"t": "earliest"}
+    query = desk.query()
+    assert query.reads() == {}
+    query.start()
+    ids = query.reads()
+    assert ids == {"t": ""}
+    {"rests": lambda: desk.lives[0].fail("x"), "held": query.hold, "stopped": query.stop}[way]()
+    assert query.reads() == {}
+    before = desk.told[:]
+    query.fail_with(Unknown("topic t was deleted"), ids)
+    ended(query)
+    assert desk.told == before
+    assert desk.lives[0].isActive == (way == "held")
+
+
+def test_it_names_the_topic_that_it_writes_while_it_runs(desk):
+    query = desk.query()
+    desk.spec = replace(desk.spec, sink_topic="out")
+    assert query.writes() == ""
+    query.start()
+    assert query.writes() == "out"
+    desk.lives[0].fail("x")
+    assert query.writes() == ""
+
+
+def test_it_knows_the_ids_of_its_launch(desk):
+    desk.topics = {"t": "earliest", "u": "earliest"}
+    checkpoint_topics.write(desk.folder, {"t": "first", "v": "other"})
+    query = desk.query()
+    query.start()
+    checkpoint_topics.write(desk.folder, {"t": "second"})
+    assert query.reads() == {"t": "first", "u": ""}
+
+
+def test_a_checkpoint_that_is_removed_under_it_is_noticed(desk):
+    query = desk.query()
+    desk.spec = replace(desk.spec, incarnation="f00d")
+    incarnations.begin(desk.folder, "f00d")
+    assert query.lost() is None
+    query.start()
+    assert query.lost() is None
+    (desk.folder / "life.json").unlink()
+    desk.begun(7)  # Spark goes on writing
+    missing = query.lost()
+    assert isinstance(missing, incarnations.CheckpointMissing)
+    query.fail_with(missing, query.reads())
+    assert "is missing" in (ended(query).last_error or "")
+    assert query.lost() is None
+
+
+def test_a_checkpoint_that_cannot_be_looked_at_is_not_gone(desk, monkeypatch):
+    query = desk.query()
+    desk.spec = replace(desk.spec, incarnation="f00d")
+    incarnations.begin(desk.folder, "f00d")
+    query.start()
+    (desk.folder / "life.json").unlink()
+
+    def iterdir(_path):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "iterdir", iterdir)
+        assert query.lost() is None
+    assert isinstance(query.lost(), incarnations.CheckpointMissing)
+
+
+def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
+    desk.topics = {"t": "earliest"}
+    query = desk.query()
+    query.start()
+    former = query.reads()
+    desk.lives[0].fail("a wire came loose")
+    supervised(query, State.RUNNING)
+    query.fail_with(Unknown("topic t was deleted"), former)
+    assert ended(query).state is State.RUNNING
+    assert desk.lives[1].isActive
+    assert query.reads() == former
+
+
+def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
+    query = desk.query()
+    vetted = []
+
+    def vet(spec):
+        vetted.append(spec.incarnation)
+        if len(vetted) == 1:
+            desk.spec = replace(spec, incarnation="second")
+            raise OSError("after another life has begun")
+        return spec
+
+    query._hands = replace(query._hands, vet=vet)
+    query.start_soon()
+    assert ended(query).state is State.ERROR
+    supervised(query, State.RUNNING)
+    assert vetted == [None, "second"]
+
+
+# --- the size of its batches
+
+
+class Sized(Quiet):
+    record_bytes = 0.0
+
+
+def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
+    bound = []
+    desk.query()
+    spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)
+    tally = Sized()
+    hands = QueryDriver(
+        lambda: spec, desk._launch, desk._finish, lambda _query, most: bound.append(most)
+    )
+    query = QuerySupervisor(spec.place, hands, RetryPolicy(), tally, desk._note)
+    query.start()
+    for size in (0.0, 100.0, 120.0, 1000.0, 900.0, 1.0, 20_000.0):
+        tally.record_bytes = size
+        query.supervise()
+    assert bound == [10, 1000, 1]
+
+
+def test_a_query_that_failed_is_launched_with_the_bound_that_it_had(desk):
+    """What has come meanwhile is as large as what came before; the first launch found nothing."""
+    launched = []
+    desk.query()
+    spec = replace(desk.spec, max_records=1000, max_bytes=10_000)
+    tally = Sized()
+
+    def launch(spec):
+        launched.append(spec.first_records)
+        return desk._launch(spec)
+
+    hands = QueryDriver(lambda: spec, launch, desk._finish)
+    retry = RetryPolicy(initial_ms=0, max_ms=0)
+    query = QuerySupervisor(spec.place, hands, retry, tally, desk._note)
+    query.start()
+    tally.record_bytes = 100.0
+    query.supervise()
+    desk.lives[-1].fail("the broker went away")
+    while len(launched) < 2:
+        query.supervise()
+        query.await_first_attempt(1)
+    assert launched == [None, 100]

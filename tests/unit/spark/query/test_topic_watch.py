@@ -1,0 +1,207 @@
+"""Topics that are deleted or made anew while queries read them; the queries are fakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.core.errors import KsqlError
+from ksql.kafka.errors import KafkaUnreachable
+from ksql.spark.checkpoint.checkpoint_topics import GONE_S
+from ksql.spark.query.topic_watch import TopicWatch
+
+
+class Gone(KsqlError):
+    """What a query says of its checkpoint."""
+
+
+class Reader:
+    """A query that runs, and the problems that it was ended for."""
+
+    def __init__(self, query_id, **topics):
+        self.query_id = query_id
+        self.topics = topics
+        self.ended = []
+        self.missing = None
+        self.result = ""
+
+    def writes(self):
+        return self.result
+
+    def lost(self):
+        return self.missing
+
+    def reads(self):
+        return self.topics
+
+    def fail_with(self, problem, ids):
+        assert ids is self.topics
+        self.ended.append(problem.text())
+
+
+class Kafka:
+    """Topics by id; every request is counted."""
+
+    def __init__(self, **ids):
+        self.ids = ids
+        self.asked = []
+        self.away = False
+        self.now = 0.0
+
+    def topic_ids(self, topics):
+        self.asked.append(tuple(topics))
+        if self.away:
+            raise KafkaUnreachable("b:1", "away")
+        return {name: self.ids[name] for name in topics if name in self.ids}
+
+
+def looking(kafka, *queries, looks=1, apart_s=1.0):
+    lookout = TopicWatch(kafka.topic_ids, lambda: kafka.now)
+    for _ in range(looks):
+        look(lookout, kafka, *queries, after_s=apart_s)
+    return lookout
+
+
+def look(lookout, kafka, *queries, after_s=1.0):
+    kafka.now += after_s
+    lookout.look(queries)
+
+
+def test_all_queries_are_asked_for_in_one_request():
+    kafka = Kafka(a="1", b="2")
+    queries = [Reader("Q", a="1", b="2"), Reader("R", b="2"), Reader("RESTS")]
+    looking(kafka, *queries)
+    assert kafka.asked == [("a", "b")]
+    assert [query.ended for query in queries] == [[], [], []]
+
+
+def test_nothing_is_asked_where_nothing_runs():
+    kafka = Kafka()
+    looking(kafka, Reader("RESTS"), looks=2)
+    assert kafka.asked == []
+
+
+def test_a_deleted_topic_ends_who_reads_it_and_nobody_else():
+    gone, other = Reader("Q", a="1", b="2"), Reader("R", b="2")
+    looking(Kafka(b="2"), gone, other, looks=2, apart_s=GONE_S)
+    (said,) = gone.ended
+    assert 'topic "a", which query Q reads, was deleted' in said
+    assert "TERMINATE Q" in said
+    assert "ksql.state.anew=Q" in said
+    assert other.ended == []
+
+
+def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
+    kafka = Kafka(a="1", other="2")
+    idle, other = Reader("Q", a="1"), Reader("R", a="1")
+    idle.result, other.result = "out", "other"
+    lookout = looking(kafka, idle, other)
+    assert kafka.asked == [("a", "other", "out")]
+    look(lookout, kafka, idle, other)
+    assert idle.ended == []  # a broker that has just come up may not know it yet
+    look(lookout, kafka, idle, other, after_s=GONE_S)
+    (said,) = idle.ended
+    assert 'topic "out", which query Q writes, was deleted' in said
+    assert "TERMINATE Q" in said
+    assert other.ended == []
+
+
+def test_a_result_that_was_made_anew_is_written_on():
+    kafka, query = Kafka(a="1", out="2"), Reader("Q", a="1")
+    query.result = "out"
+    lookout = looking(kafka, query)
+    kafka.ids["out"] = "3"
+    for _ in range(3):
+        look(lookout, kafka, query, after_s=GONE_S)
+    assert query.ended == []
+
+
+def test_one_that_was_made_anew_is_named_with_both_ids():
+    query = Reader("Q", a="1")
+    looking(Kafka(a="9"), query, looks=2)
+    (said,) = query.ended
+    assert 'topic "a" was deleted and made anew since query Q has read it' in said
+    assert "a: 1, now 9" in said
+
+
+def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
+    kafka, query, other = Kafka(a="1"), Reader("Q", a="1"), Reader("R", a="1")
+    lookout = looking(kafka, query, other)
+    missing = Gone("the checkpoint of query Q is missing")
+    for found in (missing, None, missing):
+        query.missing = found
+        look(lookout, kafka, query, other)
+        assert query.ended == []
+    look(lookout, kafka, query, other)
+    assert query.ended == ["the checkpoint of query Q is missing"]
+    assert other.ended == []
+
+
+def test_a_difference_counts_once_it_was_seen_twice_in_a_row():
+    kafka, query = Kafka(a="1"), Reader("Q", a="1")
+    lookout = looking(kafka, query)
+    for ids in ({"a": "9"}, {"a": "1"}, {}, {"a": "9"}):
+        kafka.ids = ids
+        look(lookout, kafka, query)
+        assert query.ended == []
+    look(lookout, kafka, query)
+    assert len(query.ended) == 1
+
+
+def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
+    kafka, query = Kafka(), Reader("Q", a="1")
+    lookout = looking(kafka, query, looks=int(GONE_S))
+    assert query.ended == []
+    kafka.ids = {"a": "1"}
+    look(lookout, kafka, query)
+    kafka.ids = {}
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query, after_s=GONE_S)
+    assert len(query.ended) == 1
+
+
+@pytest.mark.parametrize("ids", [{}, {"a": "9"}])
+def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
+    kafka, query = Kafka(**ids), Reader("Q", a="1")
+    lookout = looking(kafka, query)
+    kafka.away = True
+    look(lookout, kafka, query, after_s=GONE_S)
+    kafka.away = False
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query, after_s=GONE_S)
+    assert len(query.ended) == 1
+
+
+@pytest.mark.parametrize("sight", ["topics", "checkpoint"])
+def test_what_was_seen_of_a_former_launch_does_not_count(sight):
+    kafka, query = Kafka(a="9"), Reader("Q", a="1")
+    if sight == "checkpoint":
+        kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
+    lookout = looking(kafka, query)
+    query.topics = dict(query.topics)
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query)
+    assert len(query.ended) == 1
+
+
+def test_brokers_that_give_no_ids_are_asked_for_existence_only():
+    query = Reader("Q", a="", b="2")
+    looking(Kafka(a="7", b=""), query, looks=2)
+    assert query.ended == []
+    looking(Kafka(b=""), query, looks=2, apart_s=GONE_S)
+    assert 'topic "a", which query Q reads, was deleted' in query.ended[0]
+
+
+def test_a_kafka_that_does_not_answer_is_no_deletion_and_logged_once(caplog):
+    kafka, query = Kafka(a="1"), Reader("Q", a="1")
+    kafka.away = True
+    lookout = looking(kafka, query, looks=3)
+    assert query.ended == []
+    assert caplog.text.count("topics_not_compared") == 1
+    kafka.away = False
+    lookout.look([query])
+    kafka.away = True
+    lookout.look([query])
+    assert caplog.text.count("topics_not_compared") == 2

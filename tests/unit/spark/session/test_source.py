@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ksql.core.process.jars import sha256
+from ksql.spark.query.compile import shipment
+from ksql.spark.query.spec import QuerySpec
+from ksql.spark.session.rangesjar import DIGEST
+from ksql.spark.session.source import SOURCE, SOURCE_CODE, SOURCE_JAR, kafka_source
+
+
+class Session:
+    """Notes the options of a source."""
+
+    def __init__(self):
+        self.told = {}
+        self.readStream = self
+
+    def format(self, name):
+        self.form = name
+        return self
+
+    def options(self, **told):
+        self.told = told
+        return self
+
+    def load(self):
+        return self
+
+    def selectExpr(self, *_):  # noqa: N802 - Spark's name
+        return self
+
+
+def spec_with(consumer, **more):
+    return QuerySpec(
+        query_id="Q",
+        plan_json="{}",
+        topics={"t": "earliest"},
+        checkpoint=Path("checkpoint"),
+        consumer={"bootstrap.servers": "b:1", **consumer},
+        producer={},
+        **more,
+    )
+
+
+LEVELS = pytest.mark.parametrize(
+    ("exactly_once", "asked", "level"),
+    [
+        (False, {}, "read_committed"),
+        (True, {}, "read_committed"),
+        (False, {"isolation.level": "read_uncommitted"}, "read_uncommitted"),
+        (True, {"isolation.level": "read_uncommitted"}, "read_committed"),
+    ],
+)
+
+
+@LEVELS
+def test_aborted_records_are_not_read_unless_that_is_asked_for(exactly_once, asked, level):
+    spec = spec_with(asked, exactly_once=exactly_once)
+    session = Session()
+    kafka_source(session, spec, lambda _topic: 1)
+    assert session.told["kafka.isolation.level"] == level
+
+
+@LEVELS
+def test_neither_do_the_workers(exactly_once, asked, level):
+    committed = {"isolation.level": "read_committed"}
+    spec = spec_with({}, exactly_once=exactly_once, reader=committed | asked)
+    assert dict(shipment(spec).reader or ())["isolation.level"] == level
+
+
+@pytest.mark.parametrize(("reader", "ranges"), [(None, None), ({"a": "b"}, "true")])
+def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, ranges):
+    session = Session()
+    kafka_source(session, spec_with({}, reader=reader), lambda _topic: 1)
+    assert session.form == SOURCE
+    assert session.told.get("rangesOnly") == ranges
+    assert session.told["maxOffsetsPerTrigger"] == "500000"
+    assert shipment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
+    assert shipment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
+
+
+@pytest.mark.parametrize("stages", [0, 1])
+def test_a_query_that_is_behind_takes_its_records_by_time(stages):
+    session = Session()
+    kafka_source(session, spec_with({}, stages=stages), lambda _topic: 1)
+    assert session.told.get("topicOrder") == "t"
+
+
+def test_the_jar_is_made_of_the_sources_next_to_it():
+    with zipfile.ZipFile(SOURCE_JAR) as jar:
+        for code in SOURCE_CODE:
+            assert jar.read(DIGEST.format(code.name)).decode().strip() == sha256(code)
+            assert f"ksql/{code.stem}.class" in jar.namelist()

@@ -1,0 +1,84 @@
+"""The exchange in front of a sink: by partition, merged by turns, whatever order chunks come in."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.spark.task.chunk import UnknownChunk
+from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
+
+
+def sent(sender, records, partitions=4, buckets=2, window_bytes=0):
+    writer = SinkChunkWriter(buckets, sender, partitions, window_bytes)
+    return [*writer.add(records), *writer.finish()]
+
+
+def record(key, turn, partition, offset, time=None, headers=None):
+    value = f"{partition}/{offset}".encode()
+    return key, value, turn if time is None else time, headers, turn, 0, partition, offset
+
+
+def test_each_partition_is_merged_by_turns():
+    chance = random.Random(3)
+    tasks = {
+        partition: [
+            record(
+                b"%d" % chance.randrange(50), turn, partition, offset, turn - chance.randrange(9)
+            )
+            for offset, turn in enumerate(sorted(chance.choices(range(1000), k=500)))
+        ]
+        for partition in range(3)
+    }
+    chunks = [each for partition, some in tasks.items() for each in sent(partition, some)]
+    chance.shuffle(chunks)
+    everything = [each for some in tasks.values() for each in some]
+    turns = {(each[1]): each[4] for each in everything}
+    read = 0
+    for bucket in range(2):
+        for partition, some in merged([chunk for to, chunk in chunks if to == bucket]):
+            assert partition % 2 == bucket
+            assert {*partitions_of([each[0] for each in some], 4)} == {partition}
+            order = [turns[each[1]] for each in some]
+            assert order == sorted(order)
+            read += len(some)
+    assert read == len(everything)
+
+
+def test_results_of_one_cause_stay_in_their_order():
+    several = [(b"k", b"%d" % n, 5, None, 5, 0, 1, 9) for n in range(3)]
+    [(_, found)] = merged([chunk for _, chunk in sent(0, several)])
+    assert [value for _, value, _, _ in found] == [b"0", b"1", b"2"]
+
+
+def test_without_a_key_a_result_keeps_the_partition_of_its_source():
+    found = sent(0, [record(None, 1, 5, 0)])
+    assert [partition for partition, _ in merged([chunk for _, chunk in found])] == [1]
+
+
+def test_the_window_of_a_key_does_not_count():
+    windows = [record(b"key" + bytes([n] * 8), n, 0, n) for n in range(20)]
+    found = merged([chunk for _, chunk in sent(0, windows, window_bytes=8)])
+    assert [partition for partition, _ in found] == partitions_of([b"key"], 4)
+
+
+def test_headers_and_deletions_pass():
+    deletion = (b"k", None, 3, [("h", None), ("h", b"2")], 3, 0, 0, 0)
+    [(_, [found])] = merged([chunk for _, chunk in sent(0, [deletion])])
+    assert found == (b"k", None, 3, [("h", None), ("h", b"2")])
+
+
+def test_many_results_leave_in_full_chunks():
+    many = [record(b"k", n, 0, n) for n in range(25_000)]
+    chunks = sent(0, many)
+    assert len(chunks) == 3
+    [(_, found)] = merged([chunk for _, chunk in reversed(chunks)])
+    assert [time for _, _, time, _ in found] == list(range(25_000))
+
+
+def test_another_versions_chunk_is_refused():
+    [(_, chunk)] = sent(0, [record(b"k", 1, 0, 0)])
+    with pytest.raises(UnknownChunk):
+        merged([b"\x63" + chunk[1:]])

@@ -1,0 +1,188 @@
+"""Tasks whose records are named as ranges: read by a reader of theirs, counted, and checked."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ksql.core.records import LATEST_MS
+from ksql.exec.dataflow.load import load
+from ksql.exec.dataflow.program import RawBatch
+from ksql.kafka.ranges import Block
+from ksql.spark.query.failures import RecordTooLate, reason
+from ksql.spark.task import task_input, tasks
+from ksql.spark.task.chunk import unpack_chunks
+from ksql.spark.task.task_environment import TaskEnvironment
+from ksql.spark.task.task_input import portions
+from ksql.spark.task.tasklog import TaskLog
+from tests.unit.world import World
+
+STREAM = (
+    "SET 'cache.max.bytes.buffering' = '0';"
+    "CREATE STREAM S (K STRING KEY, N INT) "
+    "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+)
+
+
+@pytest.fixture(scope="module")
+def counting():
+    return plan_of("CREATE TABLE O AS SELECT K, COUNT(*) AS C FROM S WHERE N < 9 GROUP BY K;")
+
+
+@pytest.fixture(scope="module")
+def copying():
+    return plan_of("CREATE STREAM O AS SELECT K, N FROM S WHERE N < 9;")
+
+
+def plan_of(text):
+    (query,) = World(STREAM + text).engine.catalog.queries.values()
+    return query.plan
+
+
+class Reader:
+    """Blocks of two records each; every other range has lost something."""
+
+    def __init__(self, time=5, n=1):
+        self.time, self.n = time, n
+        self.asked = []
+
+    def read(self, wanted, note, *, all_records):
+        self.asked.append((tuple(wanted), all_records))
+        if not all_records:
+            note("some are gone")
+        for first in range(wanted.start, wanted.end, 2):
+            offsets = range(first, min(first + 2, wanted.end))
+            count = len(offsets)
+            value = b'{"N": %d}' % self.n
+            yield Block(offsets, [self.time] * count, [b"k"] * count, [value] * count, None)
+
+
+def ship(plan, *, all_records=True):
+    return TaskEnvironment(
+        query_id="Q",
+        application_id="app",
+        plan_json=plan,
+        topics=("s",),
+        buckets=(5,),
+        producer=(),
+        loader=load,
+        reader=(("group.id", "g"),),
+        all_records=all_records,
+    )
+
+
+def ranges(*rows):
+    columns = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column) for column in columns], ["topic", "partition", "start", "end"]
+    )
+
+
+@pytest.fixture
+def reading(monkeypatch):
+    """Has tasks read from that reader."""
+
+    def made(reader):
+        configurations = []
+
+        def range_reader(config):
+            configurations.append(config)
+            return reader
+
+        monkeypatch.setattr(task_input, "range_reader", range_reader)
+        return configurations
+
+    return made
+
+
+def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
+    reader = Reader()
+    configurations = reading(reader)
+    given = [ranges(("s", 3, 4, 7)), ranges(("s", 0, 9, 10), ("x", 1, 0, 2))]
+    found = list(portions(ship(counting), given, TaskLog()))
+    assert configurations == [(("group.id", "g"),)]
+    assert reader.asked == [
+        (("s", 3, 4, 7), True),
+        (("s", 0, 9, 10), True),
+        (("x", 1, 0, 2), True),
+    ]
+    values = [b'{"N": 1}']
+    assert [portion.raw for portion in found] == [
+        RawBatch(["s"] * 2, [3] * 2, range(4, 6), [5] * 2, [b"k"] * 2, values * 2),
+        RawBatch(["s"], [3], range(6, 7), [5], [b"k"], values),
+        RawBatch(["s"], [0], range(9, 10), [5], [b"k"], values),
+        RawBatch(["x"] * 2, [1] * 2, range(2), [5] * 2, [b"k"] * 2, values * 2),
+    ]
+    assert [portion.size() for portion in found] == [18, 9, 9, 18]
+
+
+def test_what_is_gone_is_noted_where_the_query_goes_on(counting, reading):
+    reading(Reader())
+    log = TaskLog()
+    list(portions(ship(counting, all_records=False), [ranges(("s", 0, 0, 1))], log))
+    assert log.notes == [("source", "some are gone")]
+    assert log.untold() == 0
+
+
+@pytest.mark.parametrize("time", [LATEST_MS + 1, -LATEST_MS - 1])
+def test_a_time_that_spark_could_not_read_ends_the_query_in_the_same_words(counting, reading, time):
+    reading(Reader(time))
+    with pytest.raises(RecordTooLate) as problem:
+        list(portions(ship(counting), [ranges(("s", 2, 7, 8))], TaskLog()))
+    trace = f"Traceback (most recent call last):\n  File x\nksql.x.RecordTooLate: {problem.value}\n"
+    for told in (str(problem.value), reason(trace)):
+        assert told.startswith(
+            'topic "s" has a record that cannot be read: partition 2, offset 7, timestamp '
+        )
+        assert "before offset 8" in told
+
+
+def ingested(plan, *rows):
+    task = tasks.IngestTask(ship(plan))
+    return [row for batch in task(iter([ranges(*rows)])) for row in batch.to_pylist()]
+
+
+def test_the_rows_of_an_ingest_add_up_to_what_it_has_read(counting, reading, monkeypatch):
+    reading(Reader())
+    rows = ingested(counting, ("s", 0, 0, 7))
+    assert sum(row["READ"] or 0 for row in rows) == 7
+    assert len(unpack_chunks([row["BLOB"] for row in rows])) == 7
+    monkeypatch.setattr(tasks, "_HEAVY_BYTES", 10)
+    rows = ingested(counting, ("s", 0, 0, 7))
+    assert [row["READ"] for row in rows] == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize(("end", "n"), [(0, 1), (7, 10)])
+def test_an_ingest_that_lets_nothing_pass_says_what_it_has_read(counting, reading, end, n):
+    reading(Reader(n=n))
+    (row,) = ingested(counting, ("s", 0, 0, end))
+    assert (row["READ"], row["BLOB"], row["ERRORS"]) == (end, b"", 0)
+
+
+class Sink:
+    def __init__(self, *_):
+        self.written = 0
+
+    def write(self, outputs):
+        self.written += len(list(outputs))
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("end", "n", "written"), [(7, 1, 7), (7, 10, 0), (0, 1, 0)])
+def test_a_task_without_state_says_what_it_has_read(copying, reading, monkeypatch, end, n, written):
+    reading(Reader(n=n))
+    monkeypatch.setattr(tasks, "open_sink", Sink)
+    task = tasks.StatelessTask(ship(copying))
+    (batch,) = task(iter([ranges(("s", 0, 0, end))]))
+    assert batch.to_pylist() == [{"produced": written, "errors": 0, "read": end}]
+
+
+def test_what_is_gone_is_in_the_log_though_nothing_is_left(copying, reading, monkeypatch):
+    reading(Reader())
+    logged = []
+    monkeypatch.setattr(tasks, "write_log", lambda _ship, log: logged.extend(log.notes))
+    task = tasks.StatelessTask(ship(copying, all_records=False))
+    list(task(iter([ranges(("s", 0, 0, 0))])))
+    assert logged == [("source", "some are gone")]

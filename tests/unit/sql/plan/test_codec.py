@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from ksql.sql.plan.codec import UnreadablePlan, dumps, loads
+from tests.unit.sql.plan.strategies import query_plans
+from tests.unit.world import World
+
+
+@given(query_plans)
+def test_what_is_written_is_read_back(plan):
+    text = dumps(plan)
+    again = loads(text)
+    assert again == plan
+    assert dumps(again) == text
+
+
+def test_a_real_plan():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, A ARRAY<DECIMAL(4,2)>, M MAP<STRING, STRUCT<X DOUBLE>>) "
+        "WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE TABLE T AS SELECT K, COUNT(*) AS N, LATEST_BY_OFFSET(A, 3) AS L FROM S "
+        "WINDOW HOPPING (SIZE 2 SECONDS, ADVANCE BY 1 SECOND) WHERE M['a']->X > 1.5e0 "
+        "GROUP BY K HAVING COUNT(*) > 1;",
+    )
+    text = world.query("T").plan
+    assert dumps(loads(text)) == text
+    assert json.loads(text)["version"] == 5  # the oldest that can hold it
+    assert isinstance(loads(text).sink.value, tuple)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"version": 7, "plan": {}}', "the plan has format 7, this version reads up to 6"),
+        ("{", "the stored plan is damaged"),
+        ("{}", "the stored plan is damaged"),
+        ("[]", "the stored plan is damaged"),
+        ('{"version": 1}', "the stored plan is damaged"),
+        ('{"version": "x", "plan": null}', "the stored plan is damaged"),
+        ('{"version": 1, "plan": {"$": "nodes.Nothing"}}', "the stored plan is damaged"),
+        ('{"version": 1, "plan": {"$": "nodes.QueryPlan"}}', "the stored plan is damaged"),
+        ('{"version": 1, "plan": [1]}', "the stored plan is damaged"),
+        ('{"version": 1, "plan": {"$": "decimal", "v": "x"}}', "the stored plan is damaged"),
+    ],
+)
+def test_what_cannot_be_read(text, reason):
+    with pytest.raises(UnreadablePlan) as caught:
+        loads(text)
+    assert caught.value.message == reason

@@ -1,0 +1,55 @@
+"""When a server of the newer store format begins to answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ksql.views.stores.formats import KNOWN
+from ksql.views.upgrade_gate import RollingUpgradeGate
+
+
+class Peers:
+    def __init__(self, **formats):
+        self.formats: Any = formats
+
+    def store_formats(self):
+        return self.formats
+
+
+def test_it_waits_for_the_last_server_of_an_earlier_format():
+    peers = Peers(a=0, b=0, me=KNOWN.newest)
+    found = RollingUpgradeGate("roll_over", peers)
+    assert found.reason.startswith("the servers a, b answer")
+    del peers.formats["a"]
+    assert not found.look()
+    assert found.reason.startswith("the servers b answer")
+    del peers.formats["b"]
+    assert found.look()
+    assert not found.reason
+
+
+def test_it_answers_on_when_an_earlier_one_joins_again():
+    peers = Peers(me=KNOWN.newest)
+    found = RollingUpgradeGate("roll_over", peers)
+    peers.formats["a"] = 0
+    assert not found.look()
+    assert not found.reason
+
+
+@pytest.mark.parametrize(
+    ("mode", "peers"), [("offline", Peers(a=0)), ("in_place", Peers(a=0)), ("roll_over", None)]
+)
+def test_others_do_not_wait(mode, peers):
+    assert RollingUpgradeGate(mode, peers).reason == ""
+
+
+def test_it_waits_until_the_others_are_known():
+    peers = Peers()
+    peers.formats = None
+    found = RollingUpgradeGate("roll_over", peers)
+    assert found.reason == "it is not known yet which other servers answer"
+    peers.formats = {"me": KNOWN.newest}
+    assert found.look()
+    assert found.reason == ""

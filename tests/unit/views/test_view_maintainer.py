@@ -1,0 +1,658 @@
+"""What follows the tables: it says what it lacks, and goes on whatever happens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from ksql.core.config import Settings
+from ksql.core.trash import Trash
+from ksql.kafka.admin import Identity, StableEnd
+from ksql.kafka.errors import OffsetsGone
+from ksql.views import store_topic_id, view_maintainer
+from ksql.views.retention import retention_ms
+from ksql.views.stores.base import StoreDamaged, StoreFailed
+from ksql.views.stores.rocks import Rocks
+from ksql.views.view_maintainer import ViewMaintainer
+from tests.unit.world import World
+
+PATIENCE_S = 30.0
+SQL = (
+    "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
+    "CREATE TABLE T AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
+    "CREATE TABLE W AS SELECT K, COUNT(*) N FROM S"
+    " WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 2 HOURS, GRACE PERIOD 0 SECONDS) GROUP BY K;"
+)
+
+
+class Kafka:
+    """Topics with records that a test releases one by one; reads may be made to fail."""
+
+    def __init__(self) -> None:
+        self.ends = {("T", 0): 0, ("T", 1): 0, ("W", 0): 0, ("W", 1): 0}
+        self.begins: dict[tuple[str, int], int] = {}
+        self.read: list[tuple[str, int, int]] = []
+        self.bytes = 3
+        self.readable = threading.Semaphore(0)
+        self.failures: list[Exception] = []
+        self.gathered: list[float] = []
+        self.failed = threading.Event()
+        self.ids: dict[str, str] = {}
+
+    def close(self) -> None:
+        pass
+
+    # admin
+
+    def topics(self):
+        counts: dict[str, int] = {}
+        for topic, partition in self.ends:
+            counts[topic] = max(counts.get(topic, 0), partition + 1)
+        return {name: SimpleNamespace(partitions=count) for name, count in counts.items()}
+
+    def begin_offsets(self, topics):
+        return {p: self.begins.get(p, 0) for p in self.ends if p[0] in topics}
+
+    def end_offsets(self, topics):
+        return {place: end for place, end in self.ends.items() if place[0] in topics}
+
+    def topic_ids(self, topics):
+        return {name: each.id for name, each in self.identities(topics).items()}
+
+    def identities(self, topics):
+        found = self.topics()
+        return {
+            name: Identity(self.ids.get(name, ""), found[name].partitions)
+            for name in topics
+            if name in found
+        }
+
+    # reader
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def assign(self, offsets):
+        self.positions = dict(offsets)
+
+    def stable_ends(self, places, _timeout_s):
+        return {place: StableEnd(self.ends[place], quiet=True) for place in places}
+
+    def poll_last(self, timeout_s, gather_s, stops):
+        self.gathered.append(gather_s)
+        if self.failures:
+            raise self.failures.pop()
+        if not self.readable.acquire(timeout=0.01):
+            return {}
+        behind = [place for place, at in self.positions.items() if at < self.ends[place]]
+        if not behind:
+            return {}
+        topic, partition = place = min(behind)
+        at = self.positions[place]
+        if at < self.begins.get(place, 0):
+            raise OffsetsGone(topic, partition, "gone")
+        self.positions[place] = at + 1
+        self.read.append((topic, partition, at))
+        key = self.ids.get(topic, "").encode() + b"%d" % at + (b"\x00" * 8 if topic == "W" else b"")
+        value = Random(at).randbytes(self.bytes)
+        return {place: {key: (key, value, 0)}}
+
+
+@pytest.fixture
+def kafka(monkeypatch):
+    found = Kafka()
+    monkeypatch.setattr(view_maintainer, "Reader", lambda _settings, **_config: found)
+    monkeypatch.setattr(view_maintainer, "Admin", lambda _settings: found)
+    monkeypatch.setattr(view_maintainer, "_REST_S", 0.01)
+    return found
+
+
+@pytest.fixture
+def world():
+    return World(SQL)
+
+
+@pytest.fixture
+def followers(kafka, world, tmp_path):
+    """Makes followers of one directory, and ends those that a test has not ended."""
+    made = []
+
+    def make(**settings):
+        running = ViewMaintainer(
+            None,
+            tmp_path / "stores",
+            Trash(tmp_path / "aside", lambda: 0),
+            Settings({"commit.interval.ms": "1000000", **settings}),
+            lambda: 77,
+        )
+        running.follow(world.engine.catalog)
+        made.append(running)
+        return running
+
+    yield make
+    for running in made:
+        running.close()
+
+
+@pytest.fixture
+def follower(followers):
+    return followers()
+
+
+def let(kafka, records):
+    for _ in range(records):
+        kafka.readable.release()
+
+
+def keys(found):
+    return sorted(row.key for store in found.stores.values() for row in store.scan())
+
+
+def kinds(found):
+    return {type(store).__name__ for store in found.stores.values()}
+
+
+def table(world, name):
+    return world.engine.catalog.sources[name].queryable()
+
+
+def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, world):
+    kafka.ends["T", 1] = 3
+    follower.start()
+    source = table(world, "T")
+    while follower.table(source) is None:
+        time.sleep(0.01)
+    assert follower.filled(source) is None
+    assert follower.missing(source) == 3
+    for _ in range(3):
+        kafka.readable.release()
+    found = follower.await_table(source, {}, PATIENCE_S)
+    assert found is not None
+    assert sum(1 for store in found.stores.values() for _ in store.scan()) == 3
+    assert follower.missing(source) == 0
+    kafka.ends["T", 1] = 9  # what comes later is news, not a lack
+    assert follower.filled(source) is not None
+
+
+def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, monkeypatch):
+    monkeypatch.setattr(view_maintainer, "_MANY", 1)
+    kafka.ends["T", 0] = 2
+    follower.start()
+    let(kafka, 1)
+    wanted = view_maintainer._GATHER_S
+    while wanted not in kafka.gathered[:-2]:
+        time.sleep(0.01)
+    at = kafka.gathered.index(wanted)
+    assert set(kafka.gathered[:at]) == {0.0}
+    assert kafka.gathered[at + 1 : at + 3] == [0.0, 0.0]  # the poll between was in vain
+
+
+@pytest.mark.parametrize("error", [KeyError(("T", 1)), RuntimeError("x"), OSError(28, "full")])
+def test_whatever_fails_is_shown_and_tried_again(kafka, follower, world, error, caplog):
+    kafka.ends["T", 0] = 2
+    kafka.failures = [error] * 3
+    follower.start()
+    kafka.readable.release()
+    kafka.readable.release()
+    found = follower.await_table(table(world, "T"), {}, PATIENCE_S)
+    assert found is not None
+    assert follower.problem == ""
+    assert [r.message for r in caplog.records] == ["materializer_rests"]
+
+
+def test_a_topic_with_fewer_partitions_than_before(kafka, follower, world):
+    follower.start()
+    source = table(world, "T")
+    found = follower.await_table(source, {}, PATIENCE_S)
+    assert len(found.stores) == 2
+    del kafka.ends["T", 1]
+    kafka.failures = [KeyError(("T", 1))]
+    while len(found.stores) == 2:
+        found = follower.await_table(source, {}, PATIENCE_S)
+        assert found is not None
+
+
+def test_a_topic_that_is_gone_keeps_no_other_table_from_being_read(kafka, follower, world):
+    del kafka.ends["T", 0], kafka.ends["T", 1]
+    follower.start()
+    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert follower.filled(table(world, "T")) is None
+
+
+def test_the_retention_is_that_of_the_windows(world, kafka, follower):
+    catalog = world.engine.catalog
+    assert retention_ms(catalog, table(world, "W")) == 2 * 3_600_000
+    assert retention_ms(catalog, table(world, "T")) is None
+    follower.start()
+    found = follower.await_table(table(world, "W"), {}, PATIENCE_S)
+    assert {type(store).__name__ for store in found.stores.values()} == {"Retained"}
+
+
+# --- types of stores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b, a) for b in ("rocksdb", "txn_rocksdb") for a in ("rocksdb", "txn_rocksdb", "in_memory")],
+)
+def test_another_type_after_a_restart_keeps_the_rows(kafka, followers, world, before, after):
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    first = followers(**{"ksql.streams.default.dsl.store": before})
+    first.start()
+    assert keys(first.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1", b"2"]
+    first.close()
+    second = followers(**{"ksql.streams.default.dsl.store": after})
+    second.start()
+    found = second.await_table(table(world, "T"), {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"1", b"2"]
+    assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 2]  # nothing came again
+    assert second.notes(table(world, "T").created_by) == ()
+
+
+NAMES = {"rocksdb": "DiskStore", "txn_rocksdb": "TxnStore", "in_memory": "MemoryStore"}
+
+
+def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    follower.start()
+    source = table(world, "T")
+    assert len(keys(follower.await_table(source, {}, PATIENCE_S))) == 3
+    for kind in ("in_memory", "rocksdb", "in_memory", "txn_rocksdb", "rocksdb", "txn_rocksdb"):
+        world.run(
+            f"CREATE OR REPLACE TABLE T WITH (STORE_TYPE='{kind}')"
+            " AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
+        )
+        follower.follow(world.engine.catalog)
+        while kinds(found := follower.await_table(source, {}, PATIENCE_S)) != {NAMES[kind]}:
+            time.sleep(0.01)
+        assert keys(found) == [b"0", b"1", b"2"]
+    assert len([at for topic, _, at in kafka.read if topic == "T"]) == 3
+
+
+def test_a_store_in_memory_is_filled_at_each_start(kafka, followers, world, tmp_path):
+    kafka.ends["T", 1] = 2
+    for _ in range(2):
+        let(kafka, 2)
+        running = followers(**{"default.dsl.store": "in_memory"})
+        running.start()
+        found = running.await_table(table(world, "T"), {}, PATIENCE_S)
+        assert keys(found) == [b"0", b"1"]
+        running.close()
+    assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 0, 1]
+    assert not (tmp_path / "stores").exists()
+
+
+# --- what may be read
+
+
+def test_a_store_that_is_being_filled_answers_where_its_lag_is_allowed(kafka, follower, world):
+    kafka.ends["T", 0], kafka.ends["T", 1] = 2, 3
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    found = follower.await_table(source, {}, PATIENCE_S, lag=3)
+    assert found is not None
+    assert follower.filled(source) is None
+    assert follower.filled(source, 2) is None
+    assert follower.missing(source) == 3
+    let(kafka, 3)
+    assert follower.await_table(source, {}, PATIENCE_S) is not None
+
+
+def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
+    kafka.ends["T", 1] = 2
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    found = follower.await_table(source, {}, PATIENCE_S, committed=True)
+    assert found is not None  # a store commits when it has caught up
+    assert ", 0 bytes not committed" in follower.summary(source.created_by)
+    kafka.ends["T", 1] = 3
+    let(kafka, 1)
+    place = {("T", 1): 3}
+    found = follower.await_table(source, place, PATIENCE_S)
+    assert found.uncommitted_bytes > 0
+    assert f", {found.uncommitted_bytes} bytes not committed" in follower.summary(source.created_by)
+    assert sum(len(list(rows.scan())) for rows in found.rows().values()) == 3
+    assert sum(len(list(rows.scan())) for rows in found.rows(committed=True).values()) == 2
+    assert found.missing(place, committed=True) == 1
+
+
+# --- what can happen to a store
+
+
+def spoiled(found, tmp_path, source):
+    """Flush the rows of partition 1, and damage the file."""
+    found.stores[1]._rocks.flush()
+    for file in (tmp_path / "stores" / source.created_by / "1").glob("*.sst"):
+        data = bytearray(file.read_bytes())
+        middle = len(data) // 2
+        data[middle : middle + 32] = b"\xff" * 32
+        file.write_bytes(data)
+
+
+def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path, caplog):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 3, ("W", 0): 1}
+    kafka.bytes = 9_000  # blocks of their own
+    let(kafka, 6)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    spoiled(first.await_table(source, {}, PATIENCE_S), tmp_path, source)
+    first.await_table(table(world, "W"), {}, PATIENCE_S)
+    first.close()
+    kafka.read.clear()
+    second = followers()
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    with pytest.raises(StoreDamaged):
+        list(found.stores[1].scan())
+    while second.filled(source) is not None:
+        time.sleep(0.01)
+    let(kafka, 3)
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    assert kafka.read == [("T", 1, 0), ("T", 1, 1), ("T", 1, 2)]
+    [(when, text)] = second.notes(source.created_by)
+    assert when == 77
+    assert text.startswith("the store of partition 1 is filled anew: Corruption")
+    assert [r.message for r in caplog.records] == ["store_rebuilt"]
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*"])
+def test_a_store_that_cannot_be_opened_is_filled_anew(kafka, followers, world, tmp_path, name):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 3}
+    let(kafka, 5)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    first.await_table(source, {}, PATIENCE_S)
+    first.close()
+    kafka.read.clear()
+    for file in (tmp_path / "stores" / source.created_by / "0").glob(name):
+        file.write_bytes(b"nonsense")
+    let(kafka, 2)
+    second = followers()
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    assert kafka.read == [("T", 0, 0), ("T", 0, 1)]
+    [(_, text)] = second.notes(source.created_by)
+    assert text.startswith("the store of partition 0 is filled anew: the store")
+
+
+def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, monkeypatch, caplog):
+    kafka.ends["T", 0] = 2
+    room, real = threading.Event(), Rocks.apply
+
+    def apply(rocks, batch, logged):
+        if not room.is_set():
+            raise StoreFailed("s", "No space left on device", full=True)
+        real(rocks, batch, logged)
+
+    monkeypatch.setattr(Rocks, "apply", apply)
+    follower.start()
+    while not follower.problem:
+        time.sleep(0.01)
+    assert follower.problem.startswith("the disk of the store s is full")
+    assert follower.filled(table(world, "T")) is None
+    room.set()
+    let(kafka, 2)
+    assert keys(follower.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1"]
+    assert follower.problem == ""
+    assert follower.notes(table(world, "T").created_by) == ()
+
+
+def test_a_topic_whose_early_records_were_deleted(kafka, followers, world):
+    """Rows of records that are gone would never be corrected: the store has what the topic has."""
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    first.await_table(source, {}, PATIENCE_S)
+    first.close()
+    kafka.begins["T", 1], kafka.ends["T", 1] = 5, 7
+    let(kafka, 2)
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"5", b"6"]
+    [(_, text)] = second.notes(source.created_by)
+    assert "it was read up to the offset 3, and the topic has 5 to 7" in text
+
+
+def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, caplog):
+    kafka.ends["T", 1] = 2
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    follower.await_table(source, {}, PATIENCE_S)
+    kafka.begins["T", 1] = 5
+    kafka.ends["T", 1] = 7
+    let(kafka, 3)
+    found = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
+    assert keys(found) == [b"5", b"6"]
+    assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]
+
+
+# --- topics that are not what they were
+
+ON_DISK = ("rocksdb", "txn_rocksdb")
+ANEW = "its topic T was deleted and made anew"
+
+
+def new_topic(kafka):
+    """Make T anew, with more records than before."""
+    kafka.ids["T"] = "b"
+    kafka.ends["T", 1] = 5
+    let(kafka, 5)
+
+
+def filled_of_first(kafka, follower, world):
+    kafka.ids, kafka.ends["T", 1] = {"T": "a", "W": "w"}, 3
+    let(kafka, 3)
+    follower.start()
+    source = table(world, "T")
+    assert keys(follower.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    return source
+
+
+@pytest.mark.parametrize("kind", [*ON_DISK, "in_memory"])
+def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world, kind):
+    follower = followers(**{"default.dsl.store": kind})
+    source = filled_of_first(kafka, follower, world)
+    other = follower.table(table(world, "W"))
+    follower.look(kafka)
+    new_topic(kafka)
+    until(lambda: len(kafka.read) == 5)  # in the middle, as its reader knows of nothing
+    follower.look(kafka)
+    until(lambda: [text for _, text in follower.notes(source.created_by)])
+    let(kafka, 5)
+    place = {("T", 1): 5}
+    found = follower.await_table(source, place, PATIENCE_S)
+    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert {ANEW in text for _, text in follower.notes(source.created_by)} == {True}
+    assert follower.table(table(world, "W")).stores == other.stores  # goes on as it was
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, world, kind):
+    first = followers(**{"default.dsl.store": kind})
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    new_topic(kafka)
+    second = followers(**{"default.dsl.store": kind})
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert ANEW in second.notes(source.created_by)[0][1]
+
+
+def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
+    kafka, followers, world, tmp_path
+):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    note = tmp_path / "stores" / source.created_by / store_topic_id.FILE
+    note.unlink()
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert len(kafka.read) == 3
+    assert store_topic_id.read(note.parent) == "a"
+    assert second.notes(source.created_by) == ()
+
+
+def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch):
+    source = filled_of_first(kafka, follower, world)
+    changes = []
+    monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
+    kafka.ids = {}  # a broker that gives none
+    follower.look(kafka)
+    follower.look(SimpleNamespace(identities=lambda _topics: {}))  # one that has just come up
+    kafka.ids = {"T": "a", "W": "w"}
+    follower.look(kafka)
+    assert not changes
+    assert follower.notes(source.created_by) == ()
+    kafka.ids["T"] = "b"
+    follower.look(kafka)
+    assert changes
+    monkeypatch.undo()
+
+
+def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, tmp_path):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    (tmp_path / "stores" / source.created_by / store_topic_id.FILE).write_text("{")
+    let(kafka, 3)
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert len(kafka.read) == 6
+    assert "it is not known of which topic it is" in second.notes(source.created_by)[0][1]
+    assert second.notes(table(world, "W").created_by) == ()
+
+
+def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world, tmp_path):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    place = tmp_path / "stores" / source.created_by
+    (place / store_topic_id.FILE).write_text('{"version": 9}')
+    second = followers()
+    second.start()
+    assert second.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert f"{place / store_topic_id.FILE} has format 9" in second.hindrance(source)
+    assert second.filled(source) is None
+    assert sorted(each.name for each in place.iterdir()) == ["0", "1", store_topic_id.FILE]
+
+
+def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
+    source = filled_of_first(kafka, follower, world)
+    kafka.ends["T", 2] = 1
+    follower.look(kafka)
+    until(lambda: (found := follower.table(source)) and found.count == 3)
+    let(kafka, 1)
+    found = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
+    assert keys(found) == [b"a0", b"a0", b"a1", b"a2"]
+    assert follower.notes(source.created_by) == ()
+
+
+# --- several servers
+
+
+class Some(view_maintainer.Everything):
+    """Keeps some partitions; those that are open until they are given up."""
+
+    def __init__(self, *places):
+        self.placed = set(places)
+        self.given_up = set()
+
+    def view(self):
+        return frozenset(self.placed), frozenset(self.given_up)
+
+    def keeps(self, topic, partition, home, *, is_open):
+        place = topic, partition
+        return place in self.placed or (is_open and place not in self.given_up)
+
+
+def until(fact):
+    deadline = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, tmp_path):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 1}
+    some = Some(("T", 0))
+    running = ViewMaintainer(
+        None,
+        tmp_path / "stores",
+        Trash(tmp_path / "aside", lambda: 0),
+        Settings({"commit.interval.ms": "1"}),
+        holdings=some,
+    )
+    source = table(world, "T")
+    running.follow(world.engine.catalog)
+    running.start()
+    try:
+        let(kafka, 3)
+        found = running.await_table(source, {}, PATIENCE_S)
+        assert (list(found.parts), found.count) == ([0], 2)
+        assert running.of_home(str(source.created_by)).parts.keys() == {0}
+        some.placed = {("T", 1)}
+        let(kafka, 3)
+        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+        some.given_up.add(("T", 0))
+        until(lambda: set(running.table(source).parts) == {1})
+        home = tmp_path / "stores" / str(source.created_by)
+        until(lambda: [each.name for each in home.iterdir()] == ["1"])
+    finally:
+        running.close()
+
+
+def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_up(
+    kafka, world, tmp_path
+):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 1}
+    source, some = table(world, "T"), Some(("T", 1))
+    home = tmp_path / "stores" / str(source.created_by)
+    for name in ("0", "0.gone", "5.new"):
+        (home / name).mkdir(parents=True)
+    running = ViewMaintainer(
+        None,
+        tmp_path / "stores",
+        Trash(tmp_path / "aside", lambda: 0),
+        Settings({"commit.interval.ms": "1"}),
+        holdings=some,
+    )
+    running.follow(world.engine.catalog)
+    running.start()
+    try:
+        let(kafka, 3)
+        found = running.await_table(source, {}, PATIENCE_S)
+        assert list(found.parts) == [1]
+        assert running.held(found) == {0, 1, 5}
+        some.given_up.add(("T", 0))
+        until(lambda: running.held(found) == {1, 5})
+        assert {each.name for each in home.iterdir()} == {"1", "5.new"}
+        some.placed.add(("T", 0))  # it comes back, and is filled from its topic
+        let(kafka, 3)
+        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+    finally:
+        running.close()
