@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 from ksql.control.statements.answers import Health, RequestFailed
 from ksql.core.errors import KsqlError, NotReady, StatementError, TooManyRequests
 from ksql.functions.user.watch import Overrun
-from ksql.serving.pull import TableNotReady
 from ksql.serving.results import is_quick
+from ksql.views.errors import TableNotReady
 from server.buffered_result import BufferedResult
 from server.errors import ClusterTerminated, ShuttingDown
 from server.io_budget import IoBudget

@@ -2,7 +2,7 @@
 
 A test that waits for ever fails by pytest-timeout, which raises in the main thread. That does not
 help where nothing bounds what comes next: the fixtures of a test that has failed, a thread that is
-waited for when the process ends, a call that takes no signal. ``HealthLoop`` ends such a process, after
+waited for when the process ends, a call that takes no signal. ``Watch`` ends such a process, after
 it has written what each thread waits for.
 """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.app.future_warnings import ahead_warnings
@@ -16,26 +15,14 @@ from ksql.core.process.lease import NotLeader
 from ksql.spark.query.spec import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from ksql.cluster.leader_view import RemoteLeader
     from ksql.control.engine.engine import Engine
     from ksql.kafka.admin import Admin
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import SparkRunner
     from ksql.views.view_maintainer import ViewMaintainer
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteLeader:
-    """The server in charge as another one sees it; silent if it has not been heard for a while."""
-
-    host: str
-    silent: bool
-    troubled: Mapping[str, str]
-
-    def state(self, query_id: str) -> str:
-        """Return the state of a query there."""
-        return "UNRESPONSIVE" if self.silent else self.troubled.get(query_id, "RUNNING")
 
 
 class SparkMonitor:

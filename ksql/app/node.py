@@ -69,8 +69,8 @@ from ksql.views.view_maintainer import ViewMaintainer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.app.monitor import RemoteLeader
     from ksql.cluster.group import GroupMembers
+    from ksql.cluster.leader_view import RemoteLeader
     from ksql.cluster.members import Members
     from ksql.control.engine.ports import Command
     from ksql.functions.registry import Functions

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AllEnds:
-    """Where topics end, also behind what is not committed yet; see ``ksql.cluster.replicas.consistency.ReadableEnds``.
+    """The ends of topics, with what is not committed yet: ``consistency.ReadableEnds``.
 
     A broker acknowledges a transaction before its records can be read as committed.
     """

@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ksql.app import state_check
-from ksql.app.monitor import RemoteLeader
 from ksql.cluster.group import GroupMembers, group_name, member_name
+from ksql.cluster.leader_view import RemoteLeader
 from ksql.cluster.leadership.leadership import Leadership
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.cluster import own_host, own_server

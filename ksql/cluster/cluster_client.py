@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from ksql.app.monitor import RemoteLeader
+    from ksql.cluster.leader_view import RemoteLeader
     from ksql.cluster.members import Members, Server
     from ksql.cluster.replicas.peers import Peers
     from ksql.control.pull_metrics import PullMetrics

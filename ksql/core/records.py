@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ksql.core.types.format import Side
 
 LATEST_MS: Final = (2**63 - 1) // 1000
 """The latest time of a record that a query can read: Spark counts microseconds in 64 bits."""
@@ -39,3 +42,12 @@ OutRecord = tuple[bytes | None, bytes | None, int, Headers | None]
 
 A plain tuple: each record that a query writes is one, and ``zip`` makes these for nothing.
 """
+
+
+class BadRecord(NamedTuple):
+    """A record that its format, ``format`` by name, does not decode: logged in place of its row."""
+
+    target: Side
+    topic: str
+    data: bytes | None
+    format: str = ""

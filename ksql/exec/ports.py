@@ -62,8 +62,8 @@ class Runner(Protocol):
     """Runs persistent queries.
 
     Every method blocks until it is done. They are called by one thread at a time, but for
-    ``make_way``, ``give_back`` and ``await_first_attempt``, during which others may be called, and ``stop``
-    and ``stop_soon`` of the same query end what they do.
+    ``make_way``, ``give_back`` and ``await_first_attempt``. During these, others may be called, and
+    ``stop`` and ``stop_soon`` of the same query end what they do.
     """
 
     def start(self, query: PersistentQuery) -> None:

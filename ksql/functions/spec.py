@@ -24,9 +24,9 @@ ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
 class Scalar:
     """One overload of a scalar function.
 
-    ``row`` gets Python values (representation: ``ksql.core.types.model``) and returns one; ``typed`` is
-    used instead where the meaning depends on the argument types: it gets them once, at compile
-    time, and returns the row function. ``code`` is an optional expression template (``{0}``,
+    ``row`` gets Python values (see ``ksql.core.types.model``) and returns one. ``typed`` is used
+    instead where the meaning depends on the argument types: it gets them once, at compile time,
+    and returns the row function. ``code`` is an optional expression template (``{0}``,
     ``{1}``: the arguments, each evaluated exactly once; ``{*}``: all of them, comma between) that
     must equal ``row``; it may use Python's builtins only, and no comprehension around an argument:
     an argument may assign to a temporary, which Python forbids there. ``nulls``: ``propagate`` -

@@ -18,9 +18,8 @@ from ksql.core.types.model import Array, Field, Struct
 from ksql.core.types.schema import Column
 
 if TYPE_CHECKING:
-    from ksql.core.records import Row
+    from ksql.core.records import BadRecord, Row
     from ksql.core.types.format import Side
-    from ksql.exec.operators.base import BadRecord
     from ksql.formats.serde import DecodeError, EncodeError
 
 Message = Mapping[str, object]

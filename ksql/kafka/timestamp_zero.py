@@ -102,7 +102,7 @@ def send_from_epoch(
 
 
 class _Run:
-    """Writes one list of records; ``explained`` has what became of each, by its number."""
+    """Writes one list of records; ``told`` has what became of each, by its number."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int | None) -> None:
         if why := epochtls.hindrance(config):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ksql.core.errors import StatementError
 from ksql.serving import pull_restrictions
-from ksql.serving.pull_restrictions import MORE
 from ksql.serving.result_pipeline import aggregates
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
+from ksql.views.errors import MORE, PUSH_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.sql.catalog.catalog import Catalog
 
-_PUSH = "Add EMIT CHANGES if you intended to issue a push query."
-
 
 class NotInPullQueries(StatementError):
     """A clause that pull queries do not have, or not there; ``more`` says what they have."""
@@ -30,7 +28,7 @@ class NotInPullQueries(StatementError):
     def __init__(self, clause: str, more: str = "") -> None:
         super().__init__(
             f"Pull queries don't support {clause} clauses. {MORE}",
-            hint="\n".join(filter(None, (_PUSH, more))),
+            hint="\n".join(filter(None, (PUSH_HINT, more))),
         )
 
 
@@ -40,18 +38,7 @@ class SwitchedOff(StatementError):
     def __init__(self, what: str, verb: str, setting: str) -> None:
         super().__init__(
             f"{what} {verb} disabled. You can enable them by setting {setting}=true. {MORE}",
-            hint=_PUSH,
-        )
-
-
-class NotQueryable(StatementError):
-    """A table that no query keeps."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The `{name}` table isn't queryable. To derive a queryable table, "  # noqa: S608 - a hint
-            f"you can do 'CREATE TABLE QUERYABLE_{name} AS SELECT * FROM {name}'. {MORE}",
-            hint=_PUSH,
+            hint=PUSH_HINT,
         )
 
 
@@ -119,7 +106,8 @@ def _check_limit(query: ast.Query, settings: Settings) -> None:
         return
     if query.limit < 0:
         raise StatementError(
-            f"Pull queries don't support negative integers in the LIMIT clause. {MORE}", hint=_PUSH
+            f"Pull queries don't support negative integers in the LIMIT clause. {MORE}",
+            hint=PUSH_HINT,
         )
     if not settings.flag("ksql.query.pull.limit.clause.enabled"):
         raise SwitchedOff(

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ksql.cluster.replicas.failover import Freshness
-from ksql.core.errors import KsqlError
 from ksql.core.token import Token
 from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
 from ksql.serving import pull_restrictions
-from ksql.serving.clauses import NotQueryable, check_clauses
+from ksql.serving.clauses import check_clauses
 from ksql.serving.joined import Joined
 from ksql.serving.ordering import SETTING
 from ksql.serving.result_pipeline import (
@@ -34,6 +33,7 @@ from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.views.access_path import Access, ByKey, Windows, access_to, windows_of
+from ksql.views.errors import NotQueryable, TableMoves
 from ksql.views.stores.base import StoreClosed
 from ksql.views.table_scan import Chunks, TableScan, row_columns
 
@@ -351,41 +351,3 @@ def bind_stream_pull(
 def _values(raw: ResultStream, closed: Callable[[], bool]) -> Chunks:
     for batch in itertools.takewhile(lambda _: not closed(), raw.batches()):
         yield [row.values for row in batch]
-
-
-class TableNotReady(KsqlError):
-    """The stores of a table do not hold all of it yet.
-
-    ``is_ready`` says, without waiting, whether they do by now; ``patience_s`` is how long it may
-    be worth asking.
-    """
-
-    code = 50302
-
-    def __init__(
-        self,
-        name: str,
-        missing: int = 0,
-        reason: str = "",
-        is_ready: Callable[[], bool] = lambda: False,
-        patience_s: float = 0.0,
-    ) -> None:
-        lag = f"{missing} records of its topic are still to be read" if missing else ""
-        super().__init__(
-            f"The table {name} is not ready for pull queries yet",
-            detail=reason or lag,
-            hint="Try again in a moment: an answer now would lack rows.",
-        )
-        self.is_ready = is_ready
-        self.patience_s = patience_s
-
-
-_MOVING_S = 10.0
-
-
-class TableMoves(TableNotReady):
-    """The stores of a table are being replaced by others, which have its rows at once."""
-
-    def __init__(self, closed: StoreClosed) -> None:
-        super().__init__("", is_ready=lambda: True, patience_s=_MOVING_S)
-        self.message, self.detail, self.hint = closed.message, "", closed.hint

@@ -26,6 +26,7 @@ from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import walk
 from ksql.views.access_path import ByKey, alternatives
+from ksql.views.errors import MORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ksql.sql.binder.bound import Bound
     from ksql.views.access_path import Access
 
-MORE = "See https://cnfl.io/queries for more info."
 SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"
 _MOST_DISJUNCTS = 1000

@@ -12,9 +12,9 @@ from ksql.core.errors import KsqlError, StatementError
 from ksql.exec.dataflow.compiled import answering
 from ksql.exec.dataflow.program import RawBatch, through
 from ksql.exec.operators.bounded import Bound, BoundedStore
-from ksql.serving.pull_restrictions import MORE
 from ksql.serving.results import ResultRow
 from ksql.serving.time_merge import Merging
+from ksql.views.errors import MORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -27,7 +27,6 @@ from ksql.serving.point_queries import PointQueryCache, lookup_of
 from ksql.serving.printing import PrintQuery
 from ksql.serving.pull import (
     PullQuery,
-    TableNotReady,
     bind_stream_pull,
     bound_pull,
     lasting,
@@ -39,6 +38,7 @@ from ksql.serving.scalable import is_scalable
 from ksql.sql.binder.relation import sources_of
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.parser import split
+from ksql.views.errors import TableNotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from ksql.serving.point_queries import PreparedQuery
     from ksql.serving.pull import BoundPull
     from ksql.serving.results import ResultStream, TextStream
-    from ksql.serving.table_provider import AllTables, OpenTables, TopicExtents
+    from ksql.serving.table_provider import AllTables, OpenTables
     from ksql.sql.catalog.model import DataSource
     from ksql.sql.plan.nodes import QueryPlan
+    from ksql.views.extents import TopicExtents
 
 
 class _Open(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,15 +13,17 @@ from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.properties.model import LONG_MAX
 from ksql.core.token import Token, merged
-from ksql.serving.pull import TableNotReady, Tables
+from ksql.serving.pull import Tables
+from ksql.views.errors import TableNotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from ksql.cluster.replicas.consistency import ConsistencyResolver
     from ksql.cluster.replicas.failover import Freshness, ReadProvenance
     from ksql.cluster.replicas.replica_service import ReplicaService
     from ksql.sql.catalog.model import DataSource
+    from ksql.views.extents import EndOffsets, Places
     from ksql.views.materialized_view import MaterializedView
     from ksql.views.stores.base import Rows
     from ksql.views.view_maintainer import ViewMaintainer
@@ -31,26 +32,6 @@ _READY_S: Final = 10.0
 _FIRST_S: Final = 20.0
 ISOLATION: Final = "ksql.query.pull.isolation.level"
 TIMEOUT: Final = "ksql.query.pull.consistency.token.timeout.ms"
-
-Places = Mapping[tuple[str, int], int]
-"""Offsets by topic and partition."""
-
-
-class EndOffsets(Protocol):
-    """Where topics end."""
-
-    def end_offsets(self, topics: Iterable[str]) -> Places:
-        """Return the offset behind the last record of each partition."""
-
-
-class TopicExtents(EndOffsets, Protocol):
-    """Which topics there are, where they begin and end."""
-
-    def topics(self) -> Collection[str]:
-        """Return the names of all topics."""
-
-    def begin_offsets(self, topics: Iterable[str]) -> Places:
-        """Return the offset of the first record of each partition."""
 
 
 class OpenTables(Tables, Protocol):

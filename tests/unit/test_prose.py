@@ -35,7 +35,7 @@ def test_a_phrase_to_avoid_is_found_in_python(source, line, phrase):
     [
         '"""Return the record.\n\nWhat follows is kept."""\n',
         '"""Two marks tell records apart; a tag tells them apart."""\n',
-        '"""Read ``explained``, and `beside`."""\n',
+        '"""Read ``told``, and `beside`."""\n',
         '"""Read until "goes on"."""\n',
         'goes_on = "beside"\n',
         '"""The query went on disk; the storyteller besides."""\n',

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Leader election: which server leads a service, and what its followers do."""

@@ -1,9 +1,9 @@
-"""One server at a time is in charge of a service.
+"""Leader election: one server at a time leads a service.
 
-A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``). One that
-finds a living claim of another refuses to start. A claim that is not repeated for a while is void
-and may be taken over, which shuts its server out: its tasks may not write any more by then, since
-their right (``base/lease``) lasts shorter than that, and the server learns it with its next claim.
+A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``).
+One that finds a living claim of another refuses to start. A claim that is not repeated for a while
+is void and may be taken over. That fences its server: its tasks may no longer write by then, since
+their right (``core.process.lease``) lasts shorter, and the server learns it with its next claim.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Leadership:
         """Take charge once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
-        ``SILENCE_S``. ``candidate_rank`` is how many others are to try before this one.
+        ``SILENCE_S``. ``rank`` is how many others are to try before this one.
         """
         end, since = -1, self._now_s()
         self._seen_s = since  # else nobody would be in charge until the first look

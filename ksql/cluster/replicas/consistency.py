@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ksql.cluster.replicas.read_request import Processed
 from ksql.core.errors import KsqlError
 from ksql.core.token import Place, Token, merged
-from ksql.serving.pull import TableNotReady
 from ksql.sql.catalog.catalog import Catalog
+from ksql.views.errors import TableNotReady
 
 if TYPE_CHECKING:
     from ksql.sql.catalog.model import PersistentQuery

@@ -18,7 +18,7 @@ from ksql.core.servertoken import ServerSecret
 from ksql.exec.dataflow.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
-from ksql.serving.clauses import NotQueryable
+from ksql.views.errors import NotQueryable
 from ksql.views.store_manager import query_id_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.core.config import Settings
     from ksql.formats.schema_registry import Registry
-    from ksql.serving.table_provider import EndOffsets
     from ksql.sql.catalog.catalog import Catalog
     from ksql.sql.catalog.model import DataSource
+    from ksql.views.extents import EndOffsets
     from ksql.views.view_maintainer import ViewMaintainer
 
 TIMEOUT: Final = "ksql.query.pull.forwarding.timeout.ms"

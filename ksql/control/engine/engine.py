@@ -84,7 +84,7 @@ class Engine:
     Statements are prepared against the catalog as it is once the log has been read to its end, and
     carried out as ``carrying`` has it, one at a time but for what ``replacing`` waits for. A crash
     before the command is in the log leaves the old plan, after it the new one. ``on_doubt`` is
-    called when ``bind_state`` is to be repeated until ``settled``.
+    called when ``settle`` is to be repeated until ``settled``.
     """
 
     functions: Functions

@@ -100,8 +100,8 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
         raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
 
 
-def _changes(versioned_json: Any) -> tuple[Change, ...]:
-    changes: tuple[Any, ...] = STRUCTS.build(versioned_json)
+def _changes(document: Any) -> tuple[Change, ...]:
+    changes: tuple[Any, ...] = STRUCTS.build(document)
     for change in changes:
         if not isinstance(change, Change):
             raise TypeError(f"{change!r:.80} is no change")

@@ -1,6 +1,7 @@
 """Step 3 of a replacement, *compare*: may the new source or query take the old one's place?
 
-``check_replacement`` is ksqlDB's own check of sources, in its words; ``ksql.sql.upgrade`` judges plans.
+``check_replacement`` is ksqlDB's own check of sources, in its words; plans are judged by
+``ksql.sql.upgrade``.
 Source: docs/upgrades.md#what-is-refused.
 """
 

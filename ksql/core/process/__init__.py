@@ -1,1 +1,1 @@
-"""TODO."""
+"""Processes of this machine: children, locks, the lease to write, Java and its jars."""

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core import codegen
 from ksql.core.errors import QueryFailed
-from ksql.core.records import Headers, Row
+from ksql.core.records import BadRecord, Headers, Row
 from ksql.core.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, WINDOWEND, WINDOWSTART, Role
 from ksql.core.types.windowed import Bounds, WindowedKeys
 from ksql.exec.dataflow.layout import source_cells, source_shape
 from ksql.exec.dataflow.timestamps import extractor
-from ksql.exec.operators.base import BadRecord, LogError
 from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ksql.core.types.schema import Column
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.segment import RowShape
+    from ksql.exec.operators.base import LogError
     from ksql.formats.schema_registry import Registry
     from ksql.formats.table import DecodeError
     from ksql.sql.plan.nodes import Source

@@ -36,7 +36,10 @@ def _is_on(settings: Mapping[str, Any], name: str) -> bool:
 
 @dataclass(slots=True)
 class Generator:
-    """Generates the code of expressions over one row; ``metered``: see ``ksql.exec.expressions.meter``."""
+    """Generates the code of expressions over one row.
+
+    ``metered``: see ``ksql.exec.expressions.meter``.
+    """
 
     code: Code
     functions: Functions

@@ -75,15 +75,6 @@ class Store(Protocol):
         """Forget the whole space."""
 
 
-class BadRecord(NamedTuple):
-    """A record that its format, ``format`` by name, does not decode: logged in place of its row."""
-
-    target: Side
-    topic: str
-    data: bytes | None
-    format: str = ""
-
-
 class BadResult(NamedTuple):
     """A result that the sink's format cannot write: logged in place of its row."""
 

@@ -79,8 +79,8 @@ def pane_lines(
 ) -> list[str]:
     """Return statements that fold the record ``i`` of the time ``t`` into its pane's state.
 
-    ``key`` and ``cells`` as in ``partial_aggregation.fold_lines``; where a function fails ``lose`` is done,
-    and the record is not folded. ``low`` and ``high`` begin as 0.
+    ``key`` and ``cells`` as in ``partial_aggregation.fold_lines``. Where a function fails ``lose``
+    is done, and the record is not folded. ``low`` and ``high`` begin as 0.
     """
     size = size_of(slots)
     lines, assigns = change("step", slots, cells)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The embedded broker."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""A running query on Spark: start, supervision, replacement, metrics."""

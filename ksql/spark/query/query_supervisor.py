@@ -479,7 +479,7 @@ class QuerySupervisor:
             self._attempt = 0
 
     def _rest(self, trace: str, told: str = "") -> None:
-        """Let it rest; ``explained`` is what a user reads, if known, else it is found in the trace."""
+        """Let it rest; ``told`` is what a user reads, if known, else it is found in the trace."""
         failure = self._failure(trace, told)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000

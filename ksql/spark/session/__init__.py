@@ -1,1 +1,1 @@
-"""TODO."""
+"""Spark's JVM and session, and what they are given at their start."""

@@ -1,6 +1,7 @@
 """Bound expressions: names resolved to columns of the row, nodes typed, coercions explicit.
 
-They are what plans hold and what ``ksql.exec.expressions`` compiles. ``type_of`` gives a node's type.
+They are what plans hold and what ``ksql.exec.expressions`` compiles. ``type_of`` gives the type of
+a node.
 """
 
 from __future__ import annotations

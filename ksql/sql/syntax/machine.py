@@ -1,7 +1,7 @@
 """Lark's LALR tables for our grammar, and a parse in progress.
 
-Lark reads the grammar and makes the tables. The words are cut by `ksql.sql.syntax.lexer`; what a word
-is, is asked of the parse's own state.
+Lark reads the grammar and makes the tables. ``ksql.sql.syntax.lexer`` cuts the words; the state of
+the parse decides what a word is.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 | ``0.gone`` | a copy that is being deleted |
 
 Each step is one renaming, so a process that ends anywhere leaves one of a few states, and
-``bind_state`` knows what each of them means. No directory is emptied under a name that is in use.
+``settle`` knows what each of them means. No directory is emptied under a name that is in use.
 """
 
 from __future__ import annotations

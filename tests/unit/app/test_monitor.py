@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app.monitor import RemoteLeader, SparkMonitor
+from ksql.app.monitor import SparkMonitor
+from ksql.cluster.leader_view import RemoteLeader
 from ksql.spark.query.spec import Failure, State, Status
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app.monitor import RemoteLeader
 from ksql.cluster.cluster_client import BOUND, ClusterClient
+from ksql.cluster.leader_view import RemoteLeader
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.peers import Peers
 from ksql.control.planning.plan_queries import transient_plan

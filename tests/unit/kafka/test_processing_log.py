@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
+from ksql.core.records import BadRecord
 from ksql.core.types.format import Format
-from ksql.exec.operators.base import BadRecord
 from ksql.formats.table import DecodeError, EncodeError, serde_for
 from ksql.kafka import processing_log as log
 

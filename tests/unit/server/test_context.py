@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from ksql.control.statements.answers import RequestFailed
-from ksql.serving.pull import TableNotReady
 from ksql.serving.results import ResultRow
+from ksql.views.errors import TableNotReady
 from server import context
 from server.context import STATEMENT_THREADS, AppContext
 from tests.kafka.wires import await_true

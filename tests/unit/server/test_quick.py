@@ -20,8 +20,8 @@ from ksql.control.statements.answers import RequestFailed
 from ksql.core.errors import ParseError, ServerError
 from ksql.core.types import model
 from ksql.core.types.schema import Column
-from ksql.serving.pull import TableMoves
 from ksql.serving.results import ResultRow
+from ksql.views.errors import TableMoves
 from ksql.views.stores.base import StoreClosed
 from server.app import create_app
 from server.buffered_result import BufferedResult

@@ -24,10 +24,10 @@ from ksql.core.errors import ServerError
 from ksql.core.ids import Offset
 from ksql.core.token import Token
 from ksql.serving import table_provider as module
-from ksql.serving.pull import TableNotReady
 from ksql.serving.query_service import QueryService
 from ksql.serving.results import freshness_of, is_quick, token_of
 from ksql.serving.table_provider import TableProvider
+from ksql.views.errors import TableNotReady
 from ksql.views.materialized_view import MaterializedView
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore

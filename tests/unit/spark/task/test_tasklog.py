@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 
-from ksql.exec.operators.base import BadRecord, Late
+from ksql.core.records import BadRecord
+from ksql.exec.operators.base import Late
 from ksql.spark.task.task_environment import TaskEnvironment
 from ksql.spark.task.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, TaskLog, log_records
 
