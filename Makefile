@@ -73,7 +73,7 @@ docs: setup ## the documents as a site in build/docs; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 docs-tables: setup ## write properties and functions into the documents
-	@$(RUN) docs/tools/tables.py
+	@$(RUN) -m docs.tools.tables
 
 unit: setup ## no JVM
 	$(RUN) -m tests.parallel -j $(PROCESSES) tests/unit
