@@ -73,11 +73,11 @@ def _by_expected_keys(
     ]
     left, ordered = list(range(len(actual))), []
     for want in expected:
-        place = next((i for i in left if same(want.key, keys[i], exact=False)), None)
-        if place is not None:
-            left.remove(place)
-            ordered.append(place)
-    return [actual[place] for place in (*ordered, *left)]
+        index = next((i for i in left if same(want.key, keys[i], exact=False)), None)
+        if index is not None:
+            left.remove(index)
+            ordered.append(index)
+    return [actual[index] for index in (*ordered, *left)]
 
 
 def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actual]) -> str:
@@ -137,8 +137,8 @@ def same(want: Any, got: Any, *, exact: bool) -> bool:
 
 
 def _looked_up(row: dict[str, Any], name: str) -> Any:
-    found = row.get(name)
-    return row.get(name.upper()) if found is None else found
+    value = row.get(name)
+    return row.get(name.upper()) if value is None else value
 
 
 def _same_number(want: str, got: str, *, exact: bool) -> bool:

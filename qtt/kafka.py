@@ -51,19 +51,19 @@ def _await(query_id: str, running: RunningQuery, admin: Admin) -> None:
 
 def read_topic(kafka: KafkaSettings, topic: str) -> list[Actual]:
     """The log of a topic, partition by partition."""
-    found: list[Actual] = []
+    records: list[Actual] = []
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
         for batch in reader.read_to_end():
-            found += [
+            records += [
                 Actual(r.key, r.value, r.timestamp, tuple(r.headers or ()), r.partition)
                 for r in batch
             ]
-    return found
+    return records
 
 
 def register_import(registry: Registry, name: str, subject: str, schema: Schema) -> Reference:
     """Register a schema that others import under that name."""
     registry.register(subject, schema)
-    found = registry.latest(subject)
-    return Reference(name, subject, found.version if found else 1)
+    registered = registry.latest(subject)
+    return Reference(name, subject, registered.version if registered else 1)

@@ -49,9 +49,9 @@ def load(path: Path) -> Iterator[Case]:
 
 def _load(path: Path, root: Path) -> Iterator[Case]:
     if path.is_dir():
-        for each in sorted(path.rglob("*")):
-            if each.suffix in (".json", ".sql") and each.name != _SCRIPT:
-                yield from _load(each, root)
+        for child in sorted(path.rglob("*")):
+            if child.suffix in (".json", ".sql") and child.name != _SCRIPT:
+                yield from _load(child, root)
     elif path.suffix == ".sql":
         yield from _sql_blocks(path, root)
     else:
@@ -94,7 +94,7 @@ def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[s
         id=name,
         steps=tuple(_steps(test, format_)),
         outputs=tuple(
-            _record(each, default_time=None) for each in _flat(test.get("outputs") or [])
+            _record(entry, default_time=None) for entry in _flat(test.get("outputs") or [])
         ),
         topics=tuple(map(_topic, test.get("topics") or [])),
         properties=properties,
@@ -154,7 +154,7 @@ def _nested(*columns: list[Any]) -> list[list[list[Any]]]:
 
 
 def _flat(items: list[Any]) -> list[Any]:
-    return [r for each in items for r in (each if isinstance(each, list) else [each])]
+    return [r for item in items for r in (item if isinstance(item, list) else [item])]
 
 
 def _record(item: dict[str, Any], default_time: int | None) -> Record:
@@ -193,8 +193,8 @@ def _schema(item: dict[str, Any], side: str) -> SchemaDef | None:
         return None
     kind = _kind(item.get(f"{side}Format"))
     references = tuple(
-        (each["name"], _kind(each.get("format")), _schema_text(each["schema"]))
-        for each in item.get(f"{side}SchemaReferences") or ()
+        (reference["name"], _kind(reference.get("format")), _schema_text(reference["schema"]))
+        for reference in item.get(f"{side}SchemaReferences") or ()
     )
     return SchemaDef(kind, _schema_text(schema), None if given is None else int(given), references)
 
@@ -225,13 +225,13 @@ def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:
     lines: list[str] = []
     directives: dict[str, str] = {}
     for line in [*path.read_text().splitlines(), "--@test: "]:
-        found = _DIRECTIVE.match(line)
-        if found and found[1].lower() == "test":
+        match = _DIRECTIVE.match(line)
+        if match and match[1].lower() == "test":
             if name is not None:
                 yield _block(f"{stem} - {name}", directives, lines, path.parent)
-            name, lines, directives = found[2], [], {}
-        elif found:
-            directives[found[1].lower()] = found[2]
+            name, lines, directives = match[2], [], {}
+        elif match:
+            directives[match[1].lower()] = match[2]
         elif not line.startswith("--"):
             lines.append(line)
 

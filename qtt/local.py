@@ -137,9 +137,9 @@ class LocalServed(LocalDriver):
         headers: object = None,
     ) -> Arrived:
         """Write a record of INSERT VALUES, and let every query process it."""
-        found = super().begin(topic, key, value, timestamp, headers)
+        arrived = super().begin(topic, key, value, timestamp, headers)
         self.feed([])
-        return found
+        return arrived
 
 
 class NoMonitor:

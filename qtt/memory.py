@@ -61,7 +61,9 @@ class MemoryTables:
         if kept_ms is not None and source.window is not None:
             store = Retained(store, kept_ms, sessions=source.window.size_ms is None)
         log = self._topics.records.get(source.topic, [])
-        store.put((each.key, each.value, each.timestamp) for each in log if each.key is not None)
+        store.put(
+            (record.key, record.value, record.timestamp) for record in log if record.key is not None
+        )
         store.commit(Offset(len(log)))
         return {0: store}
 

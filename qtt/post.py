@@ -34,38 +34,40 @@ def check_post(case: Case, driver: Driver, partitions: int) -> None:
     Raises: Mismatch.
     """
     catalog = driver.catalog
-    for wanted in case.post.get("sources") or ():
-        if not any(_fits(wanted, source) for source in catalog.sources.values()):
+    for expected in case.post.get("sources") or ():
+        if not any(_fits(expected, source) for source in catalog.sources.values()):
             shown = "; ".join(_shown(source) for source in catalog.sources.values())
-            raise Mismatch(f"no source is like {wanted}; there are {shown}")
+            raise Mismatch(f"no source is like {expected}; there are {shown}")
     topics: Mapping[str, Any] = case.post.get("topics") or {}
     _check_topics(topics.get("topics") or (), driver, partitions)
     pattern = topics.get("blacklist")
     if pattern:
         known = {source.topic for source in catalog.sources.values()}
-        found = [name for name in known if re.search(pattern, name)]
-        if found:
-            raise Mismatch(f"topics {found} should not be there")
+        leftovers = [name for name in known if re.search(pattern, name)]
+        if leftovers:
+            raise Mismatch(f"topics {leftovers} should not be there")
 
 
-def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver, partitions: int) -> None:
+def _check_topics(
+    expectations: Sequence[Mapping[str, Any]], driver: Driver, partitions: int
+) -> None:
     sources = {source.topic: source for source in driver.catalog.sources.values()}
     inner = []
-    for each in wanted:
-        source = sources.get(each["name"])
+    for expectation in expectations:
+        source = sources.get(expectation["name"])
         if source is None:
-            if _INTERNAL.search(each["name"]):
-                inner.append(each["name"])  # the others are still worth a look
+            if _INTERNAL.search(expectation["name"]):
+                inner.append(expectation["name"])  # the others are still worth a look
                 continue
-            raise Mismatch(f"there is no topic {each['name']}")
+            raise Mismatch(f"there is no topic {expectation['name']}")
         actual = _topic_facts(source, driver)
         if source.partitions == partitions:
             actual["partitions"] = _DEFAULT_PARTITIONS
-        for fact, found in actual.items():
-            expected = each.get(fact)
+        for fact, current in actual.items():
+            expected = expectation.get(fact)
             given = expected is not None or fact.endswith(("Format", "Id"))
-            if given and _comparable(expected) != _comparable(found):
-                raise Mismatch(f"topic {source.topic}: {fact} {expected} expected, {found} found")
+            if given and _comparable(expected) != _comparable(current):
+                raise Mismatch(f"topic {source.topic}: {fact} {expected} expected, {current} found")
     if inner:
         raise Mismatch(f"no state is in topics of Kafka Streams: {', '.join(inner)}")
 
@@ -117,12 +119,12 @@ def _comparable(fact: Any) -> Any:
             pass
     if isinstance(fact, Mapping):
         return {
-            name: _comparable(each)
-            for name, each in fact.items()
+            name: _comparable(member)
+            for name, member in fact.items()
             if not name.startswith("connect.")
         }
     if isinstance(fact, list):
-        return [_comparable(each) for each in fact]
+        return [_comparable(member) for member in fact]
     return None if fact is None else " ".join(str(fact).split())
 
 
@@ -130,16 +132,16 @@ def _shown(source: DataSource) -> str:
     return f"{source.kind} {source.name} ({source.schema})"
 
 
-def _fits(wanted: Mapping[str, Any], source: DataSource) -> bool:
+def _fits(expected: Mapping[str, Any], source: DataSource) -> bool:
     return (
-        wanted["name"] == source.name
-        and wanted["type"].upper() == source.kind
-        and _schema_fits(wanted.get("schema"), source)
-        and _key_format_fits(wanted.get("keyFormat"), source)
-        and _value_format_fits(wanted.get("valueFormat"), source)
-        and _features_fit(wanted.get("keyFeatures"), source, "key")
-        and _features_fit(wanted.get("valueFeatures"), source, "value")
-        and wanted.get("isSource", source.read_only) == source.read_only
+        expected["name"] == source.name
+        and expected["type"].upper() == source.kind
+        and _schema_fits(expected.get("schema"), source)
+        and _key_format_fits(expected.get("keyFormat"), source)
+        and _value_format_fits(expected.get("valueFormat"), source)
+        and _features_fit(expected.get("keyFeatures"), source, "key")
+        and _features_fit(expected.get("valueFeatures"), source, "value")
+        and expected.get("isSource", source.read_only) == source.read_only
     )
 
 
@@ -160,28 +162,28 @@ def columns_of(text: str) -> list[Column]:
     ]
 
 
-def _key_format_fits(wanted: Mapping[str, Any] | None, source: DataSource) -> bool:
-    if wanted is None:
+def _key_format_fits(expected: Mapping[str, Any] | None, source: DataSource) -> bool:
+    if expected is None:
         return True
     window = source.window
-    size = wanted.get("windowSize")
+    size = expected.get("windowSize")
     return (
-        wanted.get("format", source.key_format.name) == source.key_format.name
-        and wanted.get("windowType") == (window.kind if window else None)
+        expected.get("format", source.key_format.name) == source.key_format.name
+        and expected.get("windowType") == (window.kind if window else None)
         and (None if size is None else int(size)) == (window.size_ms if window else None)
     )
 
 
-def _value_format_fits(wanted: Any, source: DataSource) -> bool:
-    if wanted is None:
+def _value_format_fits(expected: Any, source: DataSource) -> bool:
+    if expected is None:
         return True
-    name = wanted.get("format") if isinstance(wanted, Mapping) else wanted
+    name = expected.get("format") if isinstance(expected, Mapping) else expected
     return name is None or name == source.value_format.name
 
 
-def _features_fit(wanted: list[str] | None, source: DataSource, side: str) -> bool:
-    if wanted is None:
+def _features_fit(expected: list[str] | None, source: DataSource, side: str) -> bool:
+    if expected is None:
         return True
     format_ = source.key_format if side == "key" else source.value_format
     columns = source.schema.key if side == "key" else source.schema.value
-    return set(wanted) == set(serde_features(format_, columns, side))  # type: ignore[arg-type]
+    return set(expected) == set(serde_features(format_, columns, side))  # type: ignore[arg-type]

@@ -35,10 +35,10 @@ def readable(
     except text_format.ParseError as error:
         raise Mismatch(f"{where}: the schema of the answer has no such row: {error}") from error
     try:
-        found = [_shown(line, lambda row: kind.FromString(_bytes_of(row))) for line in got]
+        shown = [_shown(line, lambda row: kind.FromString(_bytes_of(row))) for line in got]
     except (DecodeError, KeyError, ValueError) as error:
         raise Mismatch(f"{where}: a row is not a message of its schema: {error}") from error
-    return texts, found
+    return texts, shown
 
 
 def _message(where: str, got: Sequence[Mapping[str, Any]]) -> type[Message]:

@@ -83,8 +83,8 @@ class _Talk:
 
     def admin(self, sql: str) -> list[Any]:
         answer = self.http.post("/ksql", json=self._body(sql))
-        found: list[Any] = self._read(answer, sql)
-        return found
+        entities: list[Any] = self._read(answer, sql)
+        return entities
 
     def query(
         self, sql: str, on_header: Callable[[], None] | None = None, accept: str = V1_JSON
@@ -98,8 +98,8 @@ class _Talk:
                 if on_header is not None and answer.status_code == httpx.codes.OK:
                     on_header()
                     on_header = None
-            found: list[Any] = self._read(answer, sql, text)
-            return found
+            rows: list[Any] = self._read(answer, sql, text)
+            return rows
 
     def _body(self, sql: str) -> dict[str, Any]:
         return {"ksql": sql, "streamsProperties": dict(self.properties)}
@@ -121,19 +121,19 @@ def _answers(case: Case, part: RestPart, driver: Served, talk: _Talk) -> list[An
             raise Unsupported("records that wait for one of several queries")
         return [*answers, {"query": talk.query(queries[0].text, lambda: driver.feed(inputs))}]
     driver.feed(inputs)
-    wanted = part.responses[len(answers) :]
+    expected = part.responses[len(answers) :]
     kinds = ("query", "queryProto") if part.proto else ("query",)
     questions = [(kind, query) for kind in kinds for query in queries]
-    for (kind, query), want in zip_longest(questions, wanted[: len(questions)]):
-        answers.append(_asked(talk, kind, query, want, ordered=part.ordered))
+    for (kind, query), want in zip_longest(questions, expected[: len(questions)]):
+        answers.append(_answer_in_time(talk, kind, query, want, ordered=part.ordered))
     return answers
 
 
 def requests(case: Case) -> tuple[str, list[RawStatement]]:
     """The statements before the first query, and the queries."""
-    raw = [each for step in case.steps for s in step.statements for each in split(s.sql)]
-    first = next((i for i, each in enumerate(raw) if _is_query(each)), len(raw))
-    return "\n".join(each.text for each in raw[:first]), raw[first:]
+    raw = [statement for step in case.steps for s in step.statements for statement in split(s.sql)]
+    first = next((i for i, statement in enumerate(raw) if _is_query(statement)), len(raw))
+    return "\n".join(statement.text for statement in raw[:first]), raw[first:]
 
 
 def _is_query(raw: RawStatement) -> bool:
@@ -144,21 +144,21 @@ def _is_push(raw: RawStatement) -> bool:
     return any(word.text.upper() == "EMIT" for word in raw.words)
 
 
-def _asked(
+def _answer_in_time(
     talk: _Talk, kind: str, query: RawStatement, want: Any, *, ordered: bool
 ) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
     deadline = time.monotonic() + talk.patience_s
     while True:
-        found = {kind: talk.query(query.text, accept=_ACCEPT[kind])}
+        answers = {kind: talk.query(query.text, accept=_ACCEPT[kind])}
         if want is None or _is_push(query) or time.monotonic() > deadline:
-            return found
+            return answers
         try:
-            check_answer("", want, found, ordered=ordered)
+            check_answer("", want, answers, ordered=ordered)
         except Mismatch:
             time.sleep(_REST_S)
         else:
-            return found
+            return answers
 
 
 # --- comparison
@@ -215,10 +215,10 @@ def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any], *, ordered:
             _check_part(where, expected, actual)
             continue
         candidates = left[:1] if ordered else left
-        place = next((i for i, row in enumerate(candidates) if _holds(expected["row"], row)), None)
-        if place is None:
+        index = next((i for i, row in enumerate(candidates) if _holds(expected["row"], row)), None)
+        if index is None:
             raise Mismatch(f"{where}: no row {tokens.dump(expected)}: {shown}")
-        del left[place]
+        del left[index]
 
 
 def _holds(want: Any, got: Any) -> bool:
@@ -235,9 +235,9 @@ def _check_part(where: str, want: Any, got: Any) -> None:
         case dict(), dict():
             for name, value in want.items():
                 if name.endswith(_STARTS_WITH):
-                    found = got.get(name.removesuffix(_STARTS_WITH))
-                    if not str(found).startswith(value):
-                        raise Mismatch(f"{where}: {name} {value} expected, {found} found")
+                    actual = got.get(name.removesuffix(_STARTS_WITH))
+                    if not str(actual).startswith(value):
+                        raise Mismatch(f"{where}: {name} {value} expected, {actual} found")
                 else:
                     _check_part(f"{where}.{name}", value, got.get(name))
         case list(), list() if len(want) == len(got):
@@ -253,9 +253,9 @@ def _check_outputs(case: Case, driver: Served) -> None:
     for topic in dict.fromkeys(record.topic for record in case.outputs):
         expected = [record for record in case.outputs if record.topic == topic]
         deadline = time.monotonic() + driver.patience_s
-        while len(found := driver.records(topic)) < len(expected):
+        while len(records := driver.records(topic)) < len(expected):
             if time.monotonic() > deadline:
                 break
             time.sleep(_REST_S)
-        actual = [record._replace(headers=()) for record in found[: len(expected)]]
+        actual = [record._replace(headers=()) for record in records[: len(expected)]]
         check_topic(case, wire.source_of(topic, driver), expected, actual, driver.registry)

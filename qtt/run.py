@@ -55,12 +55,12 @@ def run(case: Case, drivers: Drivers) -> Result:
         else:
             _run(case, driver, drivers.default_partitions)
         status, reason = "passed", ""
-    except Unsupported as found:
-        status, reason = "unsupported", str(found)
-    except (NotSupportedYet, NoRegistry) as found:
-        status, reason = "unsupported", found.message
-    except Mismatch as found:
-        status, reason = "failed", str(found)
+    except Unsupported as problem:
+        status, reason = "unsupported", str(problem)
+    except (NotSupportedYet, NoRegistry) as problem:
+        status, reason = "unsupported", problem.message
+    except Mismatch as problem:
+        status, reason = "failed", str(problem)
     except KsqlError as error:
         status, reason = "failed", f"{type(error).__name__}: {error.text()}"
     except Exception as error:  # noqa: BLE001 - a defect is a failed case, not the end of the run
@@ -93,8 +93,8 @@ def check_exception(expected: Expected, error: Exception) -> None:
     Raises: Mismatch.
     """
     texts = _texts(error)
-    wanted = _CLASSES.get(expected.type or "", KsqlError)
-    if not isinstance(error, wanted):
+    error_class = _CLASSES.get(expected.type or "", KsqlError)
+    if not isinstance(error, error_class):
         raise Mismatch(f"expected a {expected.type}, got {type(error).__name__}: {texts[0]}")
     for part in (expected.message, expected.cause):
         if part is not None and not any(part in text for text in texts):
@@ -174,7 +174,7 @@ def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
 def _completed(statement: ast.Statement) -> str:
     """Return a statement as ksqlDB prints it once it has filled in the default format of keys."""
     if isinstance(statement, ast.CreateSource):
-        given = {each.name.upper(): each for each in statement.properties}
+        given = {property_.name.upper(): property_ for property_ in statement.properties}
         if not given.keys() & {"KEY_FORMAT", "FORMAT"}:
             given["KEY_FORMAT"] = ast.Property("KEY_FORMAT", ex.StringLit("KAFKA"))
         statement = replace(statement, properties=tuple(given[name] for name in sorted(given)))

@@ -106,7 +106,7 @@ def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[Serve
         "ksql.service.id": f"case{number}_",
         REGISTRY_TOPIC: registry_topic,
     }
-    made = {registry_topic}
+    created = {registry_topic}
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         sockets = bind(parse_listeners(ANYWHERE_FREE))
@@ -115,10 +115,10 @@ def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[Serve
         service = KsqlService(
             Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime
         )
-        stack.callback(lambda: KafkaTopics(shared.admin).delete(sorted(made)))
+        stack.callback(lambda: KafkaTopics(shared.admin).delete(sorted(created)))
         stack.callback(service.stop)  # a query whose topics are gone does not stop at once
         service.start()
         driver = ServedDriver(shared, service, url_of(sockets[0]))
-        stack.callback(lambda: made.update(driver.topics()))
+        stack.callback(lambda: created.update(driver.topics()))
         stack.enter_context(behind_http(service, sockets))
         yield driver

@@ -307,10 +307,13 @@ def with_ids(statement: ast.Statement, ids: Mapping[int, int]) -> ast.Statement:
     match statement:
         case ast.CreateSource() | ast.CreateAsSelect():
             properties = tuple(
-                replace(each, value=ex.IntLit(ids.get(each.value.value, each.value.value)))
-                if each.name.upper() in _IDS and isinstance(each.value, ex.IntLit)
-                else each
-                for each in statement.properties
+                replace(
+                    property_,
+                    value=ex.IntLit(ids.get(property_.value.value, property_.value.value)),
+                )
+                if property_.name.upper() in _IDS and isinstance(property_.value, ex.IntLit)
+                else property_
+                for property_ in statement.properties
             )
             return replace(statement, properties=properties)
         case _:
@@ -320,13 +323,15 @@ def with_ids(statement: ast.Statement, ids: Mapping[int, int]) -> ast.Statement:
 def _prefixed(
     properties: tuple[ast.Property, ...], prefix: str, default: str | None
 ) -> tuple[ast.Property, ...]:
-    found, named = [], False
-    for each in properties:
-        if each.name.upper() == "KAFKA_TOPIC" and isinstance(each.value, ex.StringLit):
+    with_prefix, named = [], False
+    for property_ in properties:
+        if property_.name.upper() == "KAFKA_TOPIC" and isinstance(property_.value, ex.StringLit):
             named = True
-            found.append(replace(each, value=ex.StringLit(prefix + each.value.value)))
+            with_prefix.append(
+                replace(property_, value=ex.StringLit(prefix + property_.value.value))
+            )
         else:
-            found.append(each)
+            with_prefix.append(property_)
     if not named and default is not None:
-        found.append(ast.Property("KAFKA_TOPIC", ex.StringLit(prefix + default)))
-    return tuple(found)
+        with_prefix.append(ast.Property("KAFKA_TOPIC", ex.StringLit(prefix + default)))
+    return tuple(with_prefix)

@@ -94,9 +94,9 @@ class _Block:
         """A script of the corpus: its path starts at the file's folder or at one above it."""
         start = self._scripts
         for folder in () if start is None else (start, *start.parents):
-            found = folder / path.lstrip("/")
-            if found.is_file():
-                return found.read_text()
+            file = folder / path.lstrip("/")
+            if file.is_file():
+                return file.read_text()
         raise Mismatch(f"there is no script {path}")
 
     def _create_topic(self, stmt: ast.CreateSource) -> None:
@@ -107,20 +107,20 @@ class _Block:
             self._driver.create_topic(Topic(name, 1))
 
     def _source(self, name: str) -> DataSource:
-        found = self._driver.catalog.sources.get(name)
-        if found is None:
+        source = self._driver.catalog.sources.get(name)
+        if source is None:
             raise StatementError(f"Source {name} does not exist")
-        return found
+        return source
 
     def _next(self, source: DataSource) -> Any:
         log = self._driver.records(source.topic)
-        place = self._cursors.get(source.topic, 0)
-        if place >= len(log):
+        position = self._cursors.get(source.topic, 0)
+        if position >= len(log):
             raise Mismatch(
                 f"Expected another record, but all records have been read of {source.name}"
             )
-        self._cursors[source.topic] = place + 1
-        return log[place]
+        self._cursors[source.topic] = position + 1
+        return log[position]
 
     def _assert_values(self, stmt: ast.AssertValues) -> None:
         check_count(stmt.columns, stmt.values)
@@ -141,10 +141,10 @@ class _Block:
         for name, expr in zip(stmt.columns, stmt.values, strict=False):  # none: none is compared
             if name not in types:
                 raise Mismatch(f"Column {name} does not exist in {source.name}")
-            wanted = constant_value(expr, types[name], FUNCTIONS, {}, name)
-            if wanted != actual.get(name):
+            expected = constant_value(expr, types[name], FUNCTIONS, {}, name)
+            if expected != actual.get(name):
                 raise Mismatch(
-                    f"Expected record does not match actual. {name}: {wanted!r} expected, "
+                    f"Expected record does not match actual. {name}: {expected!r} expected, "
                     f"{actual.get(name)!r} found"
                 )
 
@@ -206,11 +206,11 @@ class _Block:
                 source.timestamp.pattern if source.timestamp else None,
             ),
         }
-        for what, (wanted, found) in checks.items():
-            if wanted != found:
+        for what, (expected, actual) in checks.items():
+            if expected != actual:
                 raise StatementError(
                     f"Expected {what} does not match actual for source {source.name}. "
-                    f"{wanted} expected, {found} found"
+                    f"{expected} expected, {actual} found"
                 )
 
 

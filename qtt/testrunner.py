@@ -51,10 +51,10 @@ def _passes(case: Case) -> bool:
 
 def _cases(arguments: argparse.Namespace) -> Iterator[Case]:
     if arguments.folder is not None:
-        found = list(load(arguments.folder)) if arguments.folder.exists() else []
-        if not found:
+        cases = list(load(arguments.folder)) if arguments.folder.exists() else []
+        if not cases:
             raise NotATestFile(f"{arguments.folder}: no tests in it")
-        yield from found
+        yield from cases
         return
     yield case_of(
         arguments.script.stem,
@@ -74,12 +74,12 @@ def _text(path: Path) -> str:
 
 def _records(path: Path, name: str) -> list[Any]:
     try:
-        found = tokens.parse_file(_text(path))[name]
+        records = tokens.parse_file(_text(path))[name]
     except (ValueError, LookupError, TypeError) as error:
         raise NotATestFile(
             f'{path} is not of the form {{"{name}": [{{"topic": .., "key": .., "value": ..}}, ..]}}'
         ) from error
-    return list(found)
+    return list(records)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -43,13 +43,14 @@ def prepare(case: Case, driver: Bench, settings: Settings, partitions: int) -> N
             ("key", topic.key),
             ("value", topic.value),
         )
-        for side, found in sides:
-            if found is not None:
+        for side, definition in sides:
+            if definition is not None:
                 references = tuple(
-                    driver.refer(name, Schema(kind, text)) for name, kind, text in found.references
+                    driver.refer(name, Schema(kind, text))
+                    for name, kind, text in definition.references
                 )
-                schema = Schema(found.kind, found.text, references)
-                driver.register(topic.name, side, schema, ids.of(schema, found.id))
+                schema = Schema(definition.kind, definition.text, references)
+                driver.register(topic.name, side, schema, ids.of(schema, definition.id))
 
 
 @dataclass
@@ -81,21 +82,21 @@ def in_java_order(topics: Iterable[TopicDef]) -> list[TopicDef]:
 
 def _spread(text: str) -> int:
     """Java's hash of a string, as its hash maps use it."""
-    found = 0
+    code = 0
     data = text.encode("utf-16-be")
     for index in range(0, len(data), 2):
-        found = (31 * found + int.from_bytes(data[index : index + 2], "big")) & 0xFFFFFFFF
-    return found ^ (found >> 16)
+        code = (31 * code + int.from_bytes(data[index : index + 2], "big")) & 0xFFFFFFFF
+    return code ^ (code >> 16)
 
 
 def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
     """Listed topics, those of CREATE statements with columns, those of inputs and outputs."""
     statements = parsed_quietly(case)
     declared = [
-        found
+        definition
         for statement in statements
         if isinstance(statement, ast.CreateSource)
-        and (found := _declared(statement, settings)) is not None
+        and (definition := _declared(statement, settings)) is not None
     ]
     counts = {topic.name: topic.partitions for topic in declared if topic.partitions}
     for topic in case.topics:  # nothing compares a listed topic's partitions with the statement's
@@ -111,13 +112,15 @@ def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
 
 def parsed_quietly(case: Case) -> list[ast.Statement]:
     """The statements that parse; errors come up when the case runs."""
-    found = []
-    for raw in (raw for step in case.steps for each in step.statements for raw in _raws(each.sql)):
+    statements = []
+    for raw in (
+        raw for step in case.steps for statement in step.statements for raw in _raws(statement.sql)
+    ):
         try:
-            found.append(parse_one(raw, variables=None).statement)
+            statements.append(parse_one(raw, variables=None).statement)
         except KsqlError:
             continue
-    return found
+    return statements
 
 
 def _raws(sql: str) -> list[RawStatement]:
@@ -156,5 +159,5 @@ def _side(format_: Format, columns: tuple[Column, ...], side: Side) -> SchemaDef
     if not columns or not capabilities(format_.name).infers:
         return None
     validate(format_, columns, side)
-    found = schema_for(format_, columns, side)
-    return SchemaDef(found.kind, found.text)
+    schema = schema_for(format_, columns, side)
+    return SchemaDef(schema.kind, schema.text)

@@ -73,13 +73,13 @@ def _encode_as_registered(
     value: Any, format_: Format, topic: str, side: Side, driver: Bench
 ) -> bytes | None:
     """The value as the latest schema of the topic wants it."""
-    found, registry = driver.latest(topic, side), driver.registry
-    if found is None:
+    registered, registry = driver.latest(topic, side), driver.registry
+    if registered is None:
         raise Mismatch(f"no schema is registered for the {side}s of topic {topic}")
     full_name = format_.schema_full_name
-    looks = shape(found.schema, registry, full_name)
+    looks = shape(registered.schema, registry, full_name)
     row = row_of(value, looks.columns, looks.alone)
-    return looks.serde(registry, found.id, full_name).encode(row)
+    return looks.serde(registry, registered.id, full_name).encode(row)
 
 
 def row_of(value: Any, columns: tuple[Column, ...], alone: bool) -> tuple[Any, ...]:
@@ -98,7 +98,7 @@ def _row_of(value: Any, columns: tuple[Column, ...], alone: bool) -> tuple[Any, 
         return (typed(value, columns[0].type),)
     if not isinstance(value, dict):
         raise Mismatch(f"an object with the fields of {columns} is needed, not {value}")
-    by_name = {name.upper(): each for name, each in value.items()}
+    by_name = {name.upper(): member for name, member in value.items()}
     return tuple(typed(by_name.get(c.name.upper()), c.type) for c in columns)
 
 
@@ -114,11 +114,11 @@ def typed(value: Any, type_: model.SqlType) -> Any:
                 for k, v in value.items()
             ]
         case model.Array(item):
-            return [typed(each, item) for each in value]
+            return [typed(member, item) for member in value]
         case model.Map(_, inner):
             return {k: typed(v, inner) for k, v in value.items()}
         case model.Struct(fields):
-            by_name = {name.upper(): each for name, each in value.items()}
+            by_name = {name.upper(): member for name, member in value.items()}
             return {f.name: typed(by_name.get(f.name.upper()), f.type) for f in fields}
         case model.Decimal(_, scale):
             return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=_WIDE)
@@ -189,13 +189,13 @@ def shown_row(row: tuple[Any, ...] | None, columns: tuple[Column, ...], alone: b
     """A row in the form that expectations have."""
     if row is None:
         return None
-    found = [shown(value, c.type) for value, c in zip(row, columns, strict=True)]
+    values = [shown(value, c.type) for value, c in zip(row, columns, strict=True)]
     # bytes that are none at all read as null there
-    found = [
+    values = [
         None if v == "" and c.type == model.BYTES else v
-        for v, c in zip(found, columns, strict=True)
+        for v, c in zip(values, columns, strict=True)
     ]
-    return found[0] if alone else dict(zip((c.name for c in columns), found, strict=True))
+    return values[0] if alone else dict(zip((c.name for c in columns), values, strict=True))
 
 
 def shown(value: Any, type_: model.SqlType) -> Any:
@@ -204,7 +204,7 @@ def shown(value: Any, type_: model.SqlType) -> Any:
         return None
     match type_:
         case model.Array(item):
-            return [shown(each, item) for each in value]
+            return [shown(member, item) for member in value]
         case model.Map(_, inner):
             return {k: shown(v, inner) for k, v in value.items()}
         case model.Struct(fields):
@@ -236,12 +236,12 @@ def _typed_value(value: Any, type_: model.SqlType) -> Any:
         case model.Decimal(), tokens.Number():
             return tokens.Decimal(value)
         case model.Array(item), list():
-            return [_typed_value(each, item) for each in value]
+            return [_typed_value(member, item) for member in value]
         case model.Map(_, inner), dict():
             return {k: _typed_value(v, inner) for k, v in value.items()}
         case model.Struct() as struct, dict():
-            found = {f.name: f.type for f in struct.fields}
-            return {k: _typed_value(v, found[k]) if k in found else v for k, v in value.items()}
+            types = {f.name: f.type for f in struct.fields}
+            return {k: _typed_value(v, types[k]) if k in types else v for k, v in value.items()}
         case _:
             return value
 

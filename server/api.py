@@ -68,7 +68,7 @@ def schema_of(what: object) -> Schema:
     if isinstance(what, type) and dataclasses.is_dataclass(what):
         return _named(what.__name__, lambda: _object(what))
     if isinstance(what, type) and issubclass(what, Enum):
-        return {"enum": [each.value for each in what]}
+        return {"enum": [member.value for member in what]}
     return _compound(what)
 
 
@@ -77,7 +77,7 @@ def _compound(what: object) -> Schema:
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(each) for each in arguments]}
+        return {"anyOf": [schema_of(argument) for argument in arguments]}
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": schema_of(arguments[1])}
     if isinstance(origin, type) and issubclass(origin, Sequence):
@@ -87,7 +87,7 @@ def _compound(what: object) -> Schema:
 
 def one_of(name: str, kinds: Sequence[type]) -> Schema:
     """Return the schema of a value that is of one of those classes, as a component."""
-    return _named(name, lambda: {"anyOf": [schema_of(each) for each in kinds]})
+    return _named(name, lambda: {"anyOf": [schema_of(kind) for kind in kinds]})
 
 
 def _named(name: str, make: Any) -> Schema:
@@ -109,8 +109,8 @@ def _object(kind: type) -> Schema:
         properties[name] = schema_of(hints[field.name])
         if not field.metadata.get("omit_none"):
             required.append(name)
-    found: Schema = {"type": "object", "properties": properties, "required": required}
-    return found | {"description": cleandoc(kind.__doc__ or "")}
+    schema: Schema = {"type": "object", "properties": properties, "required": required}
+    return schema | {"description": cleandoc(kind.__doc__ or "")}
 
 
 def _model(kind: type[BaseModel]) -> Schema:

@@ -137,7 +137,7 @@ class Door:
         self._calls += 1
         try:
             return await loop.run_in_executor(
-                self._statements, lambda: _told(lambda: work(*args, **kwargs))
+                self._statements, lambda: _translated(lambda: work(*args, **kwargs))
             )
         finally:
             self._calls -= 1
@@ -170,9 +170,9 @@ class Door:
         began = time.monotonic()
         while True:
             try:
-                found = self._at_once(text, properties, asked)
-                if found is not None:
-                    return found
+                stream = self._at_once(text, properties, asked)
+                if stream is not None:
+                    return stream
                 return await self.begin(
                     _begun,
                     self.service.query,
@@ -196,11 +196,11 @@ class Door:
         began = self._stalls.begin()
         if began is None:
             return None
-        found = self.service.at_once(text, properties, asked)
-        if found is None:
+        stream = self.service.at_once(text, properties, asked)
+        if stream is None:
             return None
         try:
-            return _ended(found)
+            return _ended(stream)
         finally:
             self._stalls.end(began)
 
@@ -298,7 +298,9 @@ class Door:
 
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
-        return await asyncio.get_running_loop().run_in_executor(self._streams, lambda: _told(work))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._streams, lambda: _translated(work)
+        )
 
     async def peer(self, work: Callable[[], T]) -> T:
         """Run a step of another server's request, in threads that wait for no other server."""
@@ -319,8 +321,8 @@ class Door:
     def ended(self, stream: Closeable) -> None:
         """Forget a query that has been ended."""
         with self._lock:
-            for each in (self._running, self._ending_soon, self._cut):
-                each.discard(stream)
+            for streams in (self._running, self._ending_soon, self._cut):
+                streams.discard(stream)
 
     def has_cut(self, stream: Closeable) -> bool:
         """Return whether the query was ended because the server ends."""
@@ -382,9 +384,9 @@ class Door:
         return await asyncio.shield(self._looking)
 
     async def _look(self, now: float) -> Health:
-        found = await self.probe(self.service.health)
-        self._health = (now, found)
-        return found
+        health = await self.probe(self.service.health)
+        self._health = (now, health)
+        return health
 
 
 class UserFunctionEnded(StatementError):
@@ -409,7 +411,7 @@ def _ended(stream: ResultStream | TextStream) -> ResultStream | TextStream:
     return Whole.of(stream) if is_quick(stream) else stream
 
 
-def _told(work: Callable[[], T]) -> T:
+def _translated(work: Callable[[], T]) -> T:
     try:
         return work()
     except Overrun as error:

@@ -66,13 +66,13 @@ def _head(standing: Standing, *, accepted: bool) -> bytes:
 
 def collected(answer: CopyAnswer) -> tuple[bytes, bool]:
     """Return the first pieces together, and whether they are all."""
-    found = bytearray()
-    while len(found) < _FIRST_BYTES:
+    head = bytearray()
+    while len(head) < _FIRST_BYTES:
         piece = answer.next()
         if piece is None:
-            return bytes(found), True
-        found += piece
-    return bytes(found), False
+            return bytes(head), True
+        head += piece
+    return bytes(head), False
 
 
 async def rest(door: Door, answer: CopyAnswer, first: bytes) -> AsyncIterator[bytes]:

@@ -36,15 +36,15 @@ def describe(app: FastAPI, version: str, *, secured: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            found = get_openapi(
+            document = get_openapi(
                 title="ksql", version=version, description=_ABOUT, routes=app.routes
             )
-            components = found.setdefault("components", {})
+            components = document.setdefault("components", {})
             components.setdefault("schemas", {}).update(sorted(COMPONENTS.items()))
             if secured:
                 components["securitySchemes"] = {"user": {"type": "http", "scheme": "basic"}}
-                found["security"] = [{"user": []}]
-            app.openapi_schema = found
+                document["security"] = [{"user": []}]
+            app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's way to extend it

@@ -110,7 +110,7 @@ def response_of(error: Exception) -> Response:
     return Response(orjson.dumps(body), status_code=body["error_code"] // 100, media_type=JSON)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _failure(_request: Request, error: Exception) -> Response:
     return response_of(error)
 
 
@@ -144,8 +144,8 @@ async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
 def install(app: FastAPI) -> None:
     """Give every kind of error its handler."""
     app.router.default = _nowhere
-    app.add_exception_handler(RequestFailed, _told)
-    app.add_exception_handler(KsqlError, _told)
+    app.add_exception_handler(RequestFailed, _failure)
+    app.add_exception_handler(KsqlError, _failure)
     app.add_exception_handler(RequestValidationError, _parameter)
     app.add_exception_handler(HTTPException, _plain)
-    app.add_exception_handler(Exception, _told)  # uvicorn's log has the traceback
+    app.add_exception_handler(Exception, _failure)  # uvicorn's log has the traceback

@@ -57,18 +57,18 @@ def from_repository(jar: Jar, staging: Path) -> Path:
     """
     repository = os.environ.get("KSQL_MAVEN_REPOSITORY") or _CENTRAL
     url = f"{repository.rstrip('/')}/{jar.path}"
-    place = staging / jar.file_name
+    path = staging / jar.file_name
     try:
         with (
             httpx.stream("GET", url, timeout=_TIMEOUT_SECONDS, follow_redirects=True) as answer,
-            place.open("wb") as out,
+            path.open("wb") as out,
         ):
             answer.raise_for_status()
             for part in answer.iter_bytes():
                 out.write(part)
     except (OSError, httpx.HTTPError, httpx.InvalidURL) as error:
         raise FetchFailed(jar, str(error) or type(error).__name__) from error
-    return place
+    return path
 
 
 def fetch(jar: Jar, folder: Path, download: Download = from_repository) -> None:
@@ -93,14 +93,14 @@ def fetch(jar: Jar, folder: Path, download: Download = from_repository) -> None:
 
 
 def fetch_all(
-    wanted: Sequence[Jar], folder: Path, progress: Progress, download: Download = from_repository
+    jars: Sequence[Jar], folder: Path, progress: Progress, download: Download = from_repository
 ) -> None:
     """Fetch what is missing, a few files at a time.
 
     Raises: what ``fetch`` raises, once the downloads already under way have ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [jar for jar in wanted if not present(jar, folder)]
+    missing = [jar for jar in jars if not present(jar, folder)]
     if not missing:
         return
     bar = progress.add_task("jars", total=sum(jar.size_bytes for jar in missing))

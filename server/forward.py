@@ -54,10 +54,10 @@ class Answer:
     def last_command(self) -> int:
         """Return the highest command sequence number in it; -1 if there is none."""
         if self.status != 200:
-            found = orjson.loads(self.body).get("entities", []) if self.body[:1] == b"{" else []
+            entities = orjson.loads(self.body).get("entities", []) if self.body[:1] == b"{" else []
         else:
-            found = orjson.loads(self.body)
-        numbers = [each.get("commandSequenceNumber", -1) for each in found]
+            entities = orjson.loads(self.body)
+        numbers = [entity.get("commandSequenceNumber", -1) for entity in entities]
         return max((int(number) for number in numbers), default=-1)
 
 
@@ -84,27 +84,27 @@ class Passing:
 
         Raises: ServerAway.
         """
-        asked: Future[Answer] = Future()
-        Thread(target=self._ask, args=(client, asked), name="passed on", daemon=True).start()
-        while not wait([asked], _LOOK_S).done:
+        pending: Future[Answer] = Future()
+        Thread(target=self._ask, args=(client, pending), name="passed on", daemon=True).start()
+        while not wait([pending], _LOOK_S).done:
             if not in_charge():
                 client.close()
                 raise ServerAway(self.server, "Another server is about to take over, or has.")
-        return asked.result()
+        return pending.result()
 
-    def _ask(self, client: httpx.Client, asked: Future[Answer]) -> None:
+    def _ask(self, client: httpx.Client, pending: Future[Answer]) -> None:
         try:
-            asked.set_result(self._post(client))
+            pending.set_result(self._post(client))
         except Exception as problem:  # noqa: BLE001 - raised where it is waited for
-            asked.set_exception(problem)
+            pending.set_exception(problem)
 
     def _sent(self) -> dict[str, str]:
         """Return the client's headers; its user is left out where servers know one another."""
-        found = {name: self.headers[name] for name in _HEADERS if name in self.headers}
+        headers = {name: self.headers[name] for name in _HEADERS if name in self.headers}
         if self.secret is not None:
-            found.pop("authorization", None)
-            found[HEADER] = self.secret.token("POST", self.path, str(self.server))
-        return found
+            headers.pop("authorization", None)
+            headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
+        return headers
 
     def _post(self, client: httpx.Client) -> Answer:
         text = from_json(

@@ -54,10 +54,10 @@ async def converse(
     both = {sending, leaving}
     try:
         await asyncio.wait(both, timeout=longest_s or None, return_when=asyncio.FIRST_COMPLETED)
-        late = not any(each.done() for each in both)
+        late = not any(task.done() for task in both)
     finally:
-        for each in both:
-            each.cancel()
+        for task in both:
+            task.cancel()
         outcomes = await asyncio.gather(*both, return_exceptions=True)
     if late:
         await _close(websocket, GOING_AWAY, f"open for longer than {longest_s:g} s")
@@ -127,18 +127,18 @@ async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterato
     batches = stream.batches()
     while (rows := await door.wait(lambda: next(batches, None))) is not None:
         for row in rows:
-            found = form.row(row)
-            sent(len(found))
-            yield found.decode()
+            frame = form.row(row)
+            sent(len(frame))
+            yield frame.decode()
     if door.has_cut(stream):
         return
     if notes := notes_of(stream):
         yield final_object("\n".join(notes)).decode()
     if is_dated(stream):
-        told = await door.wait(lambda: freshness_of(stream))
-        yield consistency_object(copies_form(told)).decode()
-    if (made := token_of(stream)) is not None:
-        token = await door.wait(made)
+        freshness = await door.wait(lambda: freshness_of(stream))
+        yield consistency_object(copies_form(freshness)).decode()
+    if (issue := token_of(stream)) is not None:
+        token = await door.wait(issue)
         yield token_object(token.text()).decode()
 
 

@@ -53,7 +53,7 @@ class Header:
         return self.name, formatdate(clock() + int(self.value) / 1000, usegmt=True).encode()
 
 
-def wanted(settings: Settings) -> tuple[Header, ...]:
+def configured_headers(settings: Settings) -> tuple[Header, ...]:
     """Return the headers of the configuration.
 
     Raises: BadHeaders.
@@ -66,10 +66,10 @@ def wanted(settings: Settings) -> tuple[Header, ...]:
 
 
 def _header(part: str) -> Header:
-    found = _RULE.fullmatch(part)
-    if found is None or not found[3].isascii() or not found[3].isprintable():
+    match = _RULE.fullmatch(part)
+    if match is None or not match[3].isascii() or not match[3].isprintable():
         raise BadHeaders(part)
-    action, name, value = found.groups()
+    action, name, value = match.groups()
     date = action.endswith("Date")
     if date and not _MILLIS.fullmatch(value):
         raise BadHeaders(part)
@@ -84,7 +84,7 @@ class Headers:
     ) -> None:
         self._app = app
         self._headers = headers
-        self._replaced = frozenset(each.name for each in headers if each.replaces)
+        self._replaced = frozenset(header.name for header in headers if header.replaces)
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +98,7 @@ class Headers:
                 kept = [
                     pair for pair in message.get("headers", ()) if pair[0] not in self._replaced
                 ]
-                more = [each.now(self._clock) for each in self._headers]
+                more = [header.now(self._clock) for header in self._headers]
                 message = {**message, "headers": [*kept, *more]}
             await send(message)
 

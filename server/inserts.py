@@ -60,18 +60,18 @@ async def lines(pieces: AsyncIterator[bytes], longest: int) -> AsyncIterator[lis
         if others:
             whole = [bytes(rest), *others[:-1]]
             rest = bytearray(others[-1])
-            if found := [line for line in whole if line.strip()]:
-                yield _bounded(found, longest)
+            if nonblank := [line for line in whole if line.strip()]:
+                yield _bounded(nonblank, longest)
         if len(rest) > longest:
             raise BodyTooLong(longest, "a line")
     if rest.strip():
         yield [bytes(rest)]
 
 
-def _bounded(found: list[bytes], longest: int) -> list[bytes]:
-    if any(len(line) > longest for line in found):
+def _bounded(batch: list[bytes], longest: int) -> list[bytes]:
+    if any(len(line) > longest for line in batch):
         raise BodyTooLong(longest, "a line")
-    return found
+    return batch
 
 
 class InsertsResponse(Response):
@@ -115,7 +115,7 @@ class InsertsResponse(Response):
             return
         except (BodyTooLong, ShuttingDown) as error:
             begun = self._sequence > 0
-            await _send(send, self._form.text([self._ack(self._told(error))], begun=begun))
+            await _send(send, self._form.text([self._ack(self._refusal(error))], begun=begun))
         await _send(send, self._form.last, more=False)
 
     async def _next(self) -> list[bytes] | None:
@@ -154,25 +154,25 @@ class InsertsResponse(Response):
             _ = self._door.service  # raises once the server is shutting down
             return self._writer.begin(parse_row(line))
         except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
-            return self._told(error)
+            return self._refusal(error)
 
     def _ack(self, begun: Delivery | dict[str, Any]) -> dict[str, Any]:
-        told = begun if isinstance(begun, dict) else self._outcome(begun)
+        outcome = begun if isinstance(begun, dict) else self._outcome(begun)
         sequence, self._sequence = self._sequence, self._sequence + 1
-        status = "error" if "error_code" in told else "ok"
-        return {"status": status, "seq": sequence, **told}
+        status = "error" if "error_code" in outcome else "ok"
+        return {"status": status, "seq": sequence, **outcome}
 
     def _outcome(self, delivery: Delivery) -> dict[str, Any]:
         try:
             written = delivery.wait()
         except Exception as error:  # noqa: BLE001 - as above
-            return self._told(error)
+            return self._refusal(error)
         if self._token is None or written is None:
             return {}
         self._token = self._token.with_({(written.topic, written.partition): written.end})
         return {"consistencyToken": self._token.text()}
 
-    def _told(self, error: Exception) -> dict[str, Any]:
+    def _refusal(self, error: Exception) -> dict[str, Any]:
         body = streamed_body(error)
         self._ended = self._ended or _ends_all(error, body)
         return {"error_code": body["error_code"], "message": body["message"]}

@@ -130,19 +130,19 @@ class Doors:
     @property
     def hosts(self) -> list[str]:
         """The names and addresses at which they listen."""
-        return [each.host for each in self.listeners]
+        return [listener.host for listener in self.listeners]
 
     @property
     def ask_certificates(self) -> bool:
         """Whether each of them speaks only to clients with a certificate."""
         required = self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED
-        return required and all(each.tls for each in self.listeners)
+        return required and all(listener.tls for listener in self.listeners)
 
     @property
     def urls(self) -> list[str]:
         """How clients on this machine reach them."""
         pairs = zip(self.sockets, self.listeners, strict=True)
-        return [url_of(sock, each.scheme) for sock, each in pairs]
+        return [url_of(sock, listener.scheme) for sock, listener in pairs]
 
     def servers(self, app: Any, grace_s: int, settings: Settings) -> list[HttpServer]:
         """Return an application's servers: one for the sockets in clear text, one for others.
@@ -150,16 +150,16 @@ class Doors:
         Together they have no more connections than half of the process's descriptors.
         """
         pairs = list(zip(self.sockets, self.listeners, strict=True))
-        clear = [sock for sock, each in pairs if not each.tls]
-        hidden = [sock for sock, each in pairs if each.tls]
-        found = ((clear, None), (hidden, self.tls))
+        clear = [sock for sock, listener in pairs if not listener.tls]
+        hidden = [sock for sock, listener in pairs if listener.tls]
+        groups = ((clear, None), (hidden, self.tls))
         patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
         idle_s = settings.number("ksql.idle.connection.timeout.seconds")
         head_s = settings.number("ksql.server.head.timeout.ms") / 1000
         connections = _connections(settings, raise_limit())
         return [
             HttpServer(app, sockets, grace_s, tls, patience_s, idle_s, head_s, connections)
-            for sockets, tls in found
+            for sockets, tls in groups
             if sockets
         ]
 
@@ -170,10 +170,10 @@ class Doors:
 
 
 def _connections(settings: Settings, descriptors: int) -> Connections:
-    asked = settings.number("ksql.server.connections.max")
-    most = min(asked, descriptors // 2)
-    if most < asked:
-        log.warning("connections_limited", extra={"asked": asked, "most": most})
+    configured = settings.number("ksql.server.connections.max")
+    most = min(configured, descriptors // 2)
+    if most < configured:
+        log.warning("connections_limited", extra={"asked": configured, "most": most})
     of_one = settings.number("ksql.server.connections.per.address.max")
     return Connections(most, min(of_one, most))
 
@@ -187,7 +187,7 @@ def open_doors(configuration: Mapping[str, str]) -> Doors:
     named = (*settings.parts("listeners"), *comma_list(settings.text(INTERNAL)))
     listeners = parse_listeners(",".join(dict.fromkeys(named)))
     tls = None
-    if any(each.tls for each in listeners):
+    if any(listener.tls for listener in listeners):
         tls = Renewable(lambda: server_context(configuration))
     return Doors(listeners, bind(listeners), tls)
 
@@ -206,13 +206,13 @@ def openness(
     ``reach`` has the hosts at which a door listens; a door without an entry listens at loopback.
     ``known`` are the doors that ask clients who they are.
     """
-    wide = sorted(each for each in doors if not all(map(is_loopback, reach.get(each, ()))))
-    here = sorted(each for each in doors if each not in wide)
-    for place, shut, opened in (
+    wide = sorted(door for door in doors if not all(map(is_loopback, reach.get(door, ()))))
+    here = sorted(door for door in doors if door not in wide)
+    for where, shut, opened in (
         ("open to this machine only", here, "open to this machine only"),
         ("open to other machines", wide, "OPEN TO OTHER MACHINES"),
     ):
-        if free := [each for each in shut if each not in known]:
+        if free := [door for door in shut if door not in known]:
             yield f"{opened}, without authentication: {', '.join(free)}"
-        if asked := [each for each in shut if each in known]:
-            yield f"{place}, to known clients: {', '.join(asked)}"
+        if limited := [door for door in shut if door in known]:
+            yield f"{where}, to known clients: {', '.join(limited)}"

@@ -49,8 +49,8 @@ def _indented(text: str) -> str:
     return _NO_TEXT.sub(_escaped, text).replace("\n", "\n" + _INDENT)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def log_to_stderr(level: str) -> None:

@@ -30,7 +30,7 @@ from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
 from server.ending import LastResort, status_of
-from server.headers import wanted
+from server.headers import configured_headers
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
@@ -98,7 +98,7 @@ async def _serve(
         secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
         headless=bool(settings.text(FILE)),
-        headers=wanted(settings),
+        headers=configured_headers(settings),
     )
     servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)
@@ -109,15 +109,15 @@ async def _serve(
         loop.add_signal_handler(number, _stop_or_die, stop, last)
     loop.add_signal_handler(signal.SIGHUP, Renewal(users, lambda: (doors.tls, service.tls)))
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
-    answering = asyncio.gather(*(each.serve() for each in servers))
+    answering = asyncio.gather(*(server.serve() for server in servers))
     try:
         ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
         await _run(service, door, stop, ready)
     finally:
         door.shut()
         await door.drain(DRAIN_S)
-        for each in servers:
-            each.end()
+        for server in servers:
+            server.end()
         await answering
         await _in_thread(service.stop)
         door.release()

@@ -13,11 +13,11 @@ def negotiate(accept: str | None, offered: tuple[str, ...]) -> str:
     if accept is None or not accept.strip():
         return offered[0]
     wishes = [wish for part in accept.split(",") if (wish := _wish(part)) is not None]
-    scored = [(_quality(kind, wishes), -place) for place, kind in enumerate(offered)]
-    quality, place = max(scored)
+    scored = [(_quality(kind, wishes), -index) for index, kind in enumerate(offered)]
+    quality, index = max(scored)
     if quality <= 0:
         raise HTTPException(406)
-    return offered[-place]
+    return offered[-index]
 
 
 def _wish(part: str) -> tuple[str, float] | None:
@@ -37,7 +37,7 @@ def _quality(kind: str, wishes: list[tuple[str, float]]) -> float:
     """Return the quality that the most specific matching wish gives to a media type."""
     family = kind.partition("/")[0] + "/*"
     for pattern in (kind, family, "*/*"):
-        found = [quality for wish, quality in wishes if wish == pattern]
-        if found:
-            return max(found)
+        qualities = [quality for wish, quality in wishes if wish == pattern]
+        if qualities:
+            return max(qualities)
     return 0.0

@@ -56,13 +56,13 @@ def _mask(text: str) -> int:
 
 def _close(folder: Path, mask: int) -> None:
     try:
-        found = folder.stat()
+        status = folder.stat()
     except FileNotFoundError:
         return
-    if found.st_uid != os.geteuid():
-        extra = {"directory": str(folder), "owner": found.st_uid, "user": os.geteuid()}
+    if status.st_uid != os.geteuid():
+        extra = {"directory": str(folder), "owner": status.st_uid, "user": os.geteuid()}
         log.warning("state_directory_of_another_user", extra=extra)
-    elif found.st_mode & mask:
-        folder.chmod(found.st_mode & _ALL & ~mask)
-        extra = {"directory": str(folder), "was": f"{found.st_mode & _ALL:03o}"}
+    elif status.st_mode & mask:
+        folder.chmod(status.st_mode & _ALL & ~mask)
+        extra = {"directory": str(folder), "was": f"{status.st_mode & _ALL:03o}"}
         log.warning("state_directory_closed", extra=extra)

@@ -75,13 +75,13 @@ def _key(password: str, salt: bytes, cost: tuple[int, int, int]) -> bytes:
 
 def _parts(stored: str) -> tuple[tuple[int, int, int], bytes, bytes] | None:
     parts = stored.removeprefix(SCRYPT).split(":")
-    if len(parts) != len(_COST) + 2 or not all(each.isdecimal() for each in parts[:3]):
+    if len(parts) != len(_COST) + 2 or not all(number.isdecimal() for number in parts[:3]):
         return None
-    n, r, p = (int(each[:9]) for each in parts[:3])
+    n, r, p = (int(number[:9]) for number in parts[:3])
     if n < 2 or n & (n - 1) or not 0 < r * p * n <= _LARGEST_COST:
         return None
     try:
-        salt, key = (base64.b64decode(each, validate=True) for each in parts[3:])
+        salt, key = (base64.b64decode(part, validate=True) for part in parts[3:])
     except binascii.Error:
         return None
     return ((n, r, p), salt, key) if len(key) == _KEY_BYTES else None

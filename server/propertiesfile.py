@@ -15,17 +15,17 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 def parse_properties(text: str) -> dict[str, str]:
     """Return the pairs of a ``.properties`` text; the last of several equal names wins."""
-    found = {}
+    properties = {}
     for line in _logical_lines(text):
         pair = _PAIR.match(line)
         if pair:
-            found[_ESCAPE.sub(_plain, pair[1])] = _ESCAPE.sub(_plain, pair[2])
-    return found
+            properties[_ESCAPE.sub(_plain, pair[1])] = _ESCAPE.sub(_plain, pair[2])
+    return properties
 
 
 def _plain(match: re.Match[str]) -> str:
-    found = match[1]
-    return chr(int(found[1:], 16)) if len(found) > 1 else _LETTERS.get(found, found)
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _LETTERS.get(escape, escape)
 
 
 def _logical_lines(text: str) -> Iterator[str]:

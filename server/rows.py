@@ -52,16 +52,16 @@ class Form(Protocol):
         """Return the bytes after the last row."""
 
 
-def copies_form(found: Iterable[Freshness]) -> list[dict[str, Any]]:
+def copies_form(replicas: Iterable[Freshness]) -> list[dict[str, Any]]:
     """Return the copies that an answer is of as JSON has them."""
     return [
         {
-            "table": each.table,
-            "partition": each.partition,
-            "host": each.host,
-            **standing_form(each.standing),
+            "table": replica.table,
+            "partition": replica.partition,
+            "host": replica.host,
+            **standing_form(replica.standing),
         }
-        for each in found
+        for replica in replicas
     ]
 
 

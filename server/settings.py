@@ -47,9 +47,9 @@ def read_configuration(
     A relative directory of user functions lies next to the file.
     Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.
     """
-    found = {} if file is None else parse_properties(_text_of(file))
+    configuration = {} if file is None else parse_properties(_text_of(file))
     for name, value in properties_of(environment).items():
-        _state(found, name, value)
+        _state(configuration, name, value)
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
@@ -57,28 +57,28 @@ def read_configuration(
                 f"the option '{option}' is not of the form key=value",
                 hint="Example: -o ksql.service.id=orders_",
             )
-        _state(found, name.strip(), value.strip())
+        _state(configuration, name.strip(), value.strip())
     for row in PROPERTIES.values():
-        if row.stands_for and row.stands_for not in found:
-            _take_for(found, row)
+        if row.stands_for and row.stands_for not in configuration:
+            _take_for(configuration, row)
     if file is not None:
-        given = found.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
-        found[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
-    return found
+        given = configuration.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
+        configuration[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
+    return configuration
 
 
-def _state(found: dict[str, str], name: str, value: str) -> None:
+def _state(configuration: dict[str, str], name: str, value: str) -> None:
     """Set a property; another spelling of it that stands there already is weaker and goes."""
     for spelling in (canonical(name), STREAMS_PREFIX + canonical(name)):
-        found.pop(spelling, None)
-    found[name] = value
+        configuration.pop(spelling, None)
+    configuration[name] = value
 
 
-def _take_for(found: dict[str, str], row: Property) -> None:
+def _take_for(configuration: dict[str, str], row: Property) -> None:
     """Take the property that is stated for the one that it stands for."""
     for spelling in (row.name, STREAMS_PREFIX + row.name):
-        if spelling in found:
-            found[row.stands_for] = found.pop(spelling)
+        if spelling in configuration:
+            configuration[row.stands_for] = configuration.pop(spelling)
 
 
 def odd_properties(configuration: Mapping[str, str]) -> list[str]:

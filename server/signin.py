@@ -85,10 +85,10 @@ class SignIn:
 
 def authorization(scope: Scope) -> str:
     """Return a request's credentials as the header that carries them; empty without any."""
-    found = credentials(scope)
-    if found is None:
+    pair = credentials(scope)
+    if pair is None:
         return ""
-    return f"Basic {base64.b64encode(':'.join(found).encode()).decode()}"
+    return f"Basic {base64.b64encode(':'.join(pair).encode()).decode()}"
 
 
 def credentials(scope: Scope) -> tuple[str, str] | None:

@@ -72,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _aside(settings: Settings) -> Aside:
-    place = directory(settings) / settings.text("ksql.service.id") / "aside"
-    return Aside(place, lambda: int(time.time() * 1000))
+    folder = directory(settings) / settings.text("ksql.service.id") / "aside"
+    return Aside(folder, lambda: int(time.time() * 1000))
 
 
 def _list(aside: Aside, keep_ms: int) -> None:

@@ -100,12 +100,12 @@ def _taken(stream: ResultStream, form: Form) -> bytes:
     try:
         rows = form.rows([row for batch in stream.batches() for row in batch])
         try:
-            told = form.consistency(copies_form(freshness_of(stream))) if is_dated(stream) else b""
-            if (made := token_of(stream)) is not None:
-                told += form.token(made().text())
+            tail = form.consistency(copies_form(freshness_of(stream))) if is_dated(stream) else b""
+            if (issue := token_of(stream)) is not None:
+                tail += form.token(issue().text())
         except KsqlError as error:
             return form.header() + rows + form.error(streamed_body(error)) + form.footer(None)
-        return form.header() + rows + told + form.footer(stream.final_message)
+        return form.header() + rows + tail + form.footer(stream.final_message)
     finally:
         stream.close()
 
@@ -194,10 +194,10 @@ async def _row_chunks(
         if door.has_cut(stream):
             raise ShuttingDown
         if is_dated(stream):
-            told = await door.wait(lambda: freshness_of(stream))
-            yield form.consistency(copies_form(told))
-        if (made := token_of(stream)) is not None:
-            token = await door.wait(made)
+            freshness = await door.wait(lambda: freshness_of(stream))
+            yield form.consistency(copies_form(freshness))
+        if (issue := token_of(stream)) is not None:
+            token = await door.wait(issue)
             yield form.token(token.text())
     except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))

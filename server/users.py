@@ -119,10 +119,10 @@ class Files:
 
 def _mark(path: str) -> tuple[int, int, int] | None:
     try:
-        found = Path(path).stat()
+        stat = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 class _Known:
@@ -185,8 +185,8 @@ class Users:
     def is_open(self, path: str) -> bool:
         """Return whether the path is answered without a user."""
         return any(
-            path.startswith(each[:-1]) if each.endswith(EVERY) else path == each
-            for each in self.open_paths
+            path.startswith(pattern[:-1]) if pattern.endswith(EVERY) else path == pattern
+            for pattern in self.open_paths
         )
 
     def refusal(self, name: str, password: str) -> KsqlError | None:
@@ -236,7 +236,7 @@ def _users_file(text: str, path: str, realm: str) -> str:
 
 
 def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
-    found = {}
+    users = {}
     for name, line in parse_properties(_text(path)).items():
         password, *roles = (part.strip() for part in line.split(","))
         if not is_readable(password):
@@ -245,10 +245,10 @@ def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
                 hint="`ksql password` prints how it is to stand there. It may also stand as it is, "
                 "or as MD5: and its digest in hexadecimal.",
             )
-        found[name] = (password, frozenset(roles))
-    if not found:
+        users[name] = (password, frozenset(roles))
+    if not users:
         raise BadUsers(f"the file {path} names no users")
-    return found
+    return users
 
 
 def _text(path: str) -> str:

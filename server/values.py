@@ -85,8 +85,8 @@ def _key_text(type_: SqlType) -> Converter:
     inner = converter(type_)
 
     def text(key: object) -> str:
-        found = key if inner is None or key is None else inner(key)
-        return found if isinstance(found, str) else orjson.dumps(found).decode()
+        converted = key if inner is None or key is None else inner(key)
+        return converted if isinstance(converted, str) else orjson.dumps(converted).decode()
 
     return text
 
@@ -107,17 +107,17 @@ def _struct(inner: dict[str, Converter]) -> Converter | None:
 
 def row_converter(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], Sequence[Any]] | None:
     """Return how a row's values become what the JSON writer takes; None if they already are."""
-    work = [(place, c) for place, type_ in enumerate(types) if (c := converter(type_))]
+    work = [(index, c) for index, type_ in enumerate(types) if (c := converter(type_))]
     if not work:
         return None
 
     def convert(values: tuple[Any, ...]) -> list[Any]:
-        found = list(values)
-        for place, to_json in work:
-            value = found[place]
+        converted = list(values)
+        for index, to_json in work:
+            value = converted[index]
             if value is not None:
-                found[place] = to_json(value)
-        return found
+                converted[index] = to_json(value)
+        return converted
 
     return convert
 

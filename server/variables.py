@@ -61,13 +61,13 @@ def _is_stated(name: str) -> bool:
 
 def properties_of(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that environment variables state; ``KSQL_OPTS`` comes before others."""
-    found = {}
+    properties = {}
     for variable, value in environment.items():
         name = _name(variable)
         if name and _is_stated(name):
-            found[name] = value
+            properties[name] = value
     stated, _ = _options(environment.get(OPTIONS, ""))
-    return found | stated
+    return properties | stated
 
 
 def odd_variables(environment: Mapping[str, str]) -> list[str]:
@@ -77,7 +77,7 @@ def odd_variables(environment: Mapping[str, str]) -> list[str]:
     if others:
         shown = ", ".join(map(excerpt, others))
         odd.append(f"{OPTIONS}: {shown} has no effect; only -D<property>=<value> is read.")
-    return [each.rstrip() for each in odd]
+    return [name.rstrip() for name in odd]
 
 
 def _odd(environment: Mapping[str, str]) -> Iterator[str]:
@@ -97,19 +97,19 @@ def _name(variable: str) -> str:
     if not variable.startswith(PREFIX) or variable == OPTIONS:
         return ""
     plain = variable.removeprefix(PREFIX).lower()
-    return _UNDERSCORES.sub(lambda found: _LETTERS[len(found[0])], plain)
+    return _UNDERSCORES.sub(lambda underscores: _LETTERS[len(underscores[0])], plain)
 
 
 def _options(text: str) -> tuple[dict[str, str], list[str]]:
     """Return the properties of ``-Dname=value``, and the names of all else."""
-    found, others = {}, []
+    options, others = {}, []
     for word in _words(text):
         name, equals, value = word.removeprefix("-D").partition("=")
         if word.startswith("-D") and equals and _is_stated(name):
-            found[name] = value
+            options[name] = value
         else:
             others.append(word.partition("=")[0])
-    return found, others
+    return options, others
 
 
 def _words(text: str) -> list[str]:

@@ -45,13 +45,13 @@ def _texts(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise ValueError("must be an object of names and values")
-    for name, found in value.items():
-        if isinstance(found, dict | list):
+    for name, member in value.items():
+        if isinstance(member, dict | list):
             raise ValueError(f"the value of '{name}' must be a text, a number or a boolean")
     return {
-        name: found if isinstance(found, str) else json.dumps(found)
-        for name, found in value.items()
-        if found is not None
+        name: member if isinstance(member, str) else json.dumps(member)
+        for name, member in value.items()
+        if member is not None
     }
 
 
@@ -96,17 +96,17 @@ def parse_body(text: bytes, kind: type[B]) -> B:
 
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, problem["loc"]))
+    field = ".".join(map(str, problem["loc"]))
     match problem["type"]:
         case "json_invalid":
             return f"the request body is not valid JSON: {problem['ctx']['error']}"
         case "missing":
-            return f"the request body lacks the field '{place}'"
+            return f"the request body lacks the field '{field}'"
         case "model_type":
             return "the request body must be a JSON object"
         case _:
             said = problem["msg"].removeprefix("Value error, ")
-            return f"the field '{place}' of the request body is wrong: {said}"
+            return f"the field '{field}' of the request body is wrong: {said}"
 
 
 # --- entities ------------------------------------------------------------------------------------
@@ -153,14 +153,14 @@ def to_wire(value: object) -> object:
 
 
 def _object(value: object) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     if isinstance(value, Entity):
-        found["@type"] = value.type_name
+        form["@type"] = value.type_name
     for slot in _slots(type(value)):
         item = getattr(value, slot.attribute)
         if item is not None or not slot.omit_none:
-            found[slot.key] = to_wire(item)
-    return found
+            form[slot.key] = to_wire(item)
+    return form
 
 
 def schema_info(type_: SqlType) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
     if not node.items:
         raise binder.fail(_EMPTY.format("Array", "element"))
     items = [binder.bind(item) for item in node.items]
-    found = Unifier(binder.scope, constructor=True).unify(node.items, items)
-    if found is None:
+    unified = Unifier(binder.scope, constructor=True).unify(node.items, items)
+    if unified is None:
         raise binder.fail(_ALL_NULL.format("an array", "elements", "value"))
-    return b.MakeArray(tuple(found[1]), model.Array(found[0]))
+    return b.MakeArray(tuple(unified[1]), model.Array(unified[0]))
 
 
 def map_(binder: Binder, node: ex.MapExpr) -> Bound:
@@ -88,12 +88,12 @@ def map_(binder: Binder, node: ex.MapExpr) -> Bound:
 def _column(
     binder: Binder, what: str, nodes: Sequence[ex.Expr]
 ) -> tuple[model.SqlType, list[Bound]]:
-    found = Unifier(binder.scope, constructor=True).unify(
+    unified = Unifier(binder.scope, constructor=True).unify(
         nodes, [binder.bind(node) for node in nodes]
     )
-    if found is None:
+    if unified is None:
         raise binder.fail(_ALL_NULL.format("a map", f"{what}s", what))
-    return found
+    return unified
 
 
 def struct(binder: Binder, node: ex.StructExpr) -> Bound:

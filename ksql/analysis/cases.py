@@ -36,15 +36,15 @@ def bind_case(binder: Binder, node: ex.Case) -> Bound:
 
 
 def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr) -> Bound:
-    found = binder.bind(when)
+    condition = binder.bind(when)
     if held is not None and node.operand is not None:
-        return binder.compared(ex.Compare("=", node.operand, when), held, found)
-    if type_of(found) != model.BOOLEAN:
+        return binder.compared(ex.Compare("=", node.operand, when), held, condition)
+    if type_of(condition) != model.BOOLEAN:
         raise binder.fail(
             "WHEN operand type should be boolean.\n"
-            f"Type for '{binder.shown(when)}' is {type_name(type_of(found))}"
+            f"Type for '{binder.shown(when)}' is {type_name(type_of(condition))}"
         )
-    return found
+    return condition
 
 
 def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlType:
@@ -54,11 +54,11 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
         raise binder.fail(f"{_INVALID}All case branches have NULL type")
     free = next((result for result in typed if not isinstance(result, Const)), None)
     target = _of_literals(typed) if free is None else type_of(free)
-    for place, result in enumerate(results):
+    for index, result in enumerate(results):
         type_ = type_of(result)
         if type_ in (target, model.NULL) or (isinstance(result, Const) and _bends(result, target)):
             continue
-        raise binder.fail(_mismatch(binder, node, place, target, type_))
+        raise binder.fail(_mismatch(binder, node, index, target, type_))
     return target
 
 
@@ -75,18 +75,18 @@ def _of_literals(literals: list[Bound]) -> model.SqlType:
 
 
 def _mismatch(
-    binder: Binder, node: ex.Case, place: int, target: model.SqlType, found: model.SqlType
+    binder: Binder, node: ex.Case, index: int, target: model.SqlType, type_: model.SqlType
 ) -> str:
-    if place == len(node.whens):
+    if index == len(node.whens):
         return (
             f"{_INVALID}Type for the default clause should be the same as for 'THEN' clauses.\n"
-            f"THEN type: {target}.\nDEFAULT type: {found}."
+            f"THEN type: {target}.\nDEFAULT type: {type_}."
         )
-    when = node.whens[place]
+    when = node.whens[index]
     shown = f"WHEN {binder.shown(when.condition)} THEN {binder.shown(when.result)}"
     return (
         f"{_INVALID}Type for all 'THEN' clauses should be the same.\n"
-        f"THEN expression '{shown}' has type: {found}.\n"
+        f"THEN expression '{shown}' has type: {type_}.\n"
         f"Previous THEN expression(s) type: {target}."
     )
 

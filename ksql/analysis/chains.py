@@ -75,10 +75,10 @@ class BoundJoin:
 
 def steps(join: ast.Join) -> list[ast.Join]:
     """Return the joins of a chain in the order of the text."""
-    found = [join]
-    while isinstance(found[0].left, ast.Join):
-        found.insert(0, found[0].left)
-    return found
+    joins = [join]
+    while isinstance(joins[0].left, ast.Join):
+        joins.insert(0, joins[0].left)
+    return joins
 
 
 def bind_chain(
@@ -88,16 +88,16 @@ def bind_chain(
 
     Raises: InvalidJoin; StatementError for names that are not known.
     """
-    for place in range(1, len(sources)):
-        _check_names(sources[:place], sources[place])
+    for index in range(1, len(sources)):
+        _check_names(sources[:index], sources[index])
     check_apart(scope.sources)
-    found: list[BoundJoin] = []
+    joins: list[BoundJoin] = []
     name = synthetic_name(sources)
-    for place, step in enumerate(steps(join), start=1):
-        before = found[-1] if found else None
-        bound = _Step(step, sources[:place], sources[place], scope, functions, before).bound()
-        found.append(replace(bound, synthetic_name=name))
-    return tuple(found)
+    for index, step in enumerate(steps(join), start=1):
+        before = joins[-1] if joins else None
+        bound = _Step(step, sources[:index], sources[index], scope, functions, before).bound()
+        joins.append(replace(bound, synthetic_name=name))
+    return tuple(joins)
 
 
 def synthetic_name(sources: Sequence[FromSource]) -> str:
@@ -107,9 +107,9 @@ def synthetic_name(sources: Sequence[FromSource]) -> str:
     """
     taken = {
         name
-        for each in sources
-        for column in each.source.schema.columns
-        for name in (column.name, joined_name(each.alias, column.name))
+        for source in sources
+        for column in source.source.schema.columns
+        for name in (column.name, joined_name(source.alias, column.name))
     }
     name, number = SYNTHETIC, 0
     while name in taken:
@@ -121,7 +121,7 @@ def synthetic_name(sources: Sequence[FromSource]) -> str:
 def _check_names(known: Sequence[FromSource], new: FromSource) -> None:
     if len(known) == 1:
         check_sources(known[0], new)
-    elif any(each.source.name == new.source.name for each in known):
+    elif any(source.source.name == new.source.name for source in known):
         raise InvalidJoin(
             "N-way joins do not support multiple occurrences of the same source. "
             f"Source: '{new.source.name}'"
@@ -208,11 +208,11 @@ class _Step:
 
     def _home(self, expr: Bound, side: ex.Expr) -> FromSource:
         names = {column.name for column in trees.columns(expr)}
-        columns = {each.alias: each.columns for each in self.scope.sources}
+        columns = {source.alias: source.columns for source in self.scope.sources}
         homes = [
-            each
-            for each in (*self.known, self.new)
-            if any(joined_name(each.alias, name) in names for name in columns[each.alias])
+            source
+            for source in (*self.known, self.new)
+            if any(joined_name(source.alias, name) in names for name in columns[source.alias])
         ]
         if len(homes) != 1:
             raise InvalidJoin(
@@ -228,9 +228,9 @@ class _Step:
             return
         if ours is None or theirs is None:
             shown = "\n".join(
-                f"`{each.source.name}` is "
-                f"{f'{each.source.window.kind} windowed' if each.source.window else 'not windowed'}"
-                for each in (left, self.new)
+                f"`{side.source.name}` is "
+                f"{f'{side.source.window.kind} windowed' if side.source.window else 'not windowed'}"
+                for side in (left, self.new)
             )
             raise InvalidJoin(f"Can not join windowed source to non-windowed source.\n{shown}")
         if (ours.kind == "SESSION") != (theirs.kind == "SESSION"):

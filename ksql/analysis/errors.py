@@ -63,10 +63,10 @@ class UnknownSource(UnknownName, ParseError):
 class AmbiguousColumn(ParseError):
     """Several sources have that column."""
 
-    def __init__(self, ref: ex.Ref, found: tuple[str, ...]) -> None:
+    def __init__(self, ref: ex.Ref, candidates: tuple[str, ...]) -> None:
         super().__init__(
             f"{RESOLVING}{place(ref.span)}Column '{describe(ref)}' is ambiguous. "
-            f"Could be {ident.listed(sorted(found), 'or')}."
+            f"Could be {ident.listed(sorted(candidates), 'or')}."
         )
 
 
@@ -210,12 +210,12 @@ class NoOperator(InvalidExpression):
     """An element of a list whose type does not go with the others; ``cause`` says what in it."""
 
     def __init__(
-        self, clause: str, wanted: SqlType, found: SqlType, node: ex.Expr, *, cause: str = ""
+        self, clause: str, left: SqlType, right: SqlType, node: ex.Expr, *, cause: str = ""
     ) -> None:
         hint = "Hint: You might need to add explicit type casts."
         super().__init__(
             clause,
-            f"operator does not exist: {wanted} = {found} ({describe(node)})",
+            f"operator does not exist: {left} = {right} ({describe(node)})",
             hint=f"{hint}\n{cause}" if cause else hint,
         )
 

@@ -81,9 +81,9 @@ class Grouping:
             first, *others = scope.sources
             bounded = replace(first, columns={**first.columns, **WINDOW_COLUMNS})
             scope = replace(scope, sources=(bounded, *others), later=frozenset())
-        found = trees.rewrite(bind(expr, scope, self.functions), self._grouped)
-        self._check(found, expr, clause)
-        return found
+        bound = trees.rewrite(bind(expr, scope, self.functions), self._grouped)
+        self._check(bound, expr, clause)
+        return bound
 
     def _intercept(self, expr: ex.Expr) -> Bound | None:
         if not isinstance(expr, ex.Call) or not is_aggregate(expr, self.functions):
@@ -109,7 +109,7 @@ class Grouping:
         resolved = resolve(function, [type_of(arg) for arg in args], span=expr.span)
         columns = len(args) - resolved.literals
         literals = tuple(
-            self._literal(arg, expr, place) for place, arg in enumerate(args) if place >= columns
+            self._literal(arg, expr, index) for index, arg in enumerate(args) if index >= columns
         )
         bound_args = tuple(args[:columns])
         return AggregateCall(
@@ -122,14 +122,14 @@ class Grouping:
             state=resolved.state,
         )
 
-    def _literal(self, arg: Bound, call: ex.Call, place: int) -> Any:
+    def _literal(self, arg: Bound, call: ex.Call, index: int) -> Any:
         if isinstance(arg, b.Negate) and isinstance(arg.operand, b.Const):
             return -arg.operand.value
         if isinstance(arg, b.Const):
             return arg.value
         raise StatementError(
-            f"Parameter {place + 1} passed to function {call.name} must be a literal constant, "
-            f"but was expression: '{describe(self.scope.named(call.args[place]))}'",
+            f"Parameter {index + 1} passed to function {call.name} must be a literal constant, "
+            f"but was expression: '{describe(self.scope.named(call.args[index]))}'",
             span=call.span,
         )
 
@@ -139,16 +139,16 @@ class Grouping:
                 return b.Column(key.name, type_of(key.expr))
         return None
 
-    def _check(self, found: Bound, expr: ex.Expr, clause: str) -> None:
+    def _check(self, bound: Bound, expr: ex.Expr, clause: str) -> None:
         known = {key.name for key in self.keys} | {call.name for call in self.calls}
         if self.windowed:
             known |= set(WINDOW_COLUMNS)
         if clause in ("SELECT", "ORDER BY"):
             known.add(ROWTIME)
-        if all(column.name in known for column in trees.columns(found)):
+        if all(column.name in known for column in trees.columns(bound)):
             return
         loose = ", ".join(
-            dict.fromkeys(c.name for c in trees.columns(found) if c.name not in known)
+            dict.fromkeys(c.name for c in trees.columns(bound) if c.name not in known)
         )
         if clause != "SELECT":
             raise NotGrouped(clause, loose)

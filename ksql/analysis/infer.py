@@ -54,10 +54,10 @@ def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
 
     Raises: as ``bind``; NotBoolean for an expression that is not a condition.
     """
-    found = bind(expr, scope, functions)
-    if type_of(found) != model.BOOLEAN:
-        raise NotBoolean(scope.clause, scope.named(expr), type_of(found))
-    return found
+    predicate = bind(expr, scope, functions)
+    if type_of(predicate) != model.BOOLEAN:
+        raise NotBoolean(scope.clause, scope.named(expr), type_of(predicate))
+    return predicate
 
 
 def int_const(value: int) -> Const:
@@ -151,29 +151,29 @@ class Binder:
         return b.Let(name, operand, body, type_of(body)) if name else body
 
     def _condition(self, node: ex.Expr, op: str) -> Bound:
-        found = self.bind(node)
-        if type_of(found) != model.BOOLEAN:
+        condition = self.bind(node)
+        if type_of(condition) != model.BOOLEAN:
             raise self.fail(
-                f"{op} needs conditions, but {self.shown(node)} is {type_name(type_of(found))}."
+                f"{op} needs conditions, but {self.shown(node)} is {type_name(type_of(condition))}."
             )
-        return found
+        return condition
 
     def _unary(self, node: ex.Unary) -> Bound:
         if node.op == "-" and (negative := _negative(node.operand)) is not None:
             return negative
         operand = self.bind(node.operand)
-        found = operators.negate(operand)
-        if found is None:
+        negated = operators.negate(operand)
+        if negated is None:
             raise BadArithmetic(self.scope.clause, self.scope.named(node), (type_of(operand),))
-        return found if node.op == "-" else operand
+        return negated if node.op == "-" else operand
 
     def _binary(self, node: ex.Binary) -> Bound:
         left, right = self.bind(node.left), self.bind(node.right)
-        found = operators.arithmetic(node.op, left, right)
-        if found is None:
+        computed = operators.arithmetic(node.op, left, right)
+        if computed is None:
             types = type_of(left), type_of(right)
             raise BadArithmetic(self.scope.clause, self.scope.named(node), types)
-        return found
+        return computed
 
     def _compare(self, node: ex.Compare) -> Bound:
         left, right = self._sides(node.left, node.right)
@@ -187,10 +187,10 @@ class Binder:
         unreadable = operators.unreadable_time(left, right)
         if unreadable is not None:
             raise UnreadableTime(*unreadable, node.span)
-        found = operators.compare(node.op, left, right)
-        if found is None:
+        comparison = operators.compare(node.op, left, right)
+        if comparison is None:
             raise CannotCompare(self.scope.clause, self.scope.named(node), *types)
-        return found
+        return comparison
 
     def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
         """Convert texts compared with ROWTIME or window bounds to milliseconds.
@@ -211,10 +211,10 @@ class Binder:
 
     def _in(self, node: ex.In) -> Bound:
         nodes = (node.operand, *node.options)
-        found = Unifier(self.scope).unify(nodes, [self.bind(each) for each in nodes])
-        if found is None:
+        unified = Unifier(self.scope).unify(nodes, [self.bind(option) for option in nodes])
+        if unified is None:
             return Const(False, model.BOOLEAN)
-        operand, *options = found[1]
+        operand, *options = unified[1]
         known = (o for o in options if not (isinstance(o, Const) and o.value is None))
         return b.In(operand, tuple(known))
 

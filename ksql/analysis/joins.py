@@ -67,10 +67,10 @@ class NamesClash(InvalidJoin):
 class NotRepartitioned(InvalidJoin):
     """A table whose rows would have to move to another key."""
 
-    def __init__(self, key: Sequence[str], asked: str, *, hint: str) -> None:
+    def __init__(self, key: Sequence[str], expression: str, *, hint: str) -> None:
         super().__init__(
             "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
-            f"uses the TABLE's key column {', '.join(key)} instead of {asked}.",
+            f"uses the TABLE's key column {', '.join(key)} instead of {expression}.",
             hint=hint,
         )
 

@@ -30,9 +30,9 @@ KeyOrigin = Literal[
 class KeyMissing(StatementError):
     """The projection of a persistent query leaves a key column out; ``found`` is what it has."""
 
-    def __init__(self, message: str, found: Sequence[Named]) -> None:
+    def __init__(self, message: str, projected: Sequence[Named]) -> None:
         super().__init__(message)
-        self.found = tuple(found)
+        self.found = tuple(projected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def split(
         used.add(hits[0])
         key.append(Named(projected[hits[0]].name, part.gives or part.exprs[0]))
     if lost:
-        wanted = lost if origin == "grouping expression" else list(parts)
-        raise KeyMissing(_missing(wanted, origin, sink), projected)
+        missing = lost if origin == "grouping expression" else list(parts)
+        raise KeyMissing(_missing(missing, origin, sink), projected)
     value = tuple(named for i, named in enumerate(projected) if i not in used)
     if not value:
         raise StatementError("The projection contains no value columns.")
@@ -126,9 +126,9 @@ def missing(
     )
 
 
-def wrong_kind(found: ast.SourceKind) -> StatementError:
+def wrong_kind(kind: ast.SourceKind) -> StatementError:
     """Return the error of a CREATE STREAM over a query that gives a table, or vice versa."""
     return StatementError(
-        f"Invalid result type. Your SELECT query produces a {found}. "
-        f"Please use CREATE {found} AS SELECT statement instead."
+        f"Invalid result type. Your SELECT query produces a {kind}. "
+        f"Please use CREATE {kind} AS SELECT statement instead."
     )

@@ -137,7 +137,7 @@ def _star(
 ) -> Iterator[Item]:
     chosen = [s for s in relation.sources if term.source in (None, s.alias)]
     if not chosen:
-        known = [each.alias for each in relation.sources]
+        known = [source.alias for source in relation.sources]
         raise StatementError(
             f"'{term.source}' is not a valid stream/table name or alias.",
             hint=did_you_mean(term.source or "", known),
@@ -152,19 +152,19 @@ def _star(
         return
     if term.source is None:
         yield from (Item(name, ex.Ref(name, span=term.span)) for name in relation.scope.extras)
-    for each in chosen:
-        for name in _star_columns(each, bounds=joined or not persistent):
-            shown = joined_name(each.alias, name) if joined else name
-            yield Item(shown, ex.Ref(name, each.alias, span=term.span))
+    for source in chosen:
+        for name in _star_columns(source, bounds=joined or not persistent):
+            shown = joined_name(source.alias, name) if joined else name
+            yield Item(shown, ex.Ref(name, source.alias, span=term.span))
 
 
-def _rekeyed_star(each: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]:
+def _rekeyed_star(source: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]:
     yield from rekeyed
     taken = {item.expr.name for item in rekeyed if isinstance(item.expr, ex.Ref)}
-    schema = each.source.schema
+    schema = source.source.schema
     for column in (*schema.value, *schema.headers, *schema.key):
         if column.name not in taken:
-            yield Item(column.name, ex.Ref(column.name, each.alias))
+            yield Item(column.name, ex.Ref(column.name, source.alias))
 
 
 def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]:
@@ -181,25 +181,25 @@ def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]
             name = joined_name(owner, expr.name) if owner else name
             taken.add(name)
         yield Item(name, expr)
-    for each in relation.sources:
-        schema = each.source.schema
+    for source in relation.sources:
+        schema = source.source.schema
         values = [column.name for column in (*schema.value, *schema.headers)]
         for name in (*values, *PSEUDO_COLUMNS, *(column.name for column in schema.key)):
-            shown = joined_name(each.alias, name)
+            shown = joined_name(source.alias, name)
             if shown not in taken:
-                yield Item(shown, ex.Ref(name, each.alias))
+                yield Item(shown, ex.Ref(name, source.alias))
     loose = (name for name in relation.scope.extras if name not in taken)
     yield from (Item(name, ex.Ref(name)) for name in loose)
 
 
-def _star_columns(each: FromSource, *, bounds: bool) -> Iterator[str]:
+def _star_columns(source: FromSource, *, bounds: bool) -> Iterator[str]:
     """Yield the names of a source's columns; ``bounds``: those of its window are columns, too.
 
     Behind a join they are: the key of the result has one window, its sources had one each.
     """
-    schema = each.source.schema
+    schema = source.source.schema
     yield from (column.name for column in schema.key)
-    if each.source.window is not None and bounds:
+    if source.source.window is not None and bounds:
         yield from (WINDOWSTART, WINDOWEND)
     yield from (column.name for column in schema.columns if column not in schema.key)
 
@@ -224,7 +224,7 @@ class Namer:
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
         self._taken = {
-            column.name for each in relation.sources for column in each.source.schema.columns
+            column.name for source in relation.sources for column in source.source.schema.columns
         }
         self._counter = 0
 
@@ -240,9 +240,9 @@ class Namer:
 
     def _column(self, ref: ex.Ref) -> str:
         owners = [
-            each
-            for each in self._relation.sources
-            if any(column.name == ref.name for column in each.source.schema.columns)
+            source
+            for source in self._relation.sources
+            if any(column.name == ref.name for column in source.source.schema.columns)
             or ref.name in SYSTEM_NAMES
         ]
         if ref.source is not None and len(owners) > 1:
@@ -272,10 +272,10 @@ def check_unique(key: Iterable[Named], value: Iterable[Named]) -> None:
     """
     seen = set()
     for kind, end, columns in (("key", " KEY", key), ("value", "", value)):
-        for each in columns:
-            if each.name in seen:
+        for column in columns:
+            if column.name in seen:
                 raise StatementError(
                     f"Duplicate {kind} columns found in schema: "
-                    f"{quote_always(each.name)} {type_of(each.expr)}{end}"
+                    f"{quote_always(column.name)} {type_of(column.expr)}{end}"
                 )
-            seen.add(each.name)
+            seen.add(column.name)

@@ -45,8 +45,8 @@ def bind_relation(
     """
     match relation:
         case ast.SourceRef():
-            found = sources_of(relation, catalog)
-            return Relation(found, (), scope_of(found, later=later))
+            sources = sources_of(relation, catalog)
+            return Relation(sources, (), scope_of(sources, later=later))
         case ast.Join():
             return _joined(relation, catalog, functions, later)
 
@@ -66,19 +66,19 @@ def sources_of(relation: ast.Relation, catalog: Catalog) -> tuple[FromSource, ..
 def _joined(
     join: ast.Join, catalog: Catalog, functions: Functions, later: frozenset[str]
 ) -> Relation:
-    found = sources_of(join, catalog)
-    scope = scope_of(found, later=later)
+    sources = sources_of(join, catalog)
+    scope = scope_of(sources, later=later)
     for step in chains.steps(join):
-        _check_qualifiers(step.criteria, found)
-    joins = chains.bind_chain(join, found, scope, functions)
+        _check_qualifiers(step.criteria, sources)
+    joins = chains.bind_chain(join, sources, scope, functions)
     if joins[-1].synthetic:
         extras = {joins[-1].synthetic_name: type_of(joins[-1].left_key)}
         scope = replace(scope, extras=extras)
-    return Relation(found, joins, scope)
+    return Relation(sources, joins, scope)
 
 
-def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:
-    aliases = tuple(each.alias for each in found)
+def _check_qualifiers(criteria: ex.Expr, sources: tuple[FromSource, ...]) -> None:
+    aliases = tuple(source.alias for source in sources)
     for ref in collect(criteria, ex.Ref):
         if ref.source is not None and ref.source not in aliases:
             raise UnknownSource(ref.source, aliases, ref.span)
@@ -103,8 +103,8 @@ def scope_of(sources: tuple[FromSource, ...], *, later: frozenset[str] = frozens
     """Return the scope of expressions over these sources."""
     return Scope(
         tuple(
-            Source.of(each.alias, each.source.schema, windowed=each.source.window is not None)
-            for each in sources
+            Source.of(source.alias, source.source.schema, windowed=source.source.window is not None)
+            for source in sources
         ),
         joined=len(sources) > 1,
         later=later,

@@ -64,11 +64,11 @@ def _text_and(left: Operand, right: Operand) -> tuple[Operand | None, Operand | 
     return None, None
 
 
-def _as_number(text: Operand, wanted: SqlType) -> str:
+def _as_number(text: Operand, target: SqlType) -> str:
     node, _ = text
     if isinstance(node, ex.StringLit) and _is_number(node.value):
         return f"Write {node.value.strip()} without quotes."
-    return f"{_cast(node, str(wanted))} makes it a number."
+    return f"{_cast(node, str(target))} makes it a number."
 
 
 def _of_parts(*operands: Operand) -> str:

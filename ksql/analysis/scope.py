@@ -77,24 +77,24 @@ class Scope:
         """
         if ref.source is None and ref.name in self.variables:
             return LambdaVar(ref.name, self.variables[ref.name])
-        found = list(self._matches(ref))
+        matches = list(self._matches(ref))
         if self._of_later_windows(ref):
             raise NotAvailableHere(self.clause, ref)
-        match found:
+        match matches:
             case [column]:
                 return column[1]
             case []:
                 raise self._unknown(ref)
             case _:
-                raise _ambiguous(ref, found)
+                raise _ambiguous(ref, matches)
 
     def check_unique(self, ref: ex.Ref) -> None:
         """Refuse a name that several sources have.
 
         Raises: AmbiguousColumn, UnknownSource.
         """
-        if len(found := list(self._matches(ref))) > 1:
-            raise _ambiguous(ref, found)
+        if len(matches := list(self._matches(ref))) > 1:
+            raise _ambiguous(ref, matches)
 
     def _matches(self, ref: ex.Ref) -> Iterator[tuple[str, Column]]:
         if ref.source is not None and all(ref.source != source.alias for source in self.sources):
@@ -149,8 +149,8 @@ class Scope:
         return replace(self, variables={**self.variables, **variables})
 
 
-def _ambiguous(ref: ex.Ref, found: Iterable[tuple[str, Column]]) -> AmbiguousColumn:
-    return AmbiguousColumn(ref, tuple(name for name, _ in found))
+def _ambiguous(ref: ex.Ref, matches: Iterable[tuple[str, Column]]) -> AmbiguousColumn:
+    return AmbiguousColumn(ref, tuple(name for name, _ in matches))
 
 
 NO_COLUMNS = Scope(clause="INSERT VALUES")

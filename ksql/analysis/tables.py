@@ -86,15 +86,15 @@ def has_table_functions(exprs: Iterable[ex.Expr], functions: Functions) -> bool:
 
     Raises: MisplacedTableFunction for a call inside of another one, of CASE or of a lambda.
     """
-    found = False
+    present = False
     for expr in exprs:
         for node in walk(expr):
             if isinstance(node, ex.Call) and is_table_function(node, functions):
-                found = True
+                present = True
                 _refuse_nested(node, functions)
             elif isinstance(node, ex.Case | ex.Lambda):
                 _refuse_inside(node, functions)
-    return found
+    return present
 
 
 def _refuse_nested(outer: ex.Call, functions: Functions) -> None:

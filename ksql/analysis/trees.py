@@ -47,9 +47,9 @@ def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
 
     What ``replace`` returns is not looked into again.
     """
-    found = replace(expr)
-    if found is not None:
-        return found
+    replaced = replace(expr)
+    if replaced is not None:
+        return replaced
     changes = {}
     for name in _FIELDS[type(expr)]:
         old = getattr(expr, name)

@@ -153,12 +153,12 @@ class Unifier:
             case MakeMap(entries), model.Map(key, value):
                 pairs = ((self.force(k, key), self.force(v, value)) for k, v in entries)
                 return MakeMap(tuple(pairs), target)
-            case MakeStruct(fields), model.Struct(wanted):
+            case MakeStruct(fields), model.Struct(target_fields):
                 given = dict(fields)
-                absent = {f.name: Const(None, f.type) for f in wanted if f.name not in given}
+                absent = {f.name: Const(None, f.type) for f in target_fields if f.name not in given}
                 both = given | absent
-                made = tuple((f.name, self.force(both[f.name], f.type)) for f in wanted)
-                return MakeStruct(made, target)
+                forced = tuple((f.name, self.force(both[f.name], f.type)) for f in target_fields)
+                return MakeStruct(forced, target)
             case _:
                 return Cast(bound, target, implicit=True)
 

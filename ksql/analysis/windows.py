@@ -98,7 +98,7 @@ def check_overlap(window: ast.Window | None, most: int) -> None:
     """
     if window is None or window.kind != "HOPPING":
         return
-    found = sizes(window)
-    windows = -(-found.size_ms // found.advance_ms)
+    span = sizes(window)
+    windows = -(-span.size_ms // span.advance_ms)
     if windows > most:
         raise TooManyWindows(windows, most, span=window.span)

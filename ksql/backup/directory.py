@@ -36,14 +36,14 @@ def save(root: Path, target: Path, listing: Path) -> tuple[int, int]:
     Raises: OSError.
     """
     shutil.copytree(root, target, symlinks=True, ignore=_leaving(root))
-    files = sorted(each for each in target.rglob("*") if _is_plain(each))
+    files = sorted(file for file in target.rglob("*") if _is_plain(file))
     with listing.open("w", encoding="utf-8") as out:
-        for each in files:
-            name = each.relative_to(target).as_posix()
+        for file in files:
+            name = file.relative_to(target).as_posix()
             if "\n" in name:
                 raise OSError(f"{name!r} has a name of several lines")
-            out.write(f"{digest(each)}  {name}\n")
-    return len(files), sum(each.stat().st_size for each in files)
+            out.write(f"{digest(file)}  {name}\n")
+    return len(files), sum(file.stat().st_size for file in files)
 
 
 def check(folder: Path, listing: Path) -> None:
@@ -51,12 +51,12 @@ def check(folder: Path, listing: Path) -> None:
 
     Raises: OSError, ValueError.
     """
-    wanted = dict(_listed(listing.read_text(encoding="utf-8").splitlines()))
-    there = {each.relative_to(folder).as_posix() for each in folder.rglob("*") if _is_plain(each)}
-    if there != wanted.keys():
-        odd = min(there ^ wanted.keys())
+    digests = dict(_listed(listing.read_text(encoding="utf-8").splitlines()))
+    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if _is_plain(file)}
+    if there != digests.keys():
+        odd = min(there ^ digests.keys())
         raise ValueError(f"{odd} is {'not in' if odd in there else 'missing from'} the saved state")
-    for name, known in wanted.items():
+    for name, known in digests.items():
         if digest(folder / name) != known:
             raise ValueError(f"{name} has another digest than it was saved with")
 
@@ -65,7 +65,7 @@ def held(root: Path) -> list[Path]:
     """Return what lies in a state directory and is somebody's state."""
     if not root.is_dir():
         return []
-    return [each for each in sorted(root.iterdir()) if not is_left(each.relative_to(root))]
+    return [entry for entry in sorted(root.iterdir()) if not is_left(entry.relative_to(root))]
 
 
 def stage(source: Path, root: Path, listing: Path) -> Path:
@@ -73,14 +73,14 @@ def stage(source: Path, root: Path, listing: Path) -> Path:
 
     Raises: OSError, ValueError.
     """
-    place = root / IN_WORK
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(source, place, symlinks=True)
-    check(place, listing)
-    return place
+    staging = root / IN_WORK
+    shutil.rmtree(staging, ignore_errors=True)
+    shutil.copytree(source, staging, symlinks=True)
+    check(staging, listing)
+    return staging
 
 
-def put(place: Path, root: Path, stamp: str) -> Path | None:
+def put(staging: Path, root: Path, stamp: str) -> Path | None:
     """Have what was staged as the state; return where that is now which it has replaced.
 
     Raises: OSError.
@@ -89,11 +89,11 @@ def put(place: Path, root: Path, stamp: str) -> Path | None:
     aside = root / f"{REPLACED}{stamp}" if former else None
     if aside is not None:
         aside.mkdir(exist_ok=True)
-        for each in former:
-            each.rename(aside / each.name)
-    for each in sorted(place.iterdir()):
-        each.rename(root / each.name)
-    place.rmdir()
+        for entry in former:
+            entry.rename(aside / entry.name)
+    for entry in sorted(staging.iterdir()):
+        entry.rename(root / entry.name)
+    staging.rmdir()
     return aside
 
 

@@ -34,9 +34,9 @@ class NoBackup(StartError):
 class NewerBackup(StartError):
     """A backup that a later version has made."""
 
-    def __init__(self, folder: Path, found: int, known: int) -> None:
+    def __init__(self, folder: Path, version: int, known: int) -> None:
         super().__init__(
-            f"the backup {folder} has format {found}, this version knows up to {known}",
+            f"the backup {folder} has format {version}, this version knows up to {known}",
             hint="Bring it back with the version that made it.",
         )
 
@@ -44,10 +44,10 @@ class NewerBackup(StartError):
 class OtherService(StartError):
     """A backup of another service."""
 
-    def __init__(self, folder: Path, found: str, wanted: str) -> None:
+    def __init__(self, folder: Path, owner: str, service_id: str) -> None:
         super().__init__(
-            f'the backup {folder} is of the service "{found}", not of "{wanted}"',
-            hint=f"Name it: -o ksql.service.id={found}",
+            f'the backup {folder} is of the service "{owner}", not of "{service_id}"',
+            hint=f"Name it: -o ksql.service.id={owner}",
         )
 
 

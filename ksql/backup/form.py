@@ -72,7 +72,7 @@ class Manifest:
 
     def topic(self, file: str) -> SavedTopic | None:
         """Return the topic whose records are in that file."""
-        return next((each for each in self.topics if each.file == file), None)
+        return next((saved for saved in self.topics if saved.file == file), None)
 
     def text(self) -> str:
         """Return it as it is stored."""
@@ -105,7 +105,7 @@ def _manifest(body: dict[str, Any]) -> Manifest:
     if digest != _digest_of(body):
         raise ValueError("its content has another digest than it says")
     del body["format"], body["version"]
-    topics = tuple(SavedTopic(**each) for each in body.pop("topics"))
+    topics = tuple(SavedTopic(**fields) for fields in body.pop("topics"))
     state = body.pop("state")
     return Manifest(**body, topics=topics, state=None if state is None else SavedState(**state))
 
@@ -120,11 +120,11 @@ def digest(file: Path) -> str:
 
     Raises: OSError.
     """
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     with file.open("rb") as source:
         while data := source.read(_CHUNK):
-            found.update(data)
-    return found.hexdigest()
+            hasher.update(data)
+    return hasher.hexdigest()
 
 
 def write_records(file: Path, records: Iterable[RawRecord]) -> int:
@@ -146,15 +146,15 @@ def read_records(file: Path, saved: SavedTopic) -> Iterator[RawRecord]:
     """
     with file.open(encoding="utf-8") as lines:
         for line in lines:
-            found = json.loads(line)
-            headers = found["headers"]
+            fields = json.loads(line)
+            headers = fields["headers"]
             yield RawRecord(
                 saved.name,
                 0,
-                found["offset"],
-                found["timestamp"],
-                _bytes(found["key"]),
-                _bytes(found["value"]),
+                fields["offset"],
+                fields["timestamp"],
+                _bytes(fields["key"]),
+                _bytes(fields["value"]),
                 None if headers is None else [(name, _bytes(value)) for name, value in headers],
             )
 

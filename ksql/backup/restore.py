@@ -75,9 +75,9 @@ class Restore:
             KafkaDenied: the command is to be repeated.
         """
         manifest = checked(self.source)
-        wanted = self.settings.text("ksql.service.id")
-        if manifest.service_id != wanted:
-            raise OtherService(self.source, manifest.service_id, wanted)
+        service_id = self.settings.text("ksql.service.id")
+        if manifest.service_id != service_id:
+            raise OtherService(self.source, manifest.service_id, service_id)
         root = state_directory(self.settings)
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / LOCK):
@@ -106,9 +106,9 @@ class Restore:
             begin(root, manifest, self.now_ms)
             if with_state:
                 self._stage(root)
-            for each in work:
+            for job in work:
                 if kafka is not None and admin is not None:
-                    self._write(kafka, admin, each)
+                    self._write(kafka, admin, job)
             if with_state:
                 self._put(root)
             if admin is not None:
@@ -123,9 +123,9 @@ class Restore:
 
         Raises: NoBackup if it was one for another backup.
         """
-        found = under_way(root)
-        if found in ("", _name_of(manifest)):
-            return found != ""
+        name = under_way(root)
+        if name in ("", _name_of(manifest)):
+            return name != ""
         raise NoBackup(self.source, f"a restore of another one was begun in {root}: finish that")
 
     def _await_nobody(self, kafka: KafkaSettings, admin: Admin, service_id: str) -> None:
@@ -156,17 +156,17 @@ class Restore:
 
         Raises: TopicThere, NoBackup.
         """
-        found = []
+        works = []
         for saved in manifest.topics:
             work = self._work(manifest, saved)
-            wanted = work.records[:-1] if work.exact else work.records
-            how, words = topics.standing(kafka, admin, saved, wanted)
+            records = work.records[:-1] if work.exact else work.records
+            how, words = topics.standing(kafka, admin, saved, records)
             self.tell(f"the topic {saved.name}: {words}")
             if how == "other" and not (self.wish.overwrite or again):
                 raise TopicThere(saved.name, words)
             if how != "whole":
-                found.append(work)
-        return found
+                works.append(work)
+        return works
 
     def _work(self, manifest: form.Manifest, saved: form.SavedTopic) -> _Work:
         records = list(form.read_records(self.source / saved.file, saved))
@@ -210,10 +210,10 @@ class Restore:
         if saved is None:
             return
         known = commands.known_queries(list(form.read_records(self.source / saved.file, saved)))
-        for place in sorted((root / manifest.service_id).glob("queries*/*")):
-            if place.is_dir() and place.name not in known:
+        for folder in sorted((root / manifest.service_id).glob("queries*/*")):
+            if folder.is_dir() and folder.name not in known:
                 self.tell(
-                    f"{place.name} came after the backup: its statement is lost, its checkpoint "
+                    f"{folder.name} came after the backup: its statement is lost, its checkpoint "
                     "will be moved aside"
                 )
 

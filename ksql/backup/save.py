@@ -51,17 +51,17 @@ def save(
             raise BrokerInside(root) if root.is_dir() else NothingToSave(f"{root} does not exist")
         part = stack.enter_context(new_folder(target))
         cluster, saved = _topics(settings, part) if bootstrap else ("", ())
-        for each in saved:
-            tell(f"{each.records} records of {each.name}")
-        found = _state(root, part) if state else None
-        tell(_told(root, found, wanted=with_state))
+        for topic in saved:
+            tell(f"{topic.records} records of {topic.name}")
+        saved_state = _state(root, part) if state else None
+        tell(_told(root, saved_state, with_state=with_state))
         manifest = form.Manifest(
             made_ms=now_ms,
             made_by=metadata.version("ksql-spark"),
             service_id=settings.text("ksql.service.id"),
             cluster_id=cluster,
             topics=saved,
-            state=found,
+            state=saved_state,
         )
         finish(part, manifest)
     return manifest
@@ -103,8 +103,10 @@ def _state(root: Path, part: Path) -> form.SavedState:
     return form.SavedState(files=files, bytes=size, sha256=form.digest(listing))
 
 
-def _told(root: Path, found: form.SavedState | None, *, wanted: bool) -> str:
-    if found is not None:
-        return f"{found.files} files of the state directory {root}, {found.bytes:,} bytes"
-    why = "a server uses it, or it is empty" if wanted else "--no-state"
+def _told(root: Path, saved_state: form.SavedState | None, *, with_state: bool) -> str:
+    if saved_state is not None:
+        return (
+            f"{saved_state.files} files of the state directory {root}, {saved_state.bytes:,} bytes"
+        )
+    why = "a server uses it, or it is empty" if with_state else "--no-state"
     return f"without the state directory {root}: {why}"

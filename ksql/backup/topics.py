@@ -51,7 +51,7 @@ def save(kafka: KafkaSettings, admin: Admin, topic: str, file: Path) -> SavedTop
 
 
 def standing(
-    kafka: KafkaSettings, admin: Admin, saved: SavedTopic, wanted: Iterable[RawRecord]
+    kafka: KafkaSettings, admin: Admin, saved: SavedTopic, expected: Iterable[RawRecord]
 ) -> tuple[Standing, str]:
     """Compare a topic with what was saved of it; return how it stands, and that in words.
 
@@ -68,8 +68,8 @@ def standing(
     there = read(kafka, saved.name)
     if not there:
         return "empty", "it has no records"
-    for mine, found in zip(wanted, [*there, None], strict=False):
-        if found is None or _content(mine) != _content(found):
+    for mine, stored in zip(expected, [*there, None], strict=False):
+        if stored is None or _content(mine) != _content(stored):
             more = f"it has {len(there)} records, not those of the backup"
             return "other", more
     return "whole", "it has all records of the backup"
@@ -128,11 +128,11 @@ def _send(sender: TransactionalSender, records: Iterable[RawRecord]) -> None:
 
 
 def _compare(
-    topic: str, wanted: Sequence[RawRecord], found: Sequence[RawRecord], *, exact: bool
+    topic: str, expected: Sequence[RawRecord], stored: Sequence[RawRecord], *, exact: bool
 ) -> None:
-    if len(wanted) != len(found):
-        raise NotBroughtBack(topic, f"{len(found)} records instead of {len(wanted)}")
-    for mine, its in zip(wanted, found, strict=True):
+    if len(expected) != len(stored):
+        raise NotBroughtBack(topic, f"{len(stored)} records instead of {len(expected)}")
+    for mine, its in zip(expected, stored, strict=True):
         if _content(mine) != _content(its):
             raise NotBroughtBack(topic, f"another record at offset {its.offset}")
         if exact and mine.offset != its.offset:

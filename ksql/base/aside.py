@@ -60,29 +60,29 @@ class Aside:
         self._directory = directory
         self._now_ms = now_ms
 
-    def take(self, found: Path, what: str, reason: str) -> Moved:
+    def take(self, path: Path, what: str, reason: str) -> Moved:
         """Move a directory here.
 
         Raises: OSError.
         """
         when_ms = self._now_ms()
         stamp = datetime.fromtimestamp(when_ms / 1000, UTC).strftime(_STAMP)
-        number, name = 0, _shortened(found.name)
+        number, name = 0, _shortened(path.name)
         while (entry := self._directory / f"{stamp}-{number}-{name}").exists():
             number += 1
-        moved = Moved(entry=entry, what=what, origin=str(found), reason=reason, when_ms=when_ms)
+        moved = Moved(entry=entry, what=what, origin=str(path), reason=reason, when_ms=when_ms)
         entry.mkdir(parents=True)
         about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
         try:
             write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
-            _move(found, entry / found.name)
+            _move(path, entry / path.name)
         except OSError:
-            if not (entry / found.name).exists():  # else a part of it is here, and maybe only here
+            if not (entry / path.name).exists():  # else a part of it is here, and maybe only here
                 shutil.rmtree(entry, ignore_errors=True)
             raise
         _log.warning(
             "moved_aside",
-            extra={"what": what, "origin": str(found), "entry": str(entry), "reason": reason},
+            extra={"what": what, "origin": str(path), "entry": str(entry), "reason": reason},
         )
         return moved
 
@@ -90,8 +90,8 @@ class Aside:
         """Return all that lies here, the oldest first."""
         if not self._directory.is_dir():
             return []
-        found = [_read(path) for path in sorted(self._directory.iterdir()) if path.is_dir()]
-        return [moved for moved in found if moved is not None]
+        moves = [_read(path) for path in sorted(self._directory.iterdir()) if path.is_dir()]
+        return [moved for moved in moves if moved is not None]
 
     def remove(self, moved: Moved) -> None:
         """Delete it for good.
@@ -121,14 +121,14 @@ class Aside:
         return gone
 
 
-def _move(found: Path, place: Path) -> None:
+def _move(source: Path, target: Path) -> None:
     """Move a directory at once, or not at all; only to another file system it is copied."""
     try:
-        found.rename(place)
+        source.rename(target)
     except OSError as problem:
         if problem.errno != errno.EXDEV:
             raise
-        shutil.move(found, place)
+        shutil.move(source, target)
 
 
 def _shortened(name: str) -> str:

@@ -28,8 +28,8 @@ class Child:
         self._supervisor = supervisor
         self._patience_s = patience_s
         assert supervisor.stdout is not None  # noqa: S101 ``start`` asked for it
-        with supervisor.stdout as told:
-            self.pid = int(told.readline() or b"0")
+        with supervisor.stdout as pipe:
+            self.pid = int(pipe.readline() or b"0")
         """The command's process id; 0 if it could not even be tried."""
 
     @classmethod

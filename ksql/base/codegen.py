@@ -75,7 +75,9 @@ def _code(text: str) -> CodeType:
 
 def _under(file: str, code: CodeType) -> CodeType:
     """Return the code, and that of its functions, under the name of a file."""
-    consts = (_under(file, each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    consts = (
+        _under(file, const) if isinstance(const, CodeType) else const for const in code.co_consts
+    )
     return code.replace(co_filename=file, co_consts=tuple(consts))
 
 
@@ -96,10 +98,10 @@ def _forget(file: str, entry: object) -> None:
 @contextlib.contextmanager
 def gathered() -> Iterator[list[Generated]]:
     """Collect the texts that are compiled meanwhile in this thread."""
-    found: list[Generated] = []
-    token = _gathering.set(found)
+    codes: list[Generated] = []
+    token = _gathering.set(codes)
     try:
-        yield found
+        yield codes
     finally:
         _gathering.reset(token)
 

@@ -128,7 +128,7 @@ def check_server(
         else:
             hint = near_property(name)
             odd.append(f"the property {excerpt(name)} is not known and has no effect. {hint}")
-    return [each.rstrip() for each in odd]
+    return [line.rstrip() for line in odd]
 
 
 def near_property(name: str) -> str:

@@ -40,8 +40,8 @@ class KsqlError(Exception):
 
     def text(self) -> str:
         """Return the whole error as a user reads it: place, fact, detail, hint."""
-        place = f"line {self.span.line}:{self.span.column}: " if self.span else ""
-        parts = [place + self.message, self.detail, self.hint]
+        position = f"line {self.span.line}:{self.span.column}: " if self.span else ""
+        parts = [position + self.message, self.detail, self.hint]
         return "\n".join(part for part in parts if part)
 
 

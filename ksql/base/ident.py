@@ -62,8 +62,8 @@ def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6)
     A mere difference of case counts; ``least`` is the share of letters in common, from 0 to 1.
     """
     by_upper = {candidate.upper(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=least)
-    return tuple(by_upper[upper] for upper in found)
+    matches = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=least)
+    return tuple(by_upper[upper] for upper in matches)
 
 
 def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:

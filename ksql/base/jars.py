@@ -85,11 +85,11 @@ def jars(which: JarSet) -> list[Path]:
     Raises: JarsMissing when the set-up has not fetched them all.
     """
     folder = jar_dir()
-    wanted = [jar for jar in locked() if jar.which == which]
-    missing = sum(not present(jar, folder) for jar in wanted)
+    chosen = [jar for jar in locked() if jar.which == which]
+    missing = sum(not present(jar, folder) for jar in chosen)
     if missing:
         raise JarsMissing(which, missing, folder)
-    return [folder / jar.file_name for jar in wanted]
+    return [folder / jar.file_name for jar in chosen]
 
 
 def present(jar: Jar, folder: Path) -> bool:

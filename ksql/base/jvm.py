@@ -37,10 +37,10 @@ class Java:
 class JavaMissing(StartError):
     """No Java, or none that is new enough."""
 
-    def __init__(self, found: tuple[str, ...], install: str) -> None:
-        fact = "Java is too old" if found else "Java was not found"
+    def __init__(self, rejected: tuple[str, ...], install: str) -> None:
+        fact = "Java is too old" if rejected else "Java was not found"
         needs = f"Kafka and Spark need Java {OLDEST_JAVA} or newer."
-        detail = "\n".join((*found, needs))
+        detail = "\n".join((*rejected, needs))
         super().__init__(
             f"{fact}: version {OLDEST_JAVA} or newer is needed",
             detail=detail,
@@ -54,17 +54,17 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
     Raises: JavaMissing, with what was found and this platform's command to install one.
     """
     env = os.environ if environ is None else environ
-    found: list[str] = []
+    rejected: list[str] = []
     for origin, path in _candidates(env):
         java = ask(path)
         if java is not None and java.version >= OLDEST_JAVA:
             return java
-        found.append(
+        rejected.append(
             f"{origin} has Java {java.version} ({path})."
             if java
             else f"{origin} has {path}, which does not run."
         )
-    raise JavaMissing(tuple(found), install_command())
+    raise JavaMissing(tuple(rejected), install_command())
 
 
 def ask(path: Path) -> Java | None:
@@ -92,10 +92,10 @@ def ask(path: Path) -> Java | None:
 
 def parse_version(text: str) -> int | None:
     """Return the release in the output of ``java -version``: 8 for "1.8.0_392", 21 for "21-ea"."""
-    found = _VERSION.search(text)
-    if found is None:
+    match = _VERSION.search(text)
+    if match is None:
         return None
-    numbers = [int(number) for number in re.findall(r"\d+", found["text"])]
+    numbers = [int(number) for number in re.findall(r"\d+", match["text"])]
     if not numbers:
         return None
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]

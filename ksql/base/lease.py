@@ -56,12 +56,12 @@ class Lease:
         last = _looks.get(self)
         if now < until and (last is None or now - last.at_s < _LOOK_S):
             return True
-        found = read(Path(self.file))
-        if found is None:
+        entry = read(Path(self.file))
+        if entry is None:
             raise NotInCharge(f"{self.file}, which holds its right to write, cannot be read.")
-        if found.claim != self.claim or found.lost:
+        if entry.claim != self.claim or entry.lost:
             raise NotInCharge("Another server has taken over, or this one has been stopped.")
-        _known[self] = max(until, _end(self, found))
+        _known[self] = max(until, _end(self, entry))
         return now_s() < _known[self]
 
 
@@ -74,19 +74,19 @@ class _Look:
     end_s: float = 0.0
 
 
-def _end(held: Lease, found: Entry) -> float:
+def _end(held: Lease, entry: Entry) -> float:
     """Return until when the right surely holds, by this machine's clock.
 
     Another machine's clocks say nothing here. But a renewal that is seen was made after the look
     before, and its right lasts for a known time from then on. So the first look gives none.
     """
     now = now_s()
-    if found.written_s is None or (found.boot and found.boot == boot_id()):
-        return now + found.left_s()
-    last = _looks.get(held, _Look(found.until_s, now))
-    renewed = found.until_s != last.until_s
-    end = last.at_s + found.until_s - found.written_s if renewed else last.end_s
-    _looks[held] = _Look(found.until_s, now, end)
+    if entry.written_s is None or (entry.boot and entry.boot == boot_id()):
+        return now + entry.left_s()
+    last = _looks.get(held, _Look(entry.until_s, now))
+    renewed = entry.until_s != last.until_s
+    end = last.at_s + entry.until_s - entry.written_s if renewed else last.end_s
+    _looks[held] = _Look(entry.until_s, now, end)
     return end
 
 
@@ -123,14 +123,14 @@ class Entry:
 def read(file: Path) -> Entry | None:
     """Return the content of the file; None if there is no readable one."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        body = json.loads(file.read_text(encoding="utf-8"))
         return Entry(
-            claim=str(found["claim"]),
-            boot=str(found["boot"]),
-            until_s=float(found["until.s"]),
-            until_ms=int(found["until.ms"]),
-            lost=bool(found["lost"]),
-            written_s=float(found["written.s"]) if "written.s" in found else None,
+            claim=str(body["claim"]),
+            boot=str(body["boot"]),
+            until_s=float(body["until.s"]),
+            until_ms=int(body["until.ms"]),
+            lost=bool(body["lost"]),
+            written_s=float(body["written.s"]) if "written.s" in body else None,
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None

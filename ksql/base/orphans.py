@@ -42,19 +42,19 @@ def await_predecessors(lock: FileLock, patience_s: float) -> None:
 
 def holders(path: Path) -> list[int]:
     """List the other processes that have the file open; none where the system lists none."""
-    found = []
-    wanted = str(path.resolve())
+    pids = []
+    target = str(path.resolve())
     for process in Path("/proc").glob("[0-9]*"):
         pid = int(process.name)
-        if pid != os.getpid() and _has_open(process, wanted):
-            found.append(pid)
-    return sorted(found)
+        if pid != os.getpid() and _has_open(process, target):
+            pids.append(pid)
+    return sorted(pids)
 
 
-def _has_open(process: Path, wanted: str) -> bool:
+def _has_open(process: Path, target: str) -> bool:
     try:
         return any(
-            os.readlink(descriptor) == wanted  # noqa: PTH115 the text, not a path to follow
+            os.readlink(descriptor) == target  # noqa: PTH115 the text, not a path to follow
             for descriptor in (process / "fd").iterdir()
         )
     except OSError:  # gone meanwhile, or somebody else's

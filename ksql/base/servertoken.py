@@ -63,19 +63,21 @@ class ServerSecret:
 
     def token(self, method: str, path: str, server: str) -> str:
         """Return what a request to that server carries in ``HEADER``."""
-        made = str(int(self.now_s()))
-        return f"{_VERSION} {made} {self._signed(made, method, path, server)}"
+        issued = str(int(self.now_s()))
+        return f"{_VERSION} {issued} {self._signed(issued, method, path, server)}"
 
     def accepts(self, token: str, method: str, path: str, server: str) -> bool:
         """Return whether a token is of a server, for this very request at that server, and new."""
         version, _, rest = token.partition(" ")
-        made, _, signature = rest.partition(" ")
-        if version != _VERSION or not (made.isascii() and made.isdecimal() and len(made) < 16):
+        issued, _, signature = rest.partition(" ")
+        if version != _VERSION or not (
+            issued.isascii() and issued.isdecimal() and len(issued) < 16
+        ):
             return False
-        if abs(self.now_s() - int(made)) > LIFE_S or not signature.isascii():
+        if abs(self.now_s() - int(issued)) > LIFE_S or not signature.isascii():
             return False
-        return hmac.compare_digest(signature, self._signed(made, method, path, server))
+        return hmac.compare_digest(signature, self._signed(issued, method, path, server))
 
-    def _signed(self, made: str, method: str, path: str, server: str) -> str:
-        parts = (_VERSION, made, method, path.partition("?")[0], server.lower())
+    def _signed(self, issued: str, method: str, path: str, server: str) -> str:
+        parts = (_VERSION, issued, method, path.partition("?")[0], server.lower())
         return hmac.new(self.secret, "\n".join(parts).encode(), hashlib.sha256).hexdigest()

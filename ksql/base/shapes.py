@@ -58,8 +58,8 @@ def is_plain(value: Any) -> bool:
 
 def _tuple(args: tuple[Any, ...]) -> Check:
     if len(args) == 2 and args[1] is Ellipsis:
-        each = check_of(args[0])
-        return lambda value: type(value) is tuple and all(map(each, value))
+        element_check = check_of(args[0])
+        return lambda value: type(value) is tuple and all(map(element_check, value))
     tests = [check_of(arg) for arg in args]
     return lambda value: (
         type(value) is tuple

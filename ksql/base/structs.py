@@ -57,15 +57,20 @@ def form(tag: str, cls: type, keys: str) -> Form:
     Raises: BadForm if a field is left out, named twice or unknown.
     """
     pairs = [key.removesuffix("?").partition("=") for key in keys.split()]
-    made = {key: name or key for key, _, name in pairs}
-    named = sorted(made.values())
-    if len(made) != len(pairs) or named != sorted(_parts(cls)):
+    attributes = {key: name or key for key, _, name in pairs}
+    named = sorted(attributes.values())
+    if len(attributes) != len(pairs) or named != sorted(_parts(cls)):
         raise BadForm(f"the form {tag} names {named}, {cls.__name__} has {sorted(_parts(cls))}")
-    if tag in _CONSTANTS or "$" in made:
+    if tag in _CONSTANTS or "$" in attributes:
         raise BadForm(f"the form {tag} takes a name that is taken")
     often = {key.removesuffix("?") for key in keys.split() if key.endswith("?")}
     defaults = {one.name: one.default for one in dataclasses.fields(cls)} if often else {}
-    return Form(tag, cls, made, {key: defaults[name] for key, name in made.items() if key in often})
+    return Form(
+        tag,
+        cls,
+        attributes,
+        {key: defaults[name] for key, name in attributes.items() if key in often},
+    )
 
 
 def _parts(cls: Any) -> list[str]:
@@ -161,10 +166,10 @@ class Structs:
         return one.cls(**given)
 
     def _reader(self, one: Form) -> _Reader:
-        found = self._readers.get(one.cls)
-        if found is None:
-            found = self._readers[one.cls] = _reader(one)
-        return found
+        reader = self._readers.get(one.cls)
+        if reader is None:
+            reader = self._readers[one.cls] = _reader(one)
+        return reader
 
     def _field(self, value: Any, reader: _Reader, key: str) -> Any:
         if key in reader.rows:

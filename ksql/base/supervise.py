@@ -82,13 +82,13 @@ def _wait(child: subprocess.Popen[bytes], parent: int, patience: float) -> None:
     poll.register(0, select.POLLIN | select.POLLHUP)
     poll.register(ended, select.POLLIN)
     while child.poll() is None:
-        asked = any(fd == 0 for fd, _ in poll.poll(_POLL_MS))
+        stdin_ready = any(fd == 0 for fd, _ in poll.poll(_POLL_MS))
         with contextlib.suppress(BlockingIOError):
             os.read(ended, 4096)  # orphans that ended arrive here as well
         _reap(child.pid)
         # A process forked from the parent may keep the pipe open beyond the parent's end.
-        if asked or os.getppid() != parent:
-            _end(child, 0.0 if asked and os.read(0, 1) else patience)
+        if stdin_ready or os.getppid() != parent:
+            _end(child, 0.0 if stdin_ready and os.read(0, 1) else patience)
             return
 
 
@@ -111,7 +111,7 @@ def _children() -> list[int]:
     """List our children and adopted ones; none where the system does not list them."""
     own = os.getpid()
     try:
-        return [int(each) for each in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        return [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
     except OSError:
         return []
 

@@ -37,10 +37,10 @@ class Catalog:
 
         Raises: UnknownSource, with the names that look similar.
         """
-        found = self.sources.get(name)
-        if found is None:
+        source = self.sources.get(name)
+        if source is None:
             raise UnknownSource(name, tuple(self.sources))
-        return found
+        return source
 
     def with_source(self, source: DataSource) -> Catalog:
         """Add or replace a source."""
@@ -76,8 +76,8 @@ class Catalog:
 
     def query(self, query_id: str) -> PersistentQuery | None:
         """Return the query of that id; ids compare without case."""
-        wanted = query_id.upper()
-        return next((q for q in self.queries.values() if q.id.upper() == wanted), None)
+        upper = query_id.upper()
+        return next((q for q in self.queries.values() if q.id.upper() == upper), None)
 
     def writers(self, name: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that write the source, the oldest first."""

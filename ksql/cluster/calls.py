@@ -190,7 +190,7 @@ class Calls:
         """Close all connections; those in use fail."""
         with self._lock:
             self._closed = True
-            resting = [each for some in self._resting.values() for each in some]
+            resting = [connection for some in self._resting.values() for connection in some]
             self._resting.clear()
             busy = list(self._busy)
         for sock in resting:
@@ -231,29 +231,29 @@ class Calls:
             with self._lock:
                 if not self._resting[server]:
                     return None
-                found = self._resting[server].pop()
-                self._busy.add(found)
-            if not _is_readable(found):
-                return found
-            self._drop(found)  # it was closed: nothing else can come unasked
+                connection = self._resting[server].pop()
+                self._busy.add(connection)
+            if not _is_readable(connection):
+                return connection
+            self._drop(connection)  # it was closed: nothing else can come unasked
 
     def _connected(self, server: Server) -> socket.socket:
         if self._closed:
             raise NotReached
         try:
-            made = socket.create_connection((server.host, server.port), self._connect_s)
+            connection = socket.create_connection((server.host, server.port), self._connect_s)
         except (OSError, ValueError) as problem:  # no host, or the name of none
             raise NotReached from problem
         try:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
-                made = self._tls.wrap_socket(made, server_hostname=server.host)
+                connection = self._tls.wrap_socket(connection, server_hostname=server.host)
         except OSError as problem:
-            made.close()
+            connection.close()
             raise NotReached from problem
         with self._lock:
-            self._busy.add(made)
-        return made
+            self._busy.add(connection)
+        return connection
 
     def _done(self, server: Server, sock: socket.socket, called: Called) -> None:
         with self._lock:

@@ -65,9 +65,9 @@ class GroupMembers:
 
     def alive(self) -> tuple[Server, ...]:
         """See ``Members``."""
-        found = {self._me, *self._listed()}
+        servers = {self._me, *self._listed()}
         holder = self._in_charge()
-        return tuple(sorted(found | {holder} if holder is not None else found))
+        return tuple(sorted(servers | {holder} if holder is not None else servers))
 
     def in_charge(self) -> Server | None:
         """See ``Members``."""
@@ -75,10 +75,14 @@ class GroupMembers:
 
     def waiting(self) -> frozenset[Server]:
         """See ``Members``: by what the members announce, so that all of them agree."""
-        found = self._listed()
-        earliest = min((each.store_format for each in found.values()), default=0)
+        announced = self._listed()
+        earliest = min(
+            (announcement.store_format for announcement in announced.values()), default=0
+        )
         return frozenset(
-            server for server, each in found.items() if each.waits and each.store_format > earliest
+            server
+            for server, announcement in announced.items()
+            if announcement.waits and announcement.store_format > earliest
         )
 
     def store_formats(self) -> Mapping[str, int] | None:
@@ -89,20 +93,22 @@ class GroupMembers:
         listed = self._listed()
         if self._me not in listed:
             return None
-        found = {str(server): each.store_format for server, each in listed.items()}
+        formats = {
+            str(server): announcement.store_format for server, announcement in listed.items()
+        }
         holder = self._in_charge()
         if holder is not None:
-            found.setdefault(str(holder), 0)
-        return found
+            formats.setdefault(str(holder), 0)
+        return formats
 
     def _listed(self) -> dict[Server, Announced]:
-        found: dict[Server, Announced] = {}
+        announced: dict[Server, Announced] = {}
         for name in self._group.names:
             address, *words = name.split("/")
             server = Server.parse(address)
             if server is not None:
-                found[server] = Announced.of(words)
-        return found
+                announced[server] = Announced.of(words)
+        return announced
 
     def leave(self, patience_s: float = _LEAVE_S) -> None:
         """Have the others place nothing here any more; harmless a second time."""
@@ -110,5 +116,5 @@ class GroupMembers:
 
     def rank(self, gone: Server | None) -> int:
         """Return how many others come before this server when ``gone`` has to be replaced."""
-        found = {self._me, *self._listed()}
-        return sorted(found - {gone} | {self._me}).index(self._me)
+        servers = {self._me, *self._listed()}
+        return sorted(servers - {gone} | {self._me}).index(self._me)

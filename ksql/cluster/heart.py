@@ -77,7 +77,7 @@ class Heart:
             {"hostInfo": {"host": me.host, "port": me.port}, "timestamp": self._now_ms()}
         )
         others = [server for server in self._members.alive() if server != me]
-        under_way = {each: sent for each, sent in self._sending.items() if not sent.done()}
+        under_way = {server: sent for server, sent in self._sending.items() if not sent.done()}
         for server in others:
             if server not in under_way and not self._closing.is_set():
                 under_way[server] = self._pool.submit(self._send, server, body)

@@ -196,20 +196,20 @@ class KafkaCommandLog:
 
         Raises: CommandTopicAnew.
         """
-        found = self._admin.topic_id(self.topic) or ""
-        if self._followed and found not in ("", self._followed):
+        topic_id = self._admin.topic_id(self.topic) or ""
+        if self._followed and topic_id not in ("", self._followed):
             raise CommandTopicAnew(self.topic)
 
     def _found(self) -> bool:
         """Return whether the topic was there; make it otherwise."""
-        found = self._admin.topics().get(self.topic)
-        if found is None:
+        topic = self._admin.topics().get(self.topic)
+        if topic is None:
             self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
-        elif found.partitions != 1:
+        elif topic.partitions != 1:
             raise CommandTopicBroken(
-                f"the command topic {self.topic} has {found.partitions} partitions, not 1"
+                f"the command topic {self.topic} has {topic.partitions} partitions, not 1"
             )
-        return found is not None
+        return topic is not None
 
     def _replay(self) -> None:
         try:
@@ -221,8 +221,8 @@ class KafkaCommandLog:
 
     def _mend(self) -> None:
         """Give a topic that may forget commands, or might, the settings that it must have."""
-        found = self._admin.describe([self.topic])[self.topic].configs
-        wrong = {name: value for name, value in _CONFIGS.items() if found.get(name) != value}
+        configs = self._admin.describe([self.topic])[self.topic].configs
+        wrong = {name: value for name, value in _CONFIGS.items() if configs.get(name) != value}
         if wrong:
             _log.warning("command_topic_mended", extra={"topic": self.topic, "configs": wrong})
             self._admin.alter_configs(self.topic, wrong)
@@ -259,8 +259,8 @@ class KafkaCommandLog:
 
         Raises: CommandTopicLost.
         """
-        if found := self.wholeness.damage(span_of(self._admin, self.topic)):
-            raise CommandTopicLost(self.topic, found)
+        if damage := self.wholeness.damage(span_of(self._admin, self.topic)):
+            raise CommandTopicLost(self.topic, damage)
 
     def _read_on(self) -> bool:
         """Apply what there is; False if a command was passed over, and there is more to read.
@@ -297,8 +297,8 @@ class KafkaCommandLog:
 
         Raises: the trouble.
         """
-        place, behind = (self.topic, 0), record.offset + 1
-        self._reader.assign({place: behind})
+        partition, behind = (self.topic, 0), record.offset + 1
+        self._reader.assign({partition: behind})
         later = [c for batch in self._reader.read_to_end() for c in map(_readable, batch) if c]
         if self._writing and record.offset in self._skip - stepped_over(later):
             _log.warning("command_stepped_over", extra={"offset": record.offset})
@@ -309,7 +309,7 @@ class KafkaCommandLog:
         elif record.offset not in stepped_over(later):
             self.quarantine = Quarantine.of(trouble, record.key, later)
             behind = record.offset
-        self._reader.assign({place: behind})
+        self._reader.assign({partition: behind})
         if behind == record.offset:
             raise trouble
 
@@ -378,13 +378,13 @@ class KafkaCommandLog:
         if not doubt.fenced:
             self._sender.reopen()
         self._settled_end()
-        place = (self.topic, 0)
-        self._reader.assign({place: doubt.offset})
-        found = [record for batch in self._reader.read_to_end() for record in batch]
-        written = any(doubt.is_in(record) for record in found)
+        partition = (self.topic, 0)
+        self._reader.assign({partition: doubt.offset})
+        records = [record for batch in self._reader.read_to_end() for record in batch]
+        written = any(doubt.is_in(record) for record in records)
         self._doubt = None
         self._known = doubt.offset + 1 if written else doubt.offset
-        self._reader.assign({place: self._known})
+        self._reader.assign({partition: self._known})
         return written
 
     def close(self) -> None:

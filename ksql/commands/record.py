@@ -49,9 +49,9 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
-    if any(isinstance(each, IdsFrom) for each in changed):
+    if any(isinstance(change, IdsFrom) for change in changed):
         return VERSION
-    newer = any(isinstance(each, (DeleteTopic, DeleteSubject, StepOver)) for each in changed)
+    newer = any(isinstance(change, (DeleteTopic, DeleteSubject, StepOver)) for change in changed)
     return _SECOND if newer else _FIRST
 
 
@@ -89,24 +89,24 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
         _, body = stored.read(value or b"", _VERSIONS)
         id_, statement = json.loads(key or b""), body["statement"]
         properties = tuple(body["streamsProperties"].items())
-        if not all(type(each) is str for each in (id_, statement, *chain(*properties))):
+        if not all(type(text) is str for text in (id_, statement, *chain(*properties))):
             raise TypeError("a text is expected")
         return Command(id_, statement, _changes(body["changes"]), properties)
     except stored.NewerVersion as error:
         raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
     except (UnreadablePlan, rights.ReadOnlyTopic, *DAMAGE) as error:
-        told = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
-        said = ": ".join(filter(None, told))
+        parts = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
+        said = ": ".join(filter(None, parts))
         raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
 
 
 def _changes(stored: Any) -> tuple[Change, ...]:
-    found: tuple[Any, ...] = STRUCTS.build(stored)
-    for each in found:
-        if not isinstance(each, Change):
-            raise TypeError(f"{each!r:.80} is no change")
-        _check(each)
-    return found
+    changes: tuple[Any, ...] = STRUCTS.build(stored)
+    for change in changes:
+        if not isinstance(change, Change):
+            raise TypeError(f"{change!r:.80} is no change")
+        _check(change)
+    return changes
 
 
 def _check(change: Change) -> None:

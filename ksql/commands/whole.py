@@ -96,11 +96,11 @@ class Wholeness:
         except KsqlError:  # whether Kafka answers at all is watched and shown elsewhere
             self._looks = 0
             return False
-        before, found = self.problem, self.damage(now)
-        if not found:
+        before, damage = self.problem, self.damage(now)
+        if not damage:
             self.know(now)
             return before != ""
         self._looks += 1
         if self._looks >= LOOKS:
-            self.problem = found
+            self.problem = damage
         return (before == "") != (self.problem == "")

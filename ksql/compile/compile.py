@@ -116,11 +116,11 @@ class Body:
 
     def lines(self, drop: Sequence[str], keep: str) -> list[str]:
         """Return the statements, with those for a row that is dropped and for one that is kept."""
-        found: list[str] = []
+        lines: list[str] = []
         for line in self.statements:
             head, mark, _ = line.partition(_DROP)
-            found += [head + each for each in drop] if mark and not head.strip() else [line]
-        return [*found, keep]
+            lines += [head + dropped for dropped in drop] if mark and not head.strip() else [line]
+        return [*lines, keep]
 
     def function(self, drop: Sequence[str], keep: str, log: str) -> Callable[[Row, Log], Any]:
         """Compile the statements to a function of one row."""
@@ -173,7 +173,7 @@ def _program(
     *,
     metered: bool = False,
 ) -> Body:
-    code = Code({name: place for place, name in enumerate(columns)}, row=row)
+    code = Code({name: index for index, name in enumerate(columns)}, row=row)
     expressions = outputs if where is None else [where, *outputs]
     try:
         metered = metered or meter.are_many(expressions)
@@ -195,7 +195,7 @@ def _program(
 
 
 def _locals(columns: Sequence[str]) -> set[str]:
-    return {f"c{place}" for place in range(len(columns))}
+    return {f"c{index}" for index in range(len(columns))}
 
 
 def _loaded(used: set[str], width: int, cells: Sequence[str] | None) -> list[str]:
@@ -205,7 +205,7 @@ def _loaded(used: set[str], width: int, cells: Sequence[str] | None) -> list[str
     if cells is not None:
         return [f"{name} = {cells[int(name[1:])]}" for name in sorted(used)]
     if width <= _MAX_UNPACKED and 3 * len(used) >= width:
-        names = (f"c{place}" if f"c{place}" in used else "_" for place in range(width))
+        names = (f"c{index}" if f"c{index}" in used else "_" for index in range(width))
         return [f"{', '.join(names)}, = row"]
     return [f"{name} = row[{name[1:]}]" for name in sorted(used, key=lambda n: int(n[1:]))]
 

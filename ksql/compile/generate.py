@@ -145,7 +145,7 @@ class Generator:
         """
         first, *rest = _chain(node)
         head = self.truth(first)
-        parts = [self.lazily(each, truth=True) for each in rest]
+        parts = [self.lazily(operand, truth=True) for operand in rest]
         if not any(lines for lines, _ in parts):
             return f"({f' {_PYTHON[node.op]} '.join([head, *(code for _, code in parts)])})"
         name = self.code.fresh()
@@ -202,11 +202,11 @@ class Generator:
         if isinstance(type_of(node.base), model.Map):
             return f"({base}.get({self.atom(node.index)}) if {base} is not None else None)"
         if isinstance(node.index, b.Const) and isinstance(node.index.value, int):
-            place = node.index.value
-            if place == 0:
+            index = node.index.value
+            if index == 0:
                 return "None"
-            at = place - 1 if place > 0 else place
-            return f"({base}[{at}] if {base} is not None and len({base}) >= {abs(place)} else None)"
+            at = index - 1 if index > 0 else index
+            return f"({base}[{at}] if {base} is not None and len({base}) >= {abs(index)} else None)"
         return f"{self.code.library(support.element)}({base}, {self.value(node.index)})"
 
     def _let(self, node: b.Let) -> str:
@@ -234,11 +234,11 @@ class Generator:
         reads = self.code.used - set(params)
         self.code.used = outer | reads
         name = self.code.fresh("f")
-        made = [
+        lines = [
             f"def {name}({', '.join(params)}):",
             *indent([*block.lines(), f"return {code}"]),
         ]
-        (self.code.block.safe if reads else self.code.prologue).extend(made)
+        (self.code.block.safe if reads else self.code.prologue).extend(lines)
         return name
 
     def _call(self, node: b.Call) -> str:
@@ -285,15 +285,15 @@ class Generator:
 
 def _chain(node: b.Logical) -> list[Bound]:
     """Return the operands of AND in AND in AND .., in order."""
-    found: list[Bound] = []
+    operands: list[Bound] = []
     waiting: list[Bound] = [node]
     while waiting:
         last = waiting.pop()
         if isinstance(last, b.Logical) and last.op == node.op:
             waiting += [last.right, last.left]
         else:
-            found.append(last)
-    return found
+            operands.append(last)
+    return operands
 
 
 def _is_null(node: Bound) -> bool:

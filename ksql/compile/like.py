@@ -127,12 +127,12 @@ def _of_line(tokens: Sequence[Token]) -> Test:
     def fits(text: str) -> bool:
         if len(text) < shortest or not (text.startswith(first) and text.endswith(last)):
             return False
-        place, end = len(first), len(text) - len(last)
+        start, end = len(first), len(text) - len(last)
         for part in inner:
-            found = text.find(part, place, end)
-            if found < 0:
+            index = text.find(part, start, end)
+            if index < 0:
                 return False
-            place = found + len(part)
+            start = index + len(part)
         return True
 
     return fits
@@ -150,10 +150,10 @@ def _by_engine(pattern: str, tokens: Sequence[Token]) -> Test:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
-    made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), options)  # noqa: SLF001 (fast)
-    if not made.ok():
+    pattern_ = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), options)  # noqa: SLF001 (fast)
+    if not pattern_.ok():
         raise LongPattern(pattern)
-    match, whole = made.Match, re2._re2.RE2.Anchor.ANCHOR_BOTH  # noqa: SLF001
+    match, whole = pattern_.Match, re2._re2.RE2.Anchor.ANCHOR_BOTH  # noqa: SLF001
 
     def fits(text: str) -> bool:
         raw = text.encode("utf-8", "surrogatepass")

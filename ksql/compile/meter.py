@@ -90,7 +90,7 @@ def walked(function: Callable[..., Any], *args: Any) -> Any:
 
     Raises: SumTooLong, and what the function raises.
     """
-    _row.left -= sum(len(each) for each in args if isinstance(each, list | dict))
+    _row.left -= sum(len(arg) for arg in args if isinstance(arg, list | dict))
     return called(function, *args)
 
 
@@ -129,4 +129,4 @@ def are_many(expressions: Iterable[Bound]) -> bool:
 
 def _is_long(node: b.Lambda) -> bool:
     """Return whether each step of a lambda may have many steps itself, or a large result."""
-    return any(isinstance(each, b.Lambda) or is_counted(each) for each in trees.nodes(node.body))
+    return any(isinstance(part, b.Lambda) or is_counted(part) for part in trees.nodes(node.body))

@@ -81,13 +81,13 @@ class Writing:
         assert rows is not None  # noqa: S101 - they are unpacked for this
         return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
 
-    def records(self, made: Made) -> list[OutRecord]:
+    def records(self, columns: Made) -> list[OutRecord]:
         """Return the records.
 
         Raises: EncodeError.
         """
-        values, found, times = made
-        return list(zip(found, self.printed(values), times, repeat(None)))
+        values, out_keys, times = columns
+        return list(zip(out_keys, self.printed(values), times, repeat(None)))
 
     def printed(self, values: list[Any]) -> Iterable[bytes | None]:
         """Return the sink's values for documents.
@@ -132,10 +132,10 @@ class Aggregated:
         packed = dict.fromkeys(map(_key, records))
         states = self._processor.states(packed, store, GROUPS)
         try:
-            each = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
-            groups = dict(zip(packed, each, strict=True))
-            made, missed = self._run(records, groups, log)
-            out = self._writing.records(made)
+            group_keys = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
+            groups = dict(zip(packed, group_keys, strict=True))
+            columns, missed = self._run(records, groups, log)
+            out = self._writing.records(columns)
         except EncodeError:
             return None
         never = _always(missed, records)
@@ -171,15 +171,15 @@ class AggregatedWindows:
         said = Said()
         visit = self._processor.visits
         calls = [visit(some, self._windows, part, said.log) for some, part in lanes]
-        found = list(zip(together(calls), (part for _, part in lanes), strict=True))
+        visited = list(zip(together(calls), (part for _, part in lanes), strict=True))
         try:
-            done = [self._written(visits, part, said.log) for visits, part in found]
+            done = [self._written(visits, part, said.log) for visits, part in visited]
         except EncodeError:
             return None
         said.repeat(log)
-        for (visits, part), (_, states) in zip(found, done, strict=True):
-            for space, wanted in visits.wanted.items():
-                kept = {key: states[key] for key in wanted if key in states}
+        for (visits, part), (_, states) in zip(visited, done, strict=True):
+            for space, group_keys in visits.starts.items():
+                kept = {key: states[key] for key in group_keys if key in states}
                 self._processor.keep(kept, part, space)
             visits.clock.write(part)
         return list(chain.from_iterable(out for out, _ in done))
@@ -199,11 +199,11 @@ class AggregatedWindows:
         """
         places = visits.places
         states: dict[bytes, State] = {}
-        for space, wanted in visits.wanted.items():
-            found = self._processor.states(wanted, store, space)
-            states |= zip(wanted, found, strict=True)
-        made, missed = self._run(places, self._groups(visits, states), log)
-        out, never = self._writing.records(made), _always(missed, places)
+        for space, group_keys in visits.starts.items():
+            loaded = self._processor.states(group_keys, store, space)
+            states |= zip(group_keys, loaded, strict=True)
+        columns, missed = self._run(places, self._groups(visits, states), log)
+        out, never = self._writing.records(columns), _always(missed, places)
         return out, _without(never, states, states.values())
 
     def _groups(self, visits: Visits, states: Mapping[bytes, State]) -> dict[bytes, Any]:
@@ -215,7 +215,7 @@ class AggregatedWindows:
         packed = dict.fromkeys(group_of.values())
         encoded = zip(*self._writing.keys(packed))  # noqa: B905 - may repeat
         known = dict(zip(packed, encoded, strict=True))
-        start_of = {key: start for some in visits.wanted.values() for key, start in some.items()}
+        start_of = {key: start for some in visits.starts.values() for key, start in some.items()}
         size = self._windows.size_ms
         ends = {
             start: (window_key(b"", start), (start, start + size)) for start in {*start_of.values()}
@@ -261,12 +261,12 @@ def aggregated(
     emit, known = emitted(body, encoder, "e", "s[0]")
     group = "s, e, w" if windows is None else "s, e, w, b"
     fold = [f"{group} = groups[k]", *_folding(processor, slots)]
-    each = _EACH if windows is None else _VISIT
+    loop = _EACH if windows is None else _VISIT
     if processor.every_change:
-        text = [each, *indent([*fold, *shown, *emit])]
+        text = [loop, *indent([*fold, *shown, *emit])]
     else:
         rest = ["if k in never:", "    continue", *shown, *emit]
-        text = [each, *indent(fold), "never = always(missed, records)"]
+        text = [loop, *indent(fold), "never = always(missed, records)"]
         text += [f"for k, ({group}) in groups.items():", *indent(rest)]
     known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
     run = _compiled(body, text, "groups", known)
@@ -296,12 +296,12 @@ def results_of(
     The group has the state ``s``, the values ``w``, a time and its window's bounds, if it has one.
     """
     width = len(cut.stages[-1].arms[0].key)
-    group = [f"w[{place}]" for place in range(width)]
+    group = [f"w[{index}]" for index in range(width)]
     results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
     cells = [*group, *results, time, *bounds]
     body = body_of(cells, cut.exit.flow, cut.exit.value, code, row=tuple_of(cells))
-    made = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
-    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in made]
+    with_result = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
+    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in with_result]
     if shown:
         shown = [*guarded(shown, tuple_of([*group, *bounds])), "    continue"]
     return body, shown
@@ -310,7 +310,7 @@ def results_of(
 def reads_group(cut: Layout, body: Body, shown: Sequence[str]) -> bool:
     """Return whether those statements read the group's values."""
     width = len(cut.stages[-1].arms[0].key)
-    return bool(shown) or body.reports or any(place < width for place in body.columns)
+    return bool(shown) or body.reports or any(column < width for column in body.columns)
 
 
 def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
@@ -327,8 +327,8 @@ def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
     return ["if o is None:", *indent(alone), "else:", *indent(several)]
 
 
-def _folded(made: tuple[list[str], list[str]], row: str, time: str) -> list[str]:
-    lines, assigns = made
+def _folded(fold: tuple[list[str], list[str]], row: str, time: str) -> list[str]:
+    lines, assigns = fold
     return [
         *guarded(lines or ["pass"], row),
         "    missed.append(k)",

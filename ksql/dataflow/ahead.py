@@ -37,10 +37,10 @@ class Ahead:
             return
         far = [pair for pair in zip(times, places, strict=True) if pair[0] > self._bound]
         self.count += len(far)
-        latest, place = max(far)
+        latest, index = max(far)
         if self.latest_ms is None or latest > self.latest_ms:
             self.latest_ms = latest
-            self.place = batch.topics[place], batch.partitions[place], batch.offsets[place]
+            self.place = batch.topics[index], batch.partitions[index], batch.offsets[index]
 
     def text(self) -> str:
         """Return the warning for the processing log; empty if there was no such record."""
@@ -69,9 +69,9 @@ class Warned:
         if ahead.latest_ms is None:
             return False
         topic, partition, _ = ahead.place
-        found = now_ms, ahead.latest_ms
+        clocks = now_ms, ahead.latest_ms
         last = self._last.get((query_id, topic, partition))
-        if last is not None and max(map(sub, found, last)) < _PAUSE_MS:
+        if last is not None and max(map(sub, clocks, last)) < _PAUSE_MS:
             return False
-        self._last[query_id, topic, partition] = found
+        self._last[query_id, topic, partition] = clocks
         return True

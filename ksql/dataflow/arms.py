@@ -108,8 +108,8 @@ class KeyedArm:
         """Return the packed key and what is carried; None if the row goes nowhere."""
         if dead and not self.table:
             return None
-        found = None if dead else self.project(row, log)
-        return self._deletion(row, log) if found is None and self.table else found
+        keyed_row = None if dead else self.project(row, log)
+        return self._deletion(row, log) if keyed_row is None and self.table else keyed_row
 
     def project(self, row: Row, log: LogError) -> Keyed | None:
         """Return the same for a row that is there.
@@ -127,15 +127,15 @@ class KeyedArm:
 
     def projected(self, rows: Sequence[Row], log: LogError) -> list[Row | None]:
         """Return key columns, then what is carried, for each row; None as in ``project``."""
-        found = self._batch(rows, log)
+        projected = self._batch(rows, log)
         if self._null_keys:
-            return found
+            return projected
         width = self.width
-        for place, out in enumerate(found):
+        for index, out in enumerate(projected):
             if out is not None and (out[0] is None or (width > 1 and None in out[:width])):
-                log("groupby", NULL_KEY, rows[place])
-                found[place] = None
-        return found
+                log("groupby", NULL_KEY, rows[index])
+                projected[index] = None
+        return projected
 
     def tick_key(self, row: Row, log: LogError) -> bytes:
         """Return the packed key of a record that is dropped.
@@ -153,16 +153,16 @@ class KeyedArm:
         """
         moves, count = self._moves, self.lanes
         if moves is None:
-            return before if max(before, default=0) < count else [each % count for each in before]
+            return before if max(before, default=0) < count else [lane % count for lane in before]
         different = dict(zip(packed, keys, strict=True))
         bytes_of = moves.of([key[: moves.width] for key in different.values()])
         lanes = dict(zip(different, partitions_of(bytes_of, count), strict=True))
-        found = [lanes[key] for key in packed]
+        chosen = [lanes[key] for key in packed]
         if self._null_keys or self.ticks:
-            for place, key in enumerate(keys):
+            for index, key in enumerate(keys):
                 if key[0] is None:
-                    found[place] = before[place] % count
-        return found
+                    chosen[index] = before[index] % count
+        return chosen
 
     def lanes_of_packed(self, packed: Sequence[bytes], before: Sequence[int]) -> Sequence[int]:
         """Return the same, of rows of which only the packed keys are there."""
@@ -223,10 +223,10 @@ class ExitArm:
         if out is None:
             return None
         if self._extract is not None:
-            found = self._extract(out, log)
-            if found is None:
+            extracted = self._extract(out, log)
+            if extracted is None:
                 return None
-            time = found
+            time = extracted
         bounds = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], out[self._width : self._values], time, headers, bounds
 
@@ -240,19 +240,21 @@ class ExitArm:
         """Return the results of many rows, without those that the conditions drop."""
         if self._exploder is not None:
             rows, places = self._exploder.rows(rows, log)
-            times = [times[place] for place in places]
-            headers = None if headers is None else [headers[place] for place in places]
-        found = self._batch(rows, log)
+            times = [times[index] for index in places]
+            headers = None if headers is None else [headers[index] for index in places]
+        projected = self._batch(rows, log)
         if self._extract is not None:
             extract = self._extract
-            new = [None if row is None else extract(row, log) for row in found]
-            found = [None if time is None else row for row, time in zip(found, new, strict=True)]
+            new = [None if row is None else extract(row, log) for row in projected]
+            projected = [
+                None if time is None else row for row, time in zip(projected, new, strict=True)
+            ]
             times = [-1 if time is None else time for time in new]
-        if not all(found):
-            times = list(compress(times, found))
-            headers = None if headers is None else list(compress(headers, found))
+        if not all(projected):
+            times = list(compress(times, projected))
+            headers = None if headers is None else list(compress(headers, projected))
         width, end = self._width, self._values
-        kept = [row for row in found if row]
+        kept = [row for row in projected if row]
         return Results(
             [row[:width] for row in kept],
             [row[width:end] for row in kept],

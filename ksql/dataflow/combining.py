@@ -57,7 +57,7 @@ def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combin
 
 def is_final(plan: QueryPlan) -> bool:
     """Return whether each window is emitted once, when it has closed."""
-    return any(isinstance(each, EmitFinal) for each in nodes(plan.sink))
+    return any(isinstance(node, EmitFinal) for node in nodes(plan.sink))
 
 
 def _apart(reason: str) -> Combining:

@@ -125,8 +125,8 @@ class Compiled(Generic[Out]):
         for topic, part in by_topic(batch):
             for index in self._by_topic.get(topic, ()):
                 fast = self._fused.get(index)
-                made: Any = None if fast is None else fast.records(part, log)
-                out += self._stepwise(index, part, log) if made is None else made
+                written: Any = None if fast is None else fast.records(part, log)
+                out += self._stepwise(index, part, log) if written is None else written
         return out
 
     def _stepwise(self, index: int, batch: RawBatch, log: LogError) -> Sequence[Out]:
@@ -168,14 +168,14 @@ class Compiled(Generic[Out]):
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """Return the last stage."""
-        made: Any = None
+        written: Any = None
         if self._fast is not None:
-            made = self._fast.records(self._in_order(self.stages - 1, records), store, log)
-        if made is None:
-            made = self._last_stepwise(records, store, log)
+            written = self._fast.records(self._in_order(self.stages - 1, records), store, log)
+        if written is None:
+            written = self._last_stepwise(records, store, log)
         if self._coalesced:
-            made = sorted(made, key=_time)
-        return made  # type: ignore[no-any-return] # what an Encoder makes
+            written = sorted(written, key=_time)
+        return written  # type: ignore[no-any-return] # what an Encoder makes
 
     def last_step_moved(
         self, records: Sequence[Record], store: Store, log: LogError

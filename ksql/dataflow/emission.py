@@ -73,26 +73,26 @@ class Emission:
         known = {**self.known, **names, "unpack": keys.unpack}
         return self.body.executed(source, _LABEL, known)
 
-    def records(self, found: Emitted) -> list[OutRecord]:
+    def records(self, emitted: Emitted) -> list[OutRecord]:
         """Encode what was emitted.
 
         Raises: EncodeError.
         """
         printing = self.encoder.values.printing
         printed = self.encoder.values.encode_many if printing is None else printing.finish
-        out_keys = self._keys(found.keys)
-        headers = found.headers if any(found.headers) else repeat(None)
-        return list(zip(out_keys, printed(found.values), found.times, headers))  # noqa: B905 - may repeat
+        out_keys = self._keys(emitted.keys)
+        headers = emitted.headers if any(emitted.headers) else repeat(None)
+        return list(zip(out_keys, printed(emitted.values), emitted.times, headers))  # noqa: B905 - may repeat
 
-    def _keys(self, found: Sequence[Any]) -> Sequence[bytes | None]:
+    def _keys(self, stage_keys: Sequence[Any]) -> Sequence[bytes | None]:
         encoder = self.encoder
         if not self.by_key:
-            return encoder.keys.encode_many(encoder.key_rows(found))
-        different = list(dict.fromkeys(found))
+            return encoder.keys.encode_many(encoder.key_rows(stage_keys))
+        different = list(dict.fromkeys(stage_keys))
         rows = [tuple(keys.unpack(key)) for key in different]
         encoded = encoder.keys.encode_many(encoder.key_rows(rows))
         of_key = dict(zip(different, encoded, strict=True))
-        return list(map(of_key.__getitem__, found))
+        return list(map(of_key.__getitem__, stage_keys))
 
 
 def emission(cut: Layout, sink: Sink, encoder: Encoder, code: Code, row: str) -> Emission | None:
@@ -123,8 +123,8 @@ def emission(cut: Layout, sink: Sink, encoder: Encoder, code: Code, row: str) ->
 def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
     """Return the code of each column of the joined rows."""
     left, right = stage.arms
-    cells = [f"left[{place}]" for place in range(len(left.carried))]
-    cells += [f"right[{place}]" for place in range(len(right.carried))]
+    cells = [f"left[{index}]" for index in range(len(left.carried))]
+    cells += [f"right[{index}]" for index in range(len(right.carried))]
     return [*cells, *(["unpack(key)[0]"] if synthetic(join) else []), "t"]
 
 
@@ -132,13 +132,13 @@ def is_join_key(stage: Stage, join: KeyedJoin, key: Sequence[b.Bound]) -> bool:
     """Return whether the sink's key is the one under which the sides meet, whichever has a row."""
     match key:
         case (b.Column(name),) if name in stage.shape.names:
-            place, (left, right) = stage.shape.names.index(name), stage.arms
+            index, (left, right) = stage.shape.names.index(name), stage.arms
             width = len(left.carried)
-            if place < width:
-                return join.kind in ("INNER", "LEFT") and left.carried[place] == left.key[0]
-            if place < width + len(right.carried):
+            if index < width:
+                return join.kind in ("INNER", "LEFT") and left.carried[index] == left.key[0]
+            if index < width + len(right.carried):
                 return (
-                    join.kind in ("INNER", "RIGHT") and right.carried[place - width] == right.key[0]
+                    join.kind in ("INNER", "RIGHT") and right.carried[index - width] == right.key[0]
                 )
-            return synthetic(join) and place == len(stage.shape.names) - 2
+            return synthetic(join) and index == len(stage.shape.names) - 2
     return False

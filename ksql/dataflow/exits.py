@@ -29,34 +29,34 @@ def moved_of_source(
     exit_: ExitArm, reader: Reader, batch: RawBatch, at: tuple[int, Turns], log: LogError
 ) -> Results:
     """Return the same with the places of the records; ``at`` is their topic and its turns."""
-    found, (topic, turns) = reader.read(batch, log), at
-    of_each = turns.of(topic, picked(batch.partitions, found.places), found.times)
+    arrivals, (topic, turns) = reader.read(batch, log), at
+    of_each = turns.of(topic, picked(batch.partitions, arrivals.places), arrivals.times)
     headers: list[Headers | None] = [None] * len(batch.offsets)
-    for place, turn in zip(found.places, of_each, strict=True):
-        own = batch.headers[place] if batch.headers else None
-        where = turn, topic, batch.partitions[place], batch.offsets[place]
-        headers[place] = with_place(own, where)
-    return _leaving(exit_, found, headers, log)
+    for index, turn in zip(arrivals.places, of_each, strict=True):
+        own = batch.headers[index] if batch.headers else None
+        where = turn, topic, batch.partitions[index], batch.offsets[index]
+        headers[index] = with_place(own, where)
+    return _leaving(exit_, arrivals, headers, log)
 
 
 def _leaving(
-    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: ExitArm, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
 ) -> Results:
     if exit_.explodes or (exit_.filtered and not exit_.table):
-        found = found.alive()
-    if exit_.table or found.dead or found.keyless:
+        arrivals = arrivals.alive()
+    if exit_.table or arrivals.dead or arrivals.keyless:
         singly = _exploded_singly if exit_.explodes else _source_singly
-        return Results.of(singly(exit_, found, headers, log))
-    some = picked(headers, found.places) if headers else None
-    return exit_.emit_all(found.rows, found.times, some, log)
+        return Results.of(singly(exit_, arrivals, headers, log))
+    some = picked(headers, arrivals.places) if headers else None
+    return exit_.emit_all(arrivals.rows, arrivals.times, some, log)
 
 
 def _source_singly(
-    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: ExitArm, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
 ) -> list[Result]:
     emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
     out: list[Result] = []
-    for i, row, time, keyless, dead in found.each():
+    for i, row, time, keyless, dead in arrivals.each():
         header = headers[i] if headers else None
         if table and keyless:
             log("source", "a table's record has no key", row)
@@ -74,11 +74,11 @@ def _source_singly(
 
 
 def _exploded_singly(
-    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: ExitArm, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
 ) -> list[Result]:
     """Explode records of which some have no key: what follows from those has none either."""
     out: list[Result] = []
-    for i, row, time, keyless, _dead in found.each():
+    for i, row, time, keyless, _dead in arrivals.each():
         rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).each()
         out += map(exit_.without_key, rows) if keyless else rows
     return out
@@ -117,6 +117,6 @@ def _unknown(exit_: ExitArm, record: Record) -> Row | None:
     if record.row is not None or (exit_.filtered and not exit_.leftovers):
         return None
     row: list[Any] = [None] * len(exit_.shape.columns)
-    for place, value in zip(exit_.shape.keys, keys.unpack(record.key), strict=True):
-        row[place] = value
+    for column, value in zip(exit_.shape.keys, keys.unpack(record.key), strict=True):
+        row[column] = value
     return tuple(row)

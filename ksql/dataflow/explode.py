@@ -32,24 +32,24 @@ class Exploder:
     def __init__(self, explosion: Explosion, projection: Projection, functions: Functions) -> None:
         self._arguments = projection.batch
         self._calls: list[tuple[str, Callable[..., list[Any]], slice]] = []
-        place = 0
+        start = 0
         for call in explosion.calls:
-            end = place + len(call.args)
-            self._calls.append((call.function, _rows(call, functions), slice(place, end)))
-            place = end
+            end = start + len(call.args)
+            self._calls.append((call.function, _rows(call, functions), slice(start, end)))
+            start = end
 
     def rows(self, rows: Sequence[Row], log: LogError) -> tuple[list[Row], list[int]]:
         """Return the rows that follow, and for each the place of the row from which it does."""
         out: list[Row] = []
         places: list[int] = []
         arguments = self._arguments(rows, log)
-        for place, (row, args) in enumerate(zip(rows, arguments, strict=True)):
+        for index, (row, args) in enumerate(zip(rows, arguments, strict=True)):
             if args is None:
                 continue
             lists = [self._called(call, args, row, log) for call in self._calls]
-            found = [(*row, *values) for values in zip_longest(*lists)]
-            out += found
-            places += [place] * len(found)
+            exploded = [(*row, *values) for values in zip_longest(*lists)]
+            out += exploded
+            places += [index] * len(exploded)
         return out, places
 
     @staticmethod

@@ -68,11 +68,11 @@ class GroupFolding:
 
     def fold(self, batch: RawBatch, states: Mapping[Any, Any], log: LogError) -> bool:
         """Fold a batch into the states of a ``Combiner``; False, and nothing else, if it is odd."""
-        found = self._intake.decoded(batch, log)
-        if found is None:
+        decoded = self._intake.decoded(batch, log)
+        if decoded is None:
             return False
-        log_row = self._intake.row_logger(found, log)
-        without_key, lost = self._run(*found, states, log_row)
+        log_row = self._intake.row_logger(decoded, log)
+        without_key, lost = self._run(*decoded, states, log_row)
         _log_keyless(without_key, log_row)
         log_failed(lost, log)
         return True
@@ -94,66 +94,66 @@ class PaneFolding:
         return self._intake.decoded(batch, log)
 
     def fold(
-        self, found: Decoded, turns: Sequence[int], panes: Panes, log: LogError
+        self, decoded: Decoded, turns: Sequence[int], panes: Panes, log: LogError
     ) -> list[tuple[int, Any]]:
         """Fold the records of one partition, none of which may become late in this micro-batch.
 
         Returns: the places of those that cannot be folded, with their rows.
         """
-        log_row = self._intake.row_logger(found, log)
-        without_key, lost = self._run(*found, turns, panes.states, log_row)
+        log_row = self._intake.row_logger(decoded, log)
+        without_key, lost = self._run(*decoded, turns, panes.states, log_row)
         _log_keyless(without_key, log_row)
         return lost
 
 
 def _log_keyless(places: Sequence[int], log_row: LogError) -> None:
-    for place in places:
-        log_row("groupby", NULL_KEY, place)
+    for index in places:
+        log_row("groupby", NULL_KEY, index)
 
 
 def group_folding(
-    reader: Reader, made: KeyedArm, arm: Arm, slots: Sequence[Slot], code: Code
+    reader: Reader, keyed: KeyedArm, arm: Arm, slots: Sequence[Slot], code: Code
 ) -> GroupFolding | None:
     """Return the loop for an arm that begins at a source; None if it needs the other road."""
-    parts = _parts(reader, made, arm, code)
+    parts = _parts(reader, keyed, arm, code)
     if parts is None:
         return None
     intake, cells, body, key, tests = parts
-    lines = fold_lines(slots, key, body.values[made.width :])
+    lines = fold_lines(slots, key, body.values[keyed.width :])
     needed = {"v", "t"}
     return GroupFolding(intake, _compiled(_GROUPS, body, cells, tests, lines, needed, slots))
 
 
 def pane_folding(
     reader: Reader,
-    made: KeyedArm,
+    keyed: KeyedArm,
     arm: Arm,
     slots: Sequence[Slot],
     windows: Windows,
     code: Code,
 ) -> PaneFolding | None:
     """Return the same for an aggregate with windows."""
-    parts, rows = _parts(reader, made, arm, code), fused_rows(reader, arm, code)
+    parts, rows = _parts(reader, keyed, arm, code), fused_rows(reader, arm, code)
     if parts is None or rows is None:
         return None
     intake, cells, body, key, tests = parts
     lose = f"lost.append((i, {tuple_of(body.values)}))"
-    lines = pane_lines(slots, windows, key, body.values[made.width :], lose)
+    lines = pane_lines(slots, windows, key, body.values[keyed.width :], lose)
     needed = {"v", "t", "i"}
     run = _compiled(_PANES, body, cells, tests, lines, needed, slots)
     return PaneFolding(intake, run, rows)
 
 
-def _parts(reader: Reader, made: KeyedArm, arm: Arm, code: Code) -> Parts | None:
+def _parts(reader: Reader, keyed: KeyedArm, arm: Arm, code: Code) -> Parts | None:
     """Return decoder, columns' code, statements of a row, code of its group, tests for NULL."""
     if not is_ordinary(reader.source, arm.flow) or arm.null_keys:
         return None
     cells = cells_of(reader)
     body = body_of(cells, arm.flow, (*arm.key, *arm.carried), code)
-    columns = body.values[: made.width]
+    columns = body.values[: keyed.width]
     tests = [f"{value} is None" for value in columns if value.isidentifier()]
-    key = columns[0] if made.width == 1 else tuple_of(columns)
-    if not made.plain_key:
+    key = columns[0] if keyed.width == 1 else tuple_of(columns)
+    if not keyed.plain_key:
         key = f"pack({tuple_of(columns)})"
     return Intake(reader, key_rows=reads_key(body, cells)), cells, body, key, tests
 
@@ -167,7 +167,7 @@ def _compiled(
     needed: set[str],
     slots: Sequence[Slot],
 ) -> Run:
-    needed = needed | {cells[place][0] for place in body.columns}
+    needed = needed | {cells[column][0] for column in body.columns}
     needed |= {"i"} if tests or body.reports else set()
     if tests:
         dropped = [f"if {' or '.join(tests)}:", "    without_key.append(i)", "    continue"]

@@ -49,12 +49,12 @@ class ForeignStep:
 def foreign_step(step: ForeignStep) -> Processor:
     """Return the processor of a stage."""
     outer = step.join.kind == "LEFT"
-    _, asked, right, answered = (Side(arm.port, arm.parts) for arm in step.arms)
+    _, left, right, answered = (Side(arm.port, arm.parts) for arm in step.arms)
     match step.keeps:
         case "references":
-            return Referrer(outer, asked.port, answered.port, right.width)
+            return Referrer(outer, left.port, answered.port, right.width)
         case "rows":
-            return Referred(asked, right, outer, answered.port, bytes_of_key(step.join))
+            return Referred(left, right, outer, answered.port, bytes_of_key(step.join))
         case "results":
             return Answers(answered)
 

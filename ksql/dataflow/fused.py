@@ -91,7 +91,9 @@ class Intake:
         if key_rows is None:
             return None
         problems: list[tuple[int, DecodeError]] = []
-        values = self._reader.values.decode_many(batch.values, lambda *each: problems.append(each))
+        values = self._reader.values.decode_many(
+            batch.values, lambda *problem: problems.append(problem)
+        )
         if None in values:
             return None
         columns = (values, batch.keys, key_rows, batch.timestamps, batch.partitions, batch.offsets)
@@ -116,21 +118,21 @@ class Intake:
         rows = serde.decode_many(keys, lambda index, _error: bad.append(index))
         return None if bad or None in rows else rows
 
-    def row_logger(self, found: Decoded, log: LogError) -> LogError:
+    def row_logger(self, decoded: Decoded, log: LogError) -> LogError:
         """Log for a place in the decoded columns; the entry has the source's row."""
         last: list[Any] = [None, None]
 
-        def log_row(operator: str, message: str, place: Any) -> None:
-            if place != last[0]:
-                last[:] = place, self._row(found, place)
+        def log_row(operator: str, message: str, index: Any) -> None:
+            if index != last[0]:
+                last[:] = index, self._row(decoded, index)
             log(operator, message, last[1])
 
         return log_row
 
-    def _row(self, found: Decoded, place: int) -> Row:
-        values, keys, _, times, partitions, offsets = found
-        at = slice(place, place + 1)
-        key = [self._reader.keys.decode(keys[place])]
+    def _row(self, decoded: Decoded, index: int) -> Row:
+        values, keys, _, times, partitions, offsets = decoded
+        at = slice(index, index + 1)
+        key = [self._reader.keys.decode(keys[index])]
         (row,) = self._reader.rows(times[at], partitions[at], offsets[at], (), key, values[at], ())
         return row
 
@@ -155,8 +157,8 @@ class Fused:
 
     def records(self, batch: RawBatch, log: LogError) -> list[OutRecord] | None:
         """Return the records that follow from a batch; None if the batch is not ordinary."""
-        found = self._intake.decoded(batch, log)
-        columns = None if found is None else self._columns(found, log)
+        decoded = self._intake.decoded(batch, log)
+        columns = None if decoded is None else self._columns(decoded, log)
         if columns is None:
             return None
         keys, values, times, _ = columns
@@ -166,17 +168,17 @@ class Fused:
         self, batch: RawBatch, at: tuple[int, Turns], log: LogError
     ) -> list[MovedRecord] | None:
         """Return the same with the places of the records; ``at`` is their topic and its turns."""
-        found = self._intake.decoded(batch, log)
-        columns = None if found is None else self._columns(found, log)
-        if found is None or columns is None:
+        decoded = self._intake.decoded(batch, log)
+        columns = None if decoded is None else self._columns(decoded, log)
+        if decoded is None or columns is None:
             return None
         topic, turns = at
         keys, values, times, places = columns
-        of_each = turns.of(topic, found.partitions, found.times)
-        partitions, offsets = found.partitions, found.offsets
+        of_each = turns.of(topic, decoded.partitions, decoded.times)
+        partitions, offsets = decoded.partitions, decoded.offsets
         if places:
             of_each, partitions, offsets = (
-                [column[place] for place in places] for column in (of_each, partitions, offsets)
+                [column[index] for index in places] for column in (of_each, partitions, offsets)
             )
         nothing, topics = repeat(None), repeat(topic)
         return list(
@@ -186,10 +188,10 @@ class Fused:
         )
 
     def _columns(
-        self, found: Decoded, log: LogError
+        self, decoded: Decoded, log: LogError
     ) -> tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[int]] | None:
         """Return keys, values, times and, if some were dropped, the places of what is left."""
-        values, keys, times, places = self._run(*found, self._intake.row_logger(found, log))
+        values, keys, times, places = self._run(*decoded, self._intake.row_logger(decoded, log))
         encoder = self._encoder
         try:
             if not self._passing:
@@ -219,7 +221,7 @@ def fused(
 
 def reads_key(body: Body, cells: Sequence[str]) -> bool:
     """Return whether the statements read a column of the decoded key."""
-    return any(cells[place].startswith("q") for place in body.columns)
+    return any(cells[column].startswith("q") for column in body.columns)
 
 
 def is_ordinary(source: Source, flow: Flow) -> bool:
@@ -281,7 +283,7 @@ def _compiled(
     width = 0 if passing else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
     lines.append(f"add_value({document})")
-    needed = {"v", *(cells[place][0] for place in body.columns)}
+    needed = {"v", *(cells[column][0] for column in body.columns)}
     if body.reports:
         needed.add("i")
     keys, times = "keys", "times"
@@ -332,12 +334,12 @@ class FusedRows:
         self._intake = intake
         self._run = run
 
-    def rows(self, found: Decoded, log: LogError) -> list[Any]:
+    def rows(self, decoded: Decoded, log: LogError) -> list[Any]:
         """Return key columns, then what is carried, for each decoded record; None for no row."""
-        log_row = self._intake.row_logger(found, log)
-        rows, without_key = self._run(*found, log_row)
-        for place in without_key:
-            log_row("groupby", NULL_KEY, place)
+        log_row = self._intake.row_logger(decoded, log)
+        rows, without_key = self._run(*decoded, log_row)
+        for index in without_key:
+            log_row("groupby", NULL_KEY, index)
         return rows
 
 
@@ -352,7 +354,7 @@ def fused_rows(reader: Reader, arm: Arm, code: Code) -> FusedRows | None:
     if tests:
         without = indent(["add_key(i)", "add_value(None)"])
         keep = [f"if {' or '.join(tests)}:", *without, "else:", *indent(keep)]
-    needed = {"v", "i", *(cells[place][0] for place in body.columns)}
+    needed = {"v", "i", *(cells[column][0] for column in body.columns)}
     drop = ["add_value(None)", "continue"]
     run = _loop(body, drop, keep, needed, "out_keys", "PreProject", {})
     return FusedRows(Intake(reader, key_rows=reads_key(body, cells)), run)

@@ -19,7 +19,7 @@ def generated_code(plan: QueryPlan, functions: Functions, registry: Registry | N
     Readers and writers that follow a registered schema are not shown: they are generated when the
     first record with that schema comes.
     """
-    with gathered() as found:
+    with gathered() as sources:
         (answering if plan.sink.topic is None else writing)(plan, functions, registry)
-    texts = dict.fromkeys((each.subject, each.text) for each in found)
+    texts = dict.fromkeys((source.subject, source.text) for source in sources)
     return "\n\n".join(f"# {subject}\n{text.rstrip()}" for subject, text in texts)

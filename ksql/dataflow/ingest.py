@@ -72,18 +72,20 @@ class SourceIngest:
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
     ) -> Sequence[Record]:
         """Return the same, each step by itself."""
-        arm, found = self.arm, self.reader.read(batch, log)
-        found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
+        arm, arrivals = self.arm, self.reader.read(batch, log)
+        arrivals.turns = turns.of(
+            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        )
         if arm.table:
-            return self._keyed_changes(found, batch, log)
-        whole, found = found, found.alive()
-        rows = arm.projected(found.rows, log)
+            return self._keyed_changes(arrivals, batch, log)
+        whole, arrivals = arrivals, arrivals.alive()
+        rows = arm.projected(arrivals.rows, log)
         if not all(rows):
-            found = found.kept(rows)
+            arrivals = arrivals.kept(rows)
         if ahead is not None:
-            moving = whole if arm.ticks else found
+            moving = whole if arm.ticks else arrivals
             ahead.see(batch, moving.times, moving.places)
-        width, places = arm.width, found.places
+        width, places = arm.width, arrivals.places
         keys = [row[:width] for row in rows if row]
         packed = list(map(pack, keys))
         partitions = picked(batch.partitions, places)
@@ -98,28 +100,28 @@ class SourceIngest:
             repeat(arm.port),
             packed,
             [row[width:] for row in rows if row],
-            found.times,
+            arrivals.times,
             repeat(self.topic),
             partitions,
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
             repeat(None),
-            found.turns,
+            arrivals.turns,
             lanes,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
         return [*map(_new, repeat(Record), columns), *ticks]
 
     def _ticks(
-        self, found: Arrivals, passed: set[int], batch: RawBatch, log: LogError
+        self, arrivals: Arrivals, passed: set[int], batch: RawBatch, log: LogError
     ) -> list[Record]:
         """Return records without row for the dropped ones: what is late depends on their times."""
         arm, out = self.arm, []
-        for (i, row, time, _, _), turn in zip(found.each(), found.turns, strict=True):
+        for (i, row, time, _, _), turn in zip(arrivals.each(), arrivals.turns, strict=True):
             if i not in passed:
-                place = self.topic, batch.partitions[i], batch.offsets[i]
+                origin = self.topic, batch.partitions[i], batch.offsets[i]
                 key = arm.tick_key(row, log)
-                out.append(Record(arm.port, key, None, time, *place, turn=turn))
+                out.append(Record(arm.port, key, None, time, *origin, turn=turn))
         return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
     def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
@@ -127,37 +129,39 @@ class SourceIngest:
 
         None for a row that goes nowhere.
         """
-        found = self.reader.read(batch, log).alive()
-        return self.arm.projected(found.rows, log), found.times
+        arrivals = self.reader.read(batch, log).alive()
+        return self.arm.projected(arrivals.rows, log), arrivals.times
 
     def placed(self, batch: RawBatch, turns: Turns, log: LogError) -> Placed:
         """Return the same rows, and what puts their records in order."""
-        arm, found = self.arm, self.reader.read(batch, log)
-        found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
-        found = found.alive()
+        arm, arrivals = self.arm, self.reader.read(batch, log)
+        arrivals.turns = turns.of(
+            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        )
+        arrivals = arrivals.alive()
         return Placed(
-            arm.projected(found.rows, log),
-            found.times,
-            picked(batch.partitions, found.places),
-            picked(batch.offsets, found.places),
-            found.turns,
+            arm.projected(arrivals.rows, log),
+            arrivals.times,
+            picked(batch.partitions, arrivals.places),
+            picked(batch.offsets, arrivals.places),
+            arrivals.turns,
         )
 
-    def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
+    def _keyed_changes(self, arrivals: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """Return a table's records, deletions among them, in their order."""
         arm, port, topic = self.arm, self.arm.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
-        each = zip(found.each(), found.turns, strict=True)
-        for (i, row, time, keyless, dead), turn in each:
+        turned = zip(arrivals.each(), arrivals.turns, strict=True)
+        for (i, row, time, keyless, dead), turn in turned:
             if keyless:
                 log("source", "a table's record has no key", row)
                 continue
             keyed = arm.keyed(row, dead, log)
             if keyed is not None:
                 header = headers[i] if headers else None
-                place = topic, partitions[i], offsets[i]
-                out.append(Record(port, *keyed, time, *place, header, turn=turn))
+                origin = topic, partitions[i], offsets[i]
+                out.append(Record(port, *keyed, time, *origin, header, turn=turn))
         return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
 
@@ -209,7 +213,7 @@ class CombinedIngest:
 
 def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
     """Return the column at those places; itself if these are all."""
-    return column if len(places) == len(column) else [column[place] for place in places]
+    return column if len(places) == len(column) else [column[index] for index in places]
 
 
 def by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
@@ -221,7 +225,7 @@ def by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
 
 
 def _part(batch: RawBatch, name: str) -> RawBatch:
-    places = [place for place, topic in enumerate(batch.topics) if topic == name]
+    places = [index for index, topic in enumerate(batch.topics) if topic == name]
     return RawBatch(
         picked(batch.topics, places),
         picked(batch.partitions, places),

@@ -53,11 +53,11 @@ class Joined:
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> list[OutRecord] | None:
         """Return what follows from records in processing order; None if it cannot be encoded."""
-        rows, found = Rows(self._processor.table, store), Emitted.nothing()
+        rows, emitted = Rows(self._processor.table, store), Emitted.nothing()
         rows.load(records)
-        self._run(records, rows, *found.adds, self._row_logger(rows, log))
+        self._run(records, rows, *emitted.adds, self._row_logger(rows, log))
         try:
-            out = self._emission.records(found)
+            out = self._emission.records(emitted)
         except EncodeError:
             return None
         rows.store_changes()

@@ -32,15 +32,15 @@ class KeyBytes:
 
     def __call__(self, packed: bytes) -> bytes:
         """Return the bytes of a packed key."""
-        (found,) = self.of([tuple(unpack(packed)[: self.width])])
-        return found
+        (key,) = self.of([tuple(unpack(packed)[: self.width])])
+        return key
 
     def of(self, rows: Sequence[Row]) -> list[bytes]:
         """Return the bytes of many keys."""
         if self.encode is None:
             return list(map(pack, rows))
         try:
-            return [found or b"" for found in self.encode(rows)]
+            return [key or b"" for key in self.encode(rows)]
         except EncodeError:  # the sink reports it
             return [pack(rows[0])] if len(rows) == 1 else [self.of([row])[0] for row in rows]
 

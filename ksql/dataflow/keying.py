@@ -69,31 +69,31 @@ class Keying:
             return None
         if ahead is not None and ahead.is_far(batch.timestamps):
             return None
-        found = self._intake.decoded(batch, log)
-        if found is None:
+        decoded = self._intake.decoded(batch, log)
+        if decoded is None:
             return None
-        log_row = self._intake.row_logger(found, log)
+        log_row = self._intake.row_logger(decoded, log)
         lane = partition % arm.lanes if arm.lanes and not arm.moving else 0
-        turn = turns.of(arm.port, found.partitions, found.times)
-        rows, without_key = self._run(*found, turn, lane, log_row)
-        for place in without_key:
-            log_row("groupby", NULL_KEY, place)
+        turn = turns.of(arm.port, decoded.partitions, decoded.times)
+        rows, without_key = self._run(*decoded, turn, lane, log_row)
+        for index in without_key:
+            log_row("groupby", NULL_KEY, index)
         lane_of_all = None if arm.moving else lane
         rows = self._moved(rows) if arm.moving else rows
         keyed = Keyed(arm.port, self._topic, partition, lane_of_all, rows)
         if not (without_key and arm.ticks):
             return keyed
-        return [*keyed, *self._ticks(found, partition, turn, without_key)]
+        return [*keyed, *self._ticks(decoded, partition, turn, without_key)]
 
     def _ticks(
-        self, found: Decoded, partition: int, turns: Sequence[int], places: Sequence[int]
+        self, decoded: Decoded, partition: int, turns: Sequence[int], places: Sequence[int]
     ) -> Iterator[Record]:
         """Return records without row for those without key: their times pass."""
-        arm, times, offsets = self._arm, found.times, found.offsets
+        arm, times, offsets = self._arm, decoded.times, decoded.offsets
         lane = partition % arm.lanes if arm.lanes else 0
         for i in places:
-            place = self._topic, partition, offsets[i]
-            yield Record(arm.port, _NO_KEY, None, times[i], *place, turn=turns[i], lane=lane)
+            origin = self._topic, partition, offsets[i]
+            yield Record(arm.port, _NO_KEY, None, times[i], *origin, turn=turns[i], lane=lane)
 
     def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return the rows in the lanes of their keys."""
@@ -103,9 +103,9 @@ class Keying:
         return [(row[0], lanes[row[0]], *row[2:]) for row in rows]
 
 
-def keying(reader: Reader, made: KeyedArm, arm: Arm, topic: int, code: Code) -> Keying | None:
+def keying(reader: Reader, keyed: KeyedArm, arm: Arm, topic: int, code: Code) -> Keying | None:
     """Return the loop for an arm that begins at a source; None if it needs the other road."""
-    if not is_ordinary(reader.source, arm.flow) or (made.moving and arm.null_keys):
+    if not is_ordinary(reader.source, arm.flow) or (keyed.moving and arm.null_keys):
         return None
     cells = cells_of(reader)
     held = _held_key(reader, arm, cells)
@@ -113,18 +113,18 @@ def keying(reader: Reader, made: KeyedArm, arm: Arm, topic: int, code: Code) -> 
     body = body_of(cells, arm.flow, outputs, code)
     width = 0 if held else len(arm.key)
     tests = [] if arm.null_keys else [f"{v} is None" for v in body.values[:width] if _may_be(v)]
-    if made.ticks and (arm.flow.wheres or (tests and made.width > 1)):
+    if keyed.ticks and (arm.flow.wheres or (tests and keyed.width > 1)):
         return None  # of what is dropped the time passes, under the key that it has
-    pack = "pack_plain" if made.plain_key else "pack"
+    pack = "pack_plain" if keyed.plain_key else "pack"
     key = held or f"{pack}({tuple_of(body.values[:width])})"
     keep = [f"add({tuple_of([key, 'lane', 't', 'u', 'o', *body.values[width:]])})"]
     if tests:
         keep = [f"if {' or '.join(tests)}:", "    without_key.append(i)", "else:", *indent(keep)]
-    needed = {"v", "t", "u", "o", *(cells[place][0] for place in body.columns)}
+    needed = {"v", "t", "u", "o", *(cells[column][0] for column in body.columns)}
     needed |= {"k"} if held else set()
     needed |= {"i"} if tests or body.reports else set()
-    intake = Intake(reader, key_rows=any(cells[place][0] == "q" for place in body.columns))
-    return Keying(intake, made, topic, _compiled(body, keep, needed))
+    intake = Intake(reader, key_rows=any(cells[column][0] == "q" for column in body.columns))
+    return Keying(intake, keyed, topic, _compiled(body, keep, needed))
 
 
 def _held_key(reader: Reader, arm: Arm, cells: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ def key_format(cut: Layout, stage: Stage) -> Format:
 def keeps_key(stage: Stage, arm: Arm) -> bool:
     """Return whether rows of an arm meet under the key that they have."""
     shape = arm.flow.entry.shape
-    names = [shape.names[place] for place in shape.keys]
+    names = [shape.names[index] for index in shape.keys]
     had = [name for name in names if name not in WINDOW_COLUMNS]
     key = _key(stage, arm)
     return had == [part.name if isinstance(part, b.Column) else None for part in key]
@@ -51,12 +51,12 @@ def moves(cut: Layout, stage: Stage, arm: Arm) -> KeyBytes | None:
     Rows that meet others that have moved must be found by the same bytes. A registered schema's id
     is a part of those, and known to no plan: then all arms move, by their packed keys.
     """
-    wanted = key_format(cut, stage)
-    staying = [each for each in stage.arms if _stays(cut, stage, each, wanted)]
-    if arm in staying and (len(staying) == len(stage.arms) or not _registered(wanted)):
+    key_form = key_format(cut, stage)
+    staying = [candidate for candidate in stage.arms if _stays(cut, stage, candidate, key_form)]
+    if arm in staying and (len(staying) == len(stage.arms) or not _registered(key_form)):
         return None
     columns = _columns(stage, arm)
-    return key_bytes(_fitting(wanted, columns), columns)
+    return key_bytes(_fitting(key_form, columns), columns)
 
 
 def join_order(cut: Layout, stage: Stage) -> KeyBytes:
@@ -65,12 +65,12 @@ def join_order(cut: Layout, stage: Stage) -> KeyBytes:
     return key_bytes(_fitting(key_format(cut, stage), columns), columns, MemoryRegistry())
 
 
-def _stays(cut: Layout, stage: Stage, arm: Arm, wanted: Format) -> bool:
+def _stays(cut: Layout, stage: Stage, arm: Arm, key_form: Format) -> bool:
     entry = arm.flow.entry
     if entry.kind == "source" and cut.sources[entry.index].scattered:
         return False
     own = _format_of(cut, arm)
-    same = (own.name, own.delimiter) == (wanted.name, wanted.delimiter)
+    same = (own.name, own.delimiter) == (key_form.name, key_form.delimiter)
     return same and keeps_key(stage, arm)
 
 
@@ -95,7 +95,7 @@ def _columns(stage: Stage, arm: Arm) -> tuple[Column, ...]:
     if isinstance(stage.node, Aggregate):
         return group_columns(stage.node)
     parts = enumerate(_key(stage, arm))
-    return tuple(Column(f"K{place}", type_of(part), Role.KEY) for place, part in parts)
+    return tuple(Column(f"K{index}", type_of(part), Role.KEY) for index, part in parts)
 
 
 def _fitting(format_: Format, columns: tuple[Column, ...]) -> Format:

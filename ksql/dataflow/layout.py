@@ -163,8 +163,8 @@ def source_shape(source: Source) -> RowShape:
     cells = source_cells(source)
     return RowShape(
         tuple((cell.name, cell.type) for cell in cells),
-        times=tuple(place for place, cell in enumerate(cells) if cell.origin == ROWTIME),
-        keys=tuple(place for place, cell in enumerate(cells) if _is_key(cell.origin)),
+        times=tuple(index for index, cell in enumerate(cells) if cell.origin == ROWTIME),
+        keys=tuple(index for index, cell in enumerate(cells) if _is_key(cell.origin)),
         parts=(len(cells) - bool(source.prefix),),
     )
 
@@ -211,8 +211,8 @@ def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
     shape = flow.entry.shape
     if shape.parts and [item.name for item in flow.items] == shape.names:
         return flow.items[: sum(shape.parts)], shape.parts
-    made = (ROWTIME, *WINDOW_COLUMNS)
-    items = tuple(item for item in flow.items if item.name not in made)
+    pseudo = (ROWTIME, *WINDOW_COLUMNS)
+    items = tuple(item for item in flow.items if item.name not in pseudo)
     return items, (len(items),)
 
 
@@ -222,8 +222,8 @@ def _window_of(flow: Flow, windows: tuple[str, ...], size_ms: int | None) -> tup
     With ``size_ms`` the window is as long as that, wherever the source's own windows end.
     """
     names = [item.name for item in flow.items]
-    found = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
-    own = tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(found, windows, strict=True))
+    columns = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
+    own = tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(columns, windows, strict=True))
     if size_ms is None or not own:
         return own
     return own[0], b.Arith("+", own[0], b.Const(size_ms, BIGINT), BIGINT)
@@ -275,7 +275,7 @@ class _Cutting:
         """Return a table's changes with the rows they replace: a stage that remembers the rows."""
         shape = flow.entry.shape
         row = tuple(item.expr for item in flow.items)
-        arm = self._arm(flow, tuple(row[place] for place in shape.keys), row)
+        arm = self._arm(flow, tuple(row[index] for index in shape.keys), row)
         # a table's key may have NULLs among its columns
         return self._stage(source, (replace(arm, null_keys=True),), shape, table=True)
 
@@ -318,14 +318,14 @@ class _Cutting:
         shape = RowShape(
             (*columns, (ROWTIME, BIGINT)), (len(columns),), primary, (*left_parts, *right_parts)
         )
-        key = tuple(left_items[place].expr for place in primary)
-        reference, wanted = left.over_entry(node.left_key), right.over_entry(node.right_key)
+        key = tuple(left_items[index].expr for index in primary)
+        reference, referenced = left.over_entry(node.left_key), right.over_entry(node.right_key)
         rows, of_right = (tuple(i.expr for i in items) for items in (left_items, right_items))
         first = len(self.stages)
         ways = ForeignArms(
             left=replace(self._arm(left, key, (reference, *rows)), null_keys=True),
             asked=self._handed(first + 1, (reference,), rows, left_parts),
-            right=replace(self._arm(right, (wanted,), of_right), stage=first + 1),
+            right=replace(self._arm(right, (referenced,), of_right), stage=first + 1),
             answered=self._handed(first + 2, key, (*rows, *of_right), shape.parts),
         )
         ways = ways._replace(right=replace(ways.right, parts=right_parts))
@@ -337,7 +337,7 @@ class _Cutting:
         self, stage: int, key: tuple[Bound, ...], carried: tuple[Bound, ...], parts: tuple[int, ...]
     ) -> Arm:
         """Return an arm from the stage before, whose processor keys its records itself."""
-        shape = RowShape(tuple((str(place), type_of(e)) for place, e in enumerate(carried)), ())
+        shape = RowShape(tuple((str(index), type_of(e)) for index, e in enumerate(carried)), ())
         flow = entering(Entry("stage", stage - 1, shape), table=True)
         self._arms += 1
         return Arm(flow, stage, self._arms - 1, key, carried, parts, keyed=True)

@@ -24,8 +24,12 @@ def load(text: str) -> Compiled[OutRecord]:
 
     Compiled once per process and text.
     """
-    found = unpacked(text)
-    return program_of(codec.loads(found.plan, found.functions), found.functions, found.registry)
+    unpacked_plan = unpacked(text)
+    return program_of(
+        codec.loads(unpacked_plan.plan, unpacked_plan.functions),
+        unpacked_plan.functions,
+        unpacked_plan.registry,
+    )
 
 
 def program_of(

@@ -20,9 +20,9 @@ Place = tuple[int, int, int, int]
 """Turn, number of the topic, partition and offset of a record."""
 
 
-def with_place(headers: Headers | None, place: Place) -> Headers:
+def with_place(headers: Headers | None, origin: Place) -> Headers:
     """Return what travels in the place of headers."""
-    return cast("Headers", (headers, place))
+    return cast("Headers", (headers, origin))
 
 
 def placed_records(records: Iterable[Record]) -> list[Record]:
@@ -43,5 +43,5 @@ def moved(results: Sequence[OutRecord]) -> list[MovedRecord]:
 
 
 def _opened(carried: Any) -> tuple[Headers | None, int, int, int, int]:
-    headers, place = carried
-    return (headers, *place)
+    headers, origin = carried
+    return (headers, *origin)

@@ -36,13 +36,13 @@ def _narrowed_at(cut: Layout, number: int) -> Layout:
         return cut
     if any(flow.entry.explosion is not None for flow, _ in behind):
         return cut
-    wanted = {stage.shape.names[place] for place in stage.shape.keys}
+    used = {stage.shape.names[index] for index in stage.shape.keys}
     for flow, outputs in behind:
         for expr in (*flow.wheres, *outputs):
-            wanted.update(column.name for column in columns(expr))
+            used.update(column.name for column in columns(expr))
     carried = stage.arms[0].carried
     keep = [
-        name in wanted or not isinstance(expr, b.Column)  # what may fail is evaluated all the same
+        name in used or not isinstance(expr, b.Column)  # what may fail is evaluated all the same
         for name, expr in zip(stage.shape.names[: len(carried)], carried, strict=True)
     ]
     return cut if all(keep) else _without(cut, number, keep)
@@ -75,9 +75,9 @@ def _without(cut: Layout, number: int, keep: Sequence[bool]) -> Layout:
             return flow
         return replace(flow, entry=replace(flow.entry, shape=shape))
 
-    for place, each in enumerate(stages):
-        arms = tuple(replace(arm, flow=moved(arm.flow)) for arm in each.arms)
-        stages[place] = replace(each, arms=arms)
+    for index, staged in enumerate(stages):
+        arms = tuple(replace(arm, flow=moved(arm.flow)) for arm in staged.arms)
+        stages[index] = replace(staged, arms=arms)
     return replace(cut, stages=tuple(stages), exit=replace(cut.exit, flow=moved(cut.exit.flow)))
 
 
@@ -86,6 +86,6 @@ def _shape(shape: RowShape, keep: Sequence[bool]) -> RowShape:
     return replace(
         shape,
         columns=tuple(compress(shape.columns, keep)),
-        times=tuple(places[place] for place in shape.times),
-        keys=tuple(places[place] for place in shape.keys),
+        times=tuple(places[index] for index in shape.times),
+        keys=tuple(places[index] for index in shape.keys),
     )

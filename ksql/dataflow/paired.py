@@ -57,15 +57,15 @@ class _Printed:
     """Takes what a join gives and makes documents of it."""
 
     def __init__(
-        self, processor: StreamJoinProcessor, made: Callable[..., Any], log: LogError
+        self, processor: StreamJoinProcessor, make: Callable[..., Any], log: LogError
     ) -> None:
-        self.found = Emitted.nothing()
+        self.emitted = Emitted.nothing()
         self._ending = processor.ending
         self._last: tuple[Any, ...] = (None, None, None, None)
         self._row: Row = ()
         self.pairs: Callable[..., None]
         self.alone: Callable[..., None]
-        self.pairs, self.alone = made(*self.found.adds, self._row_of, log)
+        self.pairs, self.alone = make(*self.emitted.adds, self._row_of, log)
 
     def _row_of(self, left: Row, right: Row, key: bytes, t: int) -> Row:
         """Make the joined row, for the log: one for all its entries."""
@@ -82,14 +82,14 @@ class Paired:
     def __init__(
         self,
         processor: StreamJoinProcessor,
-        made: Callable[..., Any],
+        make: Callable[..., Any],
         emission: Emission,
         *,
         laned: bool,
     ) -> None:
         self._processor = processor
         self._laned = laned
-        self._made = made
+        self._make = make
         self._emission = emission
 
     def records(
@@ -99,7 +99,7 @@ class Paired:
         parts = by_lane(records, store, laned=self._laned)
         calls = together([self._call(some, part, log) for some, part in parts])
         try:
-            out = [record for found, _ in calls for record in self._emission.records(found)]
+            out = [record for emitted, _ in calls for record in self._emission.records(emitted)]
         except EncodeError:
             return None
         for _, write in calls:
@@ -109,9 +109,9 @@ class Paired:
     def _call(
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> Generator[None, None, tuple[Emitted, Callable[[], None]]]:
-        out = _Printed(self._processor, self._made, log)
+        out = _Printed(self._processor, self._make, log)
         write = yield from self._processor.into(out, records, store, log)
-        return out.found, write
+        return out.emitted, write
 
 
 def paired(

@@ -76,7 +76,7 @@ def _is_stage_key(stage: Stage, exit_: Exit) -> bool:
     """Return whether a result has the key under which its stage has met its records."""
     if exit_.rekeyed and exit_.flow.entry.kind == "stage":
         return False
-    names = [stage.shape.names[place] for place in stage.shape.keys]
+    names = [stage.shape.names[index] for index in stage.shape.keys]
     own = [name for name in names if name not in WINDOW_COLUMNS]
     if [_column(part) for part in exit_.key] == own:
         return True
@@ -124,9 +124,11 @@ class KeyedBuckets:
     def of_records(self, records: Sequence[Record]) -> list[int]:
         """Return the bucket of each record."""
         last = self._last
-        placed = iter(self._of_last([each.key for each in records if each.port in last]))
-        summed = iter(self._checksums([each.key for each in records if each.port not in last]))
-        return [next(placed if each.port in last else summed) for each in records]
+        placed = iter(self._of_last([record.key for record in records if record.port in last]))
+        summed = iter(
+            self._checksums([record.key for record in records if record.port not in last])
+        )
+        return [next(placed if record.port in last else summed) for record in records]
 
     def _checksums(self, keys: Sequence[bytes]) -> list[int]:
         buckets = self._buckets

@@ -67,9 +67,9 @@ class Arrivals:
         """Keep only the records that have a value."""
         if self.dead is None:
             return self
-        found = self.kept([not dead for dead in self.dead])
-        found.dead = None
-        return found
+        living = self.kept([not dead for dead in self.dead])
+        living.dead = None
+        return living
 
 
 _ALONE = "KsqlTopic.Source"
@@ -112,9 +112,9 @@ class Reader:
         )
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
-        made = _row_functions(source)
+        functions = _row_functions(source)
         #: Source rows of times, partitions, offsets, bounds, keys, values and headers.
-        self.rows, self._with_times = made["rows"], made["with_times"]
+        self.rows, self._with_times = functions["rows"], functions["with_times"]
         self._headers = [c for c in source.columns if c.role is Role.HEADERS]
         self._extract = _timestamp_of(
             source, fatal=_is_on(settings, "ksql.timestamp.throw.on.invalid")
@@ -149,24 +149,24 @@ class Reader:
         keys, keyless = _filled(keys, self._no_key)
         values, dead = _filled(values, self._no_value)
         rows = self.rows(times, partitions, offsets, bounds, keys, values, headers)
-        found = Arrivals(rows, times, places, keyless, dead)
-        return found if self._extract is None else self._timed(found, log)
+        arrivals = Arrivals(rows, times, places, keyless, dead)
+        return arrivals if self._extract is None else self._timed(arrivals, log)
 
-    def _timed(self, found: Arrivals, log: LogError) -> Arrivals:
+    def _timed(self, arrivals: Arrivals, log: LogError) -> Arrivals:
         """Return the same with the times of the TIMESTAMP column."""
         assert self._extract is not None  # noqa: S101 - the caller has looked
         extract = self._extract
         times: list[int | None]
-        if found.dead is None or not self._untimed_deletions:
-            times = [extract(row, log) for row in found.rows]
+        if arrivals.dead is None or not self._untimed_deletions:
+            times = [extract(row, log) for row in arrivals.rows]
         else:
-            each = zip(found.rows, found.times, found.dead, strict=True)
-            times = [time if dead else extract(row, log) for row, time, dead in each]
+            rows_with_times = zip(arrivals.rows, arrivals.times, arrivals.dead, strict=True)
+            times = [time if dead else extract(row, log) for row, time, dead in rows_with_times]
         if None in times:
-            found = found.kept([time is not None for time in times])
-        found.times = [time for time in times if time is not None]
-        found.rows = self._with_times(found.rows, found.times)
-        return found
+            arrivals = arrivals.kept([time is not None for time in times])
+        arrivals.times = [time for time in times if time is not None]
+        arrivals.rows = self._with_times(arrivals.rows, arrivals.times)
+        return arrivals
 
     def failed(
         self, target: Side, data: Any, bad: set[int], log: LogError
@@ -212,10 +212,10 @@ class Reader:
         return tuple(_header_value(c.header_key, headers or []) for c in self._headers)
 
 
-def _header_value(wanted: str | None, headers: Headers) -> Any:
-    if wanted is None:
+def _header_value(name: str | None, headers: Headers) -> Any:
+    if name is None:
         return [{"KEY": key, "VALUE": value} for key, value in headers]
-    return next((value for key, value in reversed(headers) if key == wanted), None)
+    return next((value for key, value in reversed(headers) if key == name), None)
 
 
 def _refuse_negative(times: Sequence[int], bad: set[int], log: LogError) -> None:
@@ -282,9 +282,9 @@ def _row_functions(source: Source) -> dict[str, Callable[..., list[Row]]]:
 def _timed(shape: RowShape) -> list[str]:
     """Return the parts of a row with another time."""
     parts, after = [], 0
-    for place in shape.times:
-        parts += [f"*row[{after}:{place}]"] * (after < place) + ["t"]
-        after = place + 1
+    for index in shape.times:
+        parts += [f"*row[{after}:{index}]"] * (after < index) + ["t"]
+        after = index + 1
     return [*parts, *[f"*row[{after}:]"] * (after < len(shape.columns))]
 
 

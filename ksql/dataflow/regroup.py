@@ -89,5 +89,5 @@ def _projected(arm: KeyedArm, rows: Sequence[Row | None], log: LogError) -> Sequ
     there = [row for row in rows if row is not None]
     if len(there) == len(rows):
         return arm.projected(there, log)
-    found = iter(arm.projected(there, log) if there else ())
-    return [None if row is None else next(found) for row in rows]
+    projected = iter(arm.projected(there, log) if there else ())
+    return [None if row is None else next(projected) for row in rows]

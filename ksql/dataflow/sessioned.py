@@ -122,8 +122,8 @@ class AggregatedSessions:
         groups = dict(zip(packed, encoded, strict=True))
         values, keys, times, alive = self._run(records, bucket, groups, log)
         printed = iter(self._writing.printed(values))
-        each = [next(printed) if some else None for some in alive]
-        return list(zip(keys, each, times, repeat(None)))
+        documents = [next(printed) if some else None for some in alive]
+        return list(zip(keys, documents, times, repeat(None)))
 
 
 def sessioned(

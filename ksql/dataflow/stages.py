@@ -120,7 +120,7 @@ def slots_of(node: Aggregate, code: Code) -> list[Slot]:
 
     Raises: UnknownFunction and OverloadGone.
     """
-    slots, place = [], 0
+    slots, start = [], 0
     for fold in node.folds:
         function = instantiate_aggregate(
             code.functions.get(fold.function),
@@ -130,6 +130,6 @@ def slots_of(node: Aggregate, code: Code) -> list[Slot]:
             code.settings,
         )
         width = len(fold.args)
-        slots.append(Slot(fold.slot, function, tuple(range(place, place + width))))
-        place += width
+        slots.append(Slot(fold.slot, function, tuple(range(start, start + width))))
+        start += width
     return slots

@@ -28,9 +28,9 @@ def read_topics(plan: QueryPlan) -> dict[str, str]:
     Tables always at the earliest offset.
     """
     reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
-    found: dict[str, str] = {}
+    starts: dict[str, str] = {}
     for source in sources(plan.sink):
         start = "earliest" if source.kind == "TABLE" else reset
-        if found.get(source.topic) != "earliest":
-            found[source.topic] = start
-    return found
+        if starts.get(source.topic) != "earliest":
+            starts[source.topic] = start
+    return starts

@@ -47,8 +47,10 @@ def topology(plan: QueryPlan, functions: Functions) -> str:
 
 def changes_sent(plan: QueryPlan) -> str | None:
     """Return how changes of a table are sent to an aggregate, if the plan has one."""
-    found = any(regroups(stage, arm) for stage in layout(plan.sink).stages for arm in stage.arms)
-    return sending(plan) if found else None
+    regrouped = any(
+        regroups(stage, arm) for stage in layout(plan.sink).stages for arm in stage.arms
+    )
+    return sending(plan) if regrouped else None
 
 
 def time_counted(plan: QueryPlan) -> str | None:

@@ -37,11 +37,11 @@ class WindowedIngest:
     def __init__(
         self,
         sources: Mapping[str, Sequence[SourceIngest]],
-        made: PaneFold,
+        fold: PaneFold,
         ahead: Ahead | None = None,
     ) -> None:
         self.sources = sources
-        self._made = made
+        self._fold = fold
         self._turns = Turns()
         self._ahead = ahead
         self._panes: dict[tuple[SourceIngest, int], Panes] = {}
@@ -57,11 +57,11 @@ class WindowedIngest:
                     out += source.keyed(part, self._turns, log, self._ahead)
                     continue
                 folding = source.paning
-                found = None if folding is None else folding.decoded(part, log)
-                if folding is None or found is None:
+                decoded = None if folding is None else folding.decoded(part, log)
+                if folding is None or decoded is None:
                     out += self._placed(source, part, source.placed(part, self._turns, log))
                 else:
-                    out += self._decoded(source, folding, part, found, log)
+                    out += self._decoded(source, folding, part, decoded, log)
         return out
 
     def _decoded(
@@ -69,11 +69,11 @@ class WindowedIngest:
         source: SourceIngest,
         folding: PaneFolding,
         batch: RawBatch,
-        found: Decoded,
+        decoded: Decoded,
         log: LogError,
     ) -> Iterable[Record]:
         """Fold a batch in one loop, if all its records are folded."""
-        times, partitions, offsets = found.times, found.partitions, found.offsets
+        times, partitions, offsets = decoded.times, decoded.partitions, decoded.offsets
         if not times:
             return ()
         turns = self._turns.of(source.arm.port, partitions, times)
@@ -85,28 +85,28 @@ class WindowedIngest:
             or panes.undecided(times, turns)
             or (ahead is not None and ahead.is_far(times))
         ):
-            rows = folding.rows(found, log)
+            rows = folding.rows(decoded, log)
             return self._placed(source, batch, Placed(rows, times, partitions, offsets, turns))
-        lost = folding.fold(found, turns, panes, log)
-        places, rows = [place for place, _ in lost], [row for _, row in lost]
+        lost = folding.fold(decoded, turns, panes, log)
+        places, rows = [index for index, _ in lost], [row for _, row in lost]
         return _left(source, partition, places, rows, times, offsets, turns)
 
-    def _placed(self, source: SourceIngest, batch: RawBatch, found: Placed) -> list[Record]:
+    def _placed(self, source: SourceIngest, batch: RawBatch, placed: Placed) -> list[Record]:
         """Fold the rows of a batch that may be folded; return the records of the others."""
-        self._warn(batch, found)
+        self._warn(batch, placed)
         out: list[Record] = []
-        for partition, some in _by_partition(found):
+        for partition, some in _by_partition(placed):
             apart = self._panes_of(source, partition).add(
                 some.rows, some.times, some.offsets, some.turns
             )
-            rows = [row for place in apart if (row := some.rows[place]) is not None]
+            rows = [row for index in apart if (row := some.rows[index]) is not None]
             out += _left(source, partition, apart, rows, some.times, some.offsets, some.turns)
         return out
 
     def _panes_of(self, source: SourceIngest, partition: int) -> Panes:
         panes = self._panes.get((source, partition))
         if panes is None:
-            panes = self._panes[source, partition] = Panes(self._made)
+            panes = self._panes[source, partition] = Panes(self._fold)
         return panes
 
     def finish(self) -> list[Record]:
@@ -119,12 +119,12 @@ class WindowedIngest:
         self._panes.clear()
         return out
 
-    def _warn(self, batch: RawBatch, found: Placed) -> None:
-        if self._ahead is None or not self._ahead.is_far(found.times):
+    def _warn(self, batch: RawBatch, placed: Placed) -> None:
+        if self._ahead is None or not self._ahead.is_far(placed.times):
             return
-        places = [place for place, row in enumerate(found.rows) if row is not None]
-        decoded = batch._replace(partitions=found.partitions, offsets=found.offsets)
-        self._ahead.see(decoded, [found.times[place] for place in places], places)
+        places = [index for index, row in enumerate(placed.rows) if row is not None]
+        decoded = batch._replace(partitions=placed.partitions, offsets=placed.offsets)
+        self._ahead.see(decoded, [placed.times[index] for index in places], places)
 
 
 def _left(
@@ -145,10 +145,10 @@ def _left(
         partition,
         [pack(row[:width]) for row in rows],
         [row[width:] for row in rows],
-        [times[place] for place in places],
-        [offsets[place] for place in places],
+        [times[index] for index in places],
+        [offsets[index] for index in places],
         repeat(None),
-        [turns[place] for place in places],
+        [turns[index] for index in places],
     )
 
 
@@ -172,21 +172,21 @@ def _records(
     return map(_new, repeat(Record), columns)
 
 
-def _by_partition(found: Placed) -> Iterator[tuple[int, Placed]]:
+def _by_partition(placed: Placed) -> Iterator[tuple[int, Placed]]:
     """Return the records cut by partition; in a task of Spark's they have one."""
-    numbers = set(found.partitions)
+    numbers = set(placed.partitions)
     if len(numbers) <= 1:
-        yield from ((number, found) for number in numbers)
+        yield from ((number, placed) for number in numbers)
         return
     for number in sorted(numbers):
-        places = [place for place, each in enumerate(found.partitions) if each == number]
+        places = [index for index, partition in enumerate(placed.partitions) if partition == number]
         yield (
             number,
             Placed(
-                [found.rows[place] for place in places],
-                [found.times[place] for place in places],
+                [placed.rows[index] for index in places],
+                [placed.times[index] for index in places],
                 [number] * len(places),
-                [found.offsets[place] for place in places],
-                [found.turns[place] for place in places],
+                [placed.offsets[index] for index in places],
+                [placed.turns[index] for index in places],
             ),
         )

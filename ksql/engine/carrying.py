@@ -239,9 +239,9 @@ class Carrying:
             except Exception:  # noqa: BLE001 - the rest must be undone all the same
                 extra = {"command": self.prepared.command_id, "state": self.state.name}
                 _log.exception("not_taken_back", extra=extra)
-        told = problem.text() if isinstance(problem, KsqlError) else str(problem)
+        message = problem.text() if isinstance(problem, KsqlError) else str(problem)
         for attempt in self._attempts:
-            self._around.book.rolled_back(attempt, told)
+            self._around.book.rolled_back(attempt, message)
         self.state = State.TAKEN_BACK
 
     def make(self) -> None:

@@ -132,8 +132,8 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
         case EndQuery(query_id):
             return catalog.without_query(query_id)
         case PauseQuery(query_id, paused):
-            found = catalog.queries.get(query_id)
-            return catalog if found is None else catalog.with_query(replace(found, paused=paused))
+            target = catalog.queries.get(query_id)
+            return catalog if target is None else catalog.with_query(replace(target, paused=paused))
         case PutType(name, type_):
             return catalog.with_type(name, type_)
         case RemoveType(name):

@@ -24,7 +24,7 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
 
     Raises: StatementError for reserved names and duplicates.
     """
-    columns = [_column(each) for each in defs]
+    columns = [_column(definition) for definition in defs]
     names = [column.name for column in columns]
     twice = dict.fromkeys(quote_always(name) for name in names if names.count(name) > 1)
     if twice:
@@ -40,30 +40,30 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
     return tuple(sorted(columns, key=lambda column: order.index(column.role)))
 
 
-def _column(each: ast.ColumnDef) -> Column:
-    if each.name in SYSTEM_NAMES:
+def _column(column: ast.ColumnDef) -> Column:
+    if column.name in SYSTEM_NAMES:
         raise ParseError(
-            f"'{each.name}' is a reserved column name. You cannot use it as a name for a column.",
-            span=each.span,
+            f"'{column.name}' is a reserved column name. You cannot use it as a name for a column.",
+            span=column.span,
         )
-    match each.mark:
+    match column.mark:
         case "KEY" | "PRIMARY KEY":
-            return Column(each.name, each.type, Role.KEY)
+            return Column(column.name, column.type, Role.KEY)
         case "HEADERS":
-            if each.type != _HEADERS:
+            if column.type != _HEADERS:
                 raise StatementError(
-                    f"Invalid type for HEADERS column: expected {_HEADERS}, got {each.type}"
+                    f"Invalid type for HEADERS column: expected {_HEADERS}, got {column.type}"
                 )
-            return Column(each.name, each.type, Role.HEADERS)
+            return Column(column.name, column.type, Role.HEADERS)
         case "HEADER":
-            if each.type != model.BYTES:
+            if column.type != model.BYTES:
                 raise StatementError(
-                    f"Invalid type for HEADER('{each.header_key}') column: "
-                    f"expected BYTES, got {each.type}"
+                    f"Invalid type for HEADER('{column.header_key}') column: "
+                    f"expected BYTES, got {column.type}"
                 )
-            return Column(each.name, each.type, Role.HEADERS, each.header_key)
+            return Column(column.name, column.type, Role.HEADERS, column.header_key)
         case "":
-            return Column(each.name, each.type)
+            return Column(column.name, column.type)
 
 
 def check_columns(stmt: ast.CreateSource, schema: Schema, *, by_id: bool) -> None:
@@ -94,12 +94,12 @@ def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -
 
     Raises: StatementError.
     """
-    found = next((column for column in columns if column.name == name), None)
-    if found is None:
+    stamp = next((column for column in columns if column.name == name), None)
+    if stamp is None:
         raise StatementError(
             f"The TIMESTAMP column set in the WITH clause does not exist in the schema: '{name}'"
         )
-    if found.type == model.STRING:
+    if stamp.type == model.STRING:
         if pattern is None:
             raise StatementError(
                 "A String timestamp field has been specified without also specifying the "
@@ -110,7 +110,7 @@ def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -
             "'TIMESTAMP_FORMAT' set in the WITH clause can only be used when the timestamp column "
             "is of type STRING."
         )
-    elif found.type not in (model.BIGINT, model.TIMESTAMP):
+    elif stamp.type not in (model.BIGINT, model.TIMESTAMP):
         raise StatementError(
             f"Timestamp column, {quote_always(name)}, should be LONG(INT64), TIMESTAMP, "
             "or a String with a timestamp_format specified."

@@ -68,14 +68,14 @@ def _with_store(
 ) -> Verdict:
     """List another STORE_TYPE: rows go into another store, and results stay what they are."""
     stated, before = (
-        {canonical(name): text for name, text in each}
-        for each in (moment.settings.overrides.items(), writer.properties)
+        {canonical(name): text for name, text in properties}
+        for properties in (moment.settings.overrides.items(), writer.properties)
     )
-    wanted = resolved.store or stated.get(STORE)
+    store = resolved.store or stated.get(STORE)
     has = before.get(STORE) or Settings(moment.settings.server).text(STORE)
-    if writer.kind != "CTAS" or wanted is None or wanted.lower() == has.lower():
+    if writer.kind != "CTAS" or store is None or store.lower() == has.lower():
         return verdict
-    text = f"{has.lower()} became {wanted.lower()}; its rows are moved"
+    text = f"{has.lower()} became {store.lower()}; its rows are moved"
     return verdict.also([Difference("configuration", "STORE_TYPE", text, allowed=True)])
 
 
@@ -159,16 +159,18 @@ def _shown(source: DataSource) -> str:
 def _format(format_: Format) -> str:
     """Return the format's name, and its properties where they differ from the defaults."""
     plain = Format(format_.name)
-    stated = {each.name: getattr(format_, each.name) for each in fields(Format)}
+    stated = {part.name: getattr(format_, part.name) for part in fields(Format)}
     shown = [f"{n}='{v}'" for n, v in stated.items() if v != getattr(plain, n)]
     return f"{format_.name} {', '.join(shown)}" if shown else format_.name
 
 
 def _time(source: DataSource) -> str:
-    found = source.timestamp
-    if found is None:
+    timestamp = source.timestamp
+    if timestamp is None:
         return "none"
-    return found.name if found.pattern is None else f"{found.name} ({found.pattern})"
+    return (
+        timestamp.name if timestamp.pattern is None else f"{timestamp.name} ({timestamp.pattern})"
+    )
 
 
 def _columns(old: DataSource, new: DataSource) -> list[str]:

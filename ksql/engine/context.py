@@ -72,12 +72,12 @@ class Prepared:
     @property
     def doomed_topics(self) -> tuple[str, ...]:
         """Return the topics that it deletes."""
-        return tuple(each.name for each in self.changes if isinstance(each, DeleteTopic))
+        return tuple(change.name for change in self.changes if isinstance(change, DeleteTopic))
 
     @property
     def doomed_subjects(self) -> tuple[str, ...]:
         """Return the subjects that it deletes."""
-        return tuple(each.subject for each in self.changes if isinstance(each, DeleteSubject))
+        return tuple(change.subject for change in self.changes if isinstance(change, DeleteSubject))
 
 
 def command_id(type_: str, entity: str, action: str) -> str:

@@ -46,11 +46,11 @@ def _changelogs(queries: Sequence[PersistentQuery], context: Context) -> tuple[C
     kept = (source.materialization for source in context.catalog.sources.values())
     ended = {query.id for query in queries}
     return tuple(
-        DeleteTopic(each.topic, context.topics.identity(each.topic))
-        for each in kept
-        if each is not None
-        and each.query_id in ended
-        and rights.is_changelog(each.topic, each.query_id, context.settings)
+        DeleteTopic(changelog.topic, context.topics.identity(changelog.topic))
+        for changelog in kept
+        if changelog is not None
+        and changelog.query_id in ended
+        and rights.is_changelog(changelog.topic, changelog.query_id, context.settings)
     )
 
 
@@ -58,18 +58,18 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     if stmt.query_id is None:
         known = context.catalog.queries.values()
         return [query for query in known if stmt.everything or query.kind != "CST"]
-    found = context.catalog.query(stmt.query_id)
-    if found is None:
+    chosen = context.catalog.query(stmt.query_id)
+    if chosen is None:
         raise DoesNotExist(
             f"Unknown queryId: {stmt.query_id}",
             stmt.query_id,
             context.catalog.queries,
             ends=stmt.action != "RESUME",
         )
-    if found.kind == "CST":
+    if chosen.kind == "CST":
         raise StatementError(
-            f"Cannot {stmt.action.lower()} query '{found.id}' because it is linked to a "
+            f"Cannot {stmt.action.lower()} query '{chosen.id}' because it is linked to a "
             "source table.",
-            hint=f"DROP TABLE {found.sources[0]} ends it.",
+            hint=f"DROP TABLE {chosen.sources[0]} ends it.",
         )
-    return [found]
+    return [chosen]

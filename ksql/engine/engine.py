@@ -58,8 +58,8 @@ class Outcome:
     def warnings(self) -> tuple[str, ...]:
         """The sentences that a user must know of a replacement that counts."""
         switch = self.switch
-        told = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
-        return tuple(filter(None, told))
+        messages = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
+        return tuple(filter(None, messages))
 
 
 @dataclass(kw_only=True)
@@ -377,7 +377,7 @@ class Engine:
             self._ended = True
             self._replacements.cancel_all("the end of the server")
             doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
-            new = [each.query.id for each in doubtful if isinstance(each, PutQuery)]
+            new = [change.query.id for change in doubtful if isinstance(change, PutQuery)]
             for query_id in {*self.catalog.queries, *new}:
                 self.runner.stop(query_id)
 

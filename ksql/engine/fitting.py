@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def columns(named: Sequence[Named], role: Role) -> tuple[Column, ...]:
     """Return named expressions as the columns of a result."""
-    return tuple(Column(each.name, type_of(each.expr), role) for each in named)
+    return tuple(Column(column.name, type_of(column.expr), role) for column in named)
 
 
 def check_result(built: Built, target: DataSource) -> None:
@@ -56,17 +56,17 @@ def fitted(built: Built, target: DataSource) -> Built:
 
     Raises: StatementError if names, order, key-ness or types do not fit.
     """
-    found, wanted = (*built.key, *built.value), (*target.schema.key, *target.schema.value)
+    given, expected = (*built.key, *built.value), (*target.schema.key, *target.schema.value)
     shapes = (
-        [(n.name, n in built.key) for n in found],
-        [(c.name, c.role is Role.KEY) for c in wanted],
+        [(n.name, n in built.key) for n in given],
+        [(c.name, c.role is Role.KEY) for c in expected],
     )
     casted = (
-        [_fitted_column(n, c.type) for n, c in zip(found, wanted, strict=True)]
+        [_fitted_column(n, c.type) for n, c in zip(given, expected, strict=True)]
         if shapes[0] == shapes[1]
         else [None]
     )
-    fits = [each for each in casted if each is not None]
+    fits = [column for column in casted if column is not None]
     if len(fits) < len(casted):
         key, value = columns(built.key, Role.KEY), columns(built.value, Role.VALUE)
         raise StatementError(

@@ -19,9 +19,9 @@ def new_query_id(kind: str, sink: str, number: int) -> QueryId:
 
     Raises: QueryIdTooLong.
     """
-    found = persistent_query_id(kind, sink, number)
-    check_length(found)
-    return found
+    query_id = persistent_query_id(kind, sink, number)
+    check_length(query_id)
+    return query_id
 
 
 def check_length(query_id: str, span: Span | None = None) -> None:

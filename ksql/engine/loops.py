@@ -24,7 +24,7 @@ def check_loop(name: str, topic: str, read: Iterable[FromSource], catalog: Catal
         SELECT * FROM B;``: a record would go A -> B -> A.
     Raises: ReadsItself, with the way.
     """
-    ends = {each.source.topic for each in read}
+    ends = {origin.source.topic for origin in read}
     ways: dict[str, tuple[str, ...]] = {topic: (name,)}
     left = deque(ways)
     while left:
@@ -42,6 +42,6 @@ def _written_from(topic: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
     for query in catalog.queries.values():
         if query.kind == "CST" or query.sink not in catalog.sources:
             continue
-        sources = [catalog.sources[each] for each in query.sources if each in catalog.sources]
+        sources = [catalog.sources[source] for source in query.sources if source in catalog.sources]
         if any(source.topic == topic for source in sources):
             yield query.sink, catalog.sources[query.sink].topic

@@ -157,7 +157,7 @@ def query_plan(
     check_partitions(sink, {source.name: source.partitions for source in sources})
     sink = _placed(sink, moment.catalog.scattered)
     settings = moment.settings
-    wanted = settings.number("ksql.query.shuffle.partitions")
+    buckets = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
     for source in sources:
         rights.check_read(source.topic)
@@ -165,7 +165,7 @@ def query_plan(
     return QueryPlan(
         query_id=query_id,
         sink=sink,
-        buckets=wanted or min(most, moment.parallelism),
+        buckets=buckets or min(most, moment.parallelism),
         every_change=settings.number("cache.max.bytes.buffering") == 0,
         settings=tuple((name, settings.text(name)) for name in LISTED)
         + tuple(sorted(settings.functions())),
@@ -180,7 +180,9 @@ def _placed(sink: Sink, scattered: Collection[str]) -> Sink:
     """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
     below = with_sources(
         sink.source,
-        lambda each: replace(each, scattered=each.window is not None and each.topic in scattered),
+        lambda output: replace(
+            output, scattered=output.window is not None and output.topic in scattered
+        ),
     )
     gathered = sink.window is not None and sink.topic is not None and sink.topic not in scattered
     return replace(sink, source=below, gathered=gathered)
@@ -203,8 +205,8 @@ def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
     except keys.KeyMissing as error:
         timestamp = resolved.timestamp
         if timestamp is not None:
-            found = columns(error.found, Role.VALUE)
-            check_timestamp(timestamp.name, timestamp.pattern, found)
+            sink_columns = columns(error.found, Role.VALUE)
+            check_timestamp(timestamp.name, timestamp.pattern, sink_columns)
         raise
 
 
@@ -280,8 +282,8 @@ def _result(
 
 
 def _sources(built: Built) -> list[DataSource]:
-    return [each.source for each in built.sources]
+    return [origin.source for origin in built.sources]
 
 
 def _names(built: Built) -> tuple[str, ...]:
-    return tuple(each.source.name for each in built.sources)
+    return tuple(origin.source.name for origin in built.sources)

@@ -56,9 +56,9 @@ def _check_limit(prepared: Prepared, text: str, context: Context) -> None:
     Raises: TooManyQueries.
     """
     running = context.catalog.queries
-    wanted = {each.query.id for each in prepared.changes if isinstance(each, PutQuery)}
+    new_ids = {change.query.id for change in prepared.changes if isinstance(change, PutQuery)}
     limit = context.settings.number(ACTIVE_LIMIT)
-    if wanted - running.keys() and len(running.keys() | wanted) > limit:
+    if new_ids - running.keys() and len(running.keys() | new_ids) > limit:
         raise TooManyQueries(text, len(running), limit)
 
 

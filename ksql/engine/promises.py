@@ -66,7 +66,9 @@ class Promises:
             match change:
                 case PutSource(source):  # uses a topic that was not deleted in time: it stays
                     used = {source.topic, *subjects_of(source)}
-                    self._open = [each for each in self._open if _name(each[1]) not in used]
+                    self._open = [
+                        promise for promise in self._open if _name(promise[1]) not in used
+                    ]
                 case DeleteTopic() | DeleteSubject():
                     self._open.append((offset, change))
                 case _:
@@ -105,8 +107,8 @@ class Promises:
             case DeleteSubject(subject, schema_id, version):
                 if self._registry is None:
                     return
-                found = self._registry.latest(subject)
-                if found is not None and (found.id, found.version) == (schema_id, version):
+                latest = self._registry.latest(subject)
+                if latest is not None and (latest.id, latest.version) == (schema_id, version):
                     self._registry.delete(subject)
 
 

@@ -106,11 +106,11 @@ class With:
                 f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}",
                 hint=did_you_mean(unknown[0], known),
             )
-        for each in properties:
-            name = each.name.upper()
+        for prop in properties:
+            name = prop.name.upper()
             if name in self._values:
-                raise BadProperty(f"Duplicate property in the WITH clause: {name}", span=each.span)
-            self._values[name] = _checked(name, _literal(each))
+                raise BadProperty(f"Duplicate property in the WITH clause: {name}", span=prop.span)
+            self._values[name] = _checked(name, _literal(prop))
         if "CLEANUP_POLICY" in self._values:
             raise BadProperty(
                 "Invalid config variable in the WITH clause: CLEANUP_POLICY. "
@@ -120,35 +120,35 @@ class With:
 
     def text(self, name: str) -> str | None:
         """Return a textual property."""
-        found: str | None = self._values.get(name)
-        return found
+        text: str | None = self._values.get(name)
+        return text
 
     def number(self, name: str) -> int | None:
         """Return a whole-number property."""
-        found: int | None = self._values.get(name)
-        return found
+        number: int | None = self._values.get(name)
+        return number
 
     @property
     def topic(self) -> str | None:
         """KAFKA_TOPIC."""
-        found = self.text("KAFKA_TOPIC")
-        if found is not None and not found.strip():
-            raise InvalidValue("KAFKA_TOPIC", found, "String must be non-empty")
-        return found
+        topic = self.text("KAFKA_TOPIC")
+        if topic is not None and not topic.strip():
+            raise InvalidValue("KAFKA_TOPIC", topic, "String must be non-empty")
+        return topic
 
     @property
     def wrap(self) -> bool | None:
         """WRAP_SINGLE_VALUE."""
-        found: bool | None = self._values.get(_WRAP)
-        return found
+        wrap: bool | None = self._values.get(_WRAP)
+        return wrap
 
     def store(self, *, queryable: bool) -> str | None:
         """Return STORE_TYPE, as the value of the setting that it stands for.
 
         ``queryable``: whether the statement makes a table that pull queries can read.
         """
-        found = self.text("STORE_TYPE")
-        if found is None:
+        store_type = self.text("STORE_TYPE")
+        if store_type is None:
             return None
         if not queryable:
             raise BadProperty(
@@ -156,10 +156,10 @@ class With:
                 "CREATE SOURCE TABLE."
             )
         row = PROPERTIES[STORE]
-        if not row.accepts(found):
-            kinds = ", ".join(each.upper() for each in row.choices)
-            raise InvalidValue("STORE_TYPE", found, f"String must be one of: {kinds}, null")
-        return found.lower()
+        if not row.accepts(store_type):
+            kinds = ", ".join(choice.upper() for choice in row.choices)
+            raise InvalidValue("STORE_TYPE", store_type, f"String must be one of: {kinds}, null")
+        return store_type.lower()
 
     def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
         """Return the properties of one side's format."""
@@ -184,21 +184,21 @@ class With:
         )
 
     def _full_name(self, side: Literal["KEY", "VALUE"]) -> str | None:
-        found = self.text(f"{side}_SCHEMA_FULL_NAME")
+        full_name = self.text(f"{side}_SCHEMA_FULL_NAME")
         if side == "VALUE" and (legacy := self.text("VALUE_AVRO_SCHEMA_FULL_NAME")) is not None:
-            if found is not None:
+            if full_name is not None:
                 raise BadProperty(
                     "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and "
                     "'VALUE_SCHEMA_FULL_NAME' properties. "
                     "Please only set 'VALUE_SCHEMA_FULL_NAME'."
                 )
-            found = legacy
-        if found is not None and not found.strip():
+            full_name = legacy
+        if full_name is not None and not full_name.strip():
             raise BadProperty(
                 "fullSchemaName cannot be empty. Format configured with empty fullSchemaName.",
                 hint=f"Give {side}_SCHEMA_FULL_NAME a name, or leave it out.",
             )
-        return found
+        return full_name
 
     def _nullable_representation(
         self, side: Literal["KEY", "VALUE"]
@@ -225,14 +225,14 @@ class With:
                 "please use the special values 'TAB' or 'SPACE'"
             )
             raise InvalidConfiguration(name, wrong, ";")
-        found = _DELIMITERS.get(text, text)
-        if len(found) != 1:
+        delimiter = _DELIMITERS.get(text, text)
+        if len(delimiter) != 1:
             wrong = (
                 f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
                 "TAB,SPACE"
             )
             raise InvalidConfiguration(name, wrong, ";")
-        return found
+        return delimiter
 
     def window(self) -> KeyWindow | None:
         """Return WINDOW_TYPE and WINDOW_SIZE."""
@@ -280,12 +280,12 @@ def _column_name(text: str) -> str:
     return text.upper()
 
 
-def _literal(each: ast.Property) -> Any:
-    match each.value:
+def _literal(prop: ast.Property) -> Any:
+    match prop.value:
         case ex.NullLit():
             return None
         case ex.Variable(name):
-            raise BadProperty(f"the variable {name} is not defined", span=each.span)
+            raise BadProperty(f"the variable {name} is not defined", span=prop.span)
         case (
             ex.BoolLit(value)
             | ex.IntLit(value)
@@ -320,10 +320,10 @@ def _flag(name: str, value: Any) -> bool:
 def _whole(name: str, kind: str, value: Any) -> int:
     bound = 1 << (_BITS[kind] - 1)
     if type(value) is str:
-        found = int(value) if _INTEGER.fullmatch(value.strip()) else bound
-        if not -bound <= found < bound:
+        number = int(value) if _INTEGER.fullmatch(value.strip()) else bound
+        if not -bound <= number < bound:
             raise InvalidValue(name, _shown(value), f"Not a number of type {kind}")
-        return found
+        return number
     if type(value) is not int or not -bound <= value < bound:
         wrong = f"Expected value to be a {_SIZED[kind]}, but it was a {_java_class(value)}"
         raise InvalidValue(name, _shown(value), wrong)
@@ -389,8 +389,8 @@ class FormatWish:
         name, clause = self.name, self.clause
         if not name:
             raise MissingFormat("value" if self.key_of is None else "key")
-        found = self.inherited
-        same = found if found is not None and found.name == name else None
+        inherited = self.inherited
+        same = inherited if inherited is not None and inherited.name == name else None
         if clause.delimiter is not None and "delimiter" not in capabilities(name).properties:
             raise UnsupportedProperties(name, ["delimiter"])
         full_name = clause.schema_full_name
@@ -412,8 +412,8 @@ def with_configured_wrap(value: Format, columns: int, settings: Settings) -> For
     if value.wrap is not None:
         return value
     setting = settings.text("ksql.persistence.wrap.single.values")
-    wanted = None if setting == "" else setting.lower() == "true"
-    return replace(value, wrap=configured_wrap(value.name, columns, wanted))
+    wrap = None if setting == "" else setting.lower() == "true"
+    return replace(value, wrap=configured_wrap(value.name, columns, wrap))
 
 
 def declared_formats(options: With, settings: Settings, name: str) -> tuple[Format, Format]:

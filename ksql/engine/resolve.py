@@ -221,7 +221,7 @@ def declared(stmt: ast.CreateSource, text: str, context: Context) -> ResolvedSou
     key_format, value_format = configured_formats(
         options, context.settings, stmt.name, has_key=bool(schema.key)
     )
-    if any(each.mark == "" for each in stmt.columns):  # an inferred schema is as it is
+    if any(column.mark == "" for column in stmt.columns):  # an inferred schema is as it is
         value_format = with_configured_wrap(value_format, len(schema.value), context.settings)
     return ResolvedSource(
         statement=stmt,
@@ -295,30 +295,30 @@ def _insert_target(stmt: ast.InsertInto, moment: Moment) -> DataSource:
 
 
 def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
-    for each in stmt.properties:
-        if each.name.upper() != "QUERY_ID":
+    for prop in stmt.properties:
+        if prop.name.upper() != "QUERY_ID":
             raise StatementError(
-                f"Invalid config variable(s) in the WITH clause: {each.name}", span=each.span
+                f"Invalid config variable(s) in the WITH clause: {prop.name}", span=prop.span
             )
-        if not isinstance(each.value, ex.StringLit) or not _QUERY_ID.match(each.value.value):
-            given = getattr(each.value, "value", None)
+        if not isinstance(prop.value, ex.StringLit) or not _QUERY_ID.match(prop.value.value):
+            given = getattr(prop.value, "value", None)
             raise StatementError(
                 f"Query IDs may contain only alphanumeric characters and '_'. Got: '{given}'",
-                span=each.span,
+                span=prop.span,
             )
-        wanted = each.value.value.upper()
-        if wanted.startswith(_RESERVED_IDS):
+        query_id = prop.value.value.upper()
+        if query_id.startswith(_RESERVED_IDS):
             raise StatementError(
                 "Query IDs must not start with a reserved query ID prefix "
-                f"({', '.join(_RESERVED_IDS)}). Got '{wanted}'.",
-                span=each.span,
+                f"({', '.join(_RESERVED_IDS)}). Got '{query_id}'.",
+                span=prop.span,
             )
-        if wanted == _EVERY_QUERY:
+        if query_id == _EVERY_QUERY:
             raise StatementError(
-                f"Query ID '{wanted}' is reserved: it stands for all queries.", span=each.span
+                f"Query ID '{query_id}' is reserved: it stands for all queries.", span=prop.span
             )
-        check_length(wanted, each.span)
-        if moment.catalog.query(wanted) is not None:
-            raise StatementError(f"Query ID '{wanted}' already exists.", span=each.span)
-        return QueryId(wanted)
+        check_length(query_id, prop.span)
+        if moment.catalog.query(query_id) is not None:
+            raise StatementError(f"Query ID '{query_id}' already exists.", span=prop.span)
+        return QueryId(query_id)
     return new_query_id("INSERTQUERY", stmt.name, moment.number)

@@ -86,12 +86,12 @@ class IdAndColumns(StatementError):
 class SchemaIdDiffers(StatementError):
     """The schema named by id has another id under the topic's subject."""
 
-    def __init__(self, wanted: Registration, found: int) -> None:
+    def __init__(self, registration: Registration, schema_id: int) -> None:
         super().__init__(
-            f"Schema id registered is {found} which is different from provided "
-            f"{wanted.side.upper()}_SCHEMA_ID {wanted.schema_id}.",
-            detail=f"Topic: {wanted.topic}\nSubject: {wanted.subject}\n"
-            f"Schema: {wanted.schema.text}",
+            f"Schema id registered is {schema_id} which is different from provided "
+            f"{registration.side.upper()}_SCHEMA_ID {registration.schema_id}.",
+            detail=f"Topic: {registration.topic}\nSubject: {registration.subject}\n"
+            f"Schema: {registration.schema.text}",
         )
 
 
@@ -124,8 +124,8 @@ def completed(
     key_format, value_format = declared_formats(options, context.settings, stmt.name)
     topic = options.topic or ""
     primary: ast.ColumnMark = "PRIMARY KEY" if stmt.kind == "TABLE" else "KEY"
-    has_key = any(each.mark in ("KEY", "PRIMARY KEY") for each in stmt.columns)
-    has_value = any(each.mark == "" for each in stmt.columns)
+    has_key = any(column.mark in ("KEY", "PRIMARY KEY") for column in stmt.columns)
+    has_value = any(column.mark == "" for column in stmt.columns)
     sides: tuple[tuple[Side, Format, bool, ast.ColumnMark], ...] = (
         ("key", key_format, has_key, primary),
         ("value", value_format, has_value, ""),
@@ -136,10 +136,10 @@ def completed(
         if not _infers(format_, side, declared=declared):
             continue
         registry = _required(context.registry, format_, topic)
-        inferred, found = inferred_columns(format_, side, topic, registry)
-        columns += [ast.ColumnDef(each.name, each.type, mark) for each in inferred]
+        inferred, schema = inferred_columns(format_, side, topic, registry)
+        columns += [ast.ColumnDef(column.name, column.type, mark) for column in inferred]
         if format_.schema_id is not None:
-            given[side] = found
+            given[side] = schema
     present = _present(topic, (("key", key_format), ("value", value_format)), context.registry)
     registered = Registered(there=context.registry is not None, given=given, present=present)
     whole = replace(stmt, columns=(*stmt.columns, *columns)) if columns else stmt
@@ -175,13 +175,13 @@ def given(
 
     Raises: StatementError, RegistryUnreachable.
     """
-    found: dict[Side, FoundSchema] = {}
+    schemas: dict[Side, FoundSchema] = {}
     for side, wish in wishes:
         if wish.clause.schema_id is None or registry is None or not wish.name:
             continue
         if capabilities(wish.name).infers:
-            found[side] = look_up(wish.format(), side, topic, registry)
-    return Registered(there=registry is not None, given=found)
+            schemas[side] = look_up(wish.format(), side, topic, registry)
+    return Registered(there=registry is not None, given=schemas)
 
 
 def _required(registry: Registry | None, format_: Format, topic: str) -> Registry:
@@ -194,8 +194,12 @@ def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
     """Return the changes that delete the subjects of a source's topic as they are now."""
     if context.registry is None:
         return []
-    found = [context.registry.latest(subject) for subject in subjects_of(source)]
-    return [DeleteSubject(each.subject, each.id, each.version) for each in found if each]
+    versions = [context.registry.latest(subject) for subject in subjects_of(source)]
+    return [
+        DeleteSubject(version.subject, version.id, version.version)
+        for version in versions
+        if version
+    ]
 
 
 # --- schemas from columns
@@ -216,9 +220,9 @@ def of_declared(source: DataSource, registered: Registered) -> tuple[Registratio
     Raises: StatementError, RegistryMissing.
     """
     return tuple(
-        each
-        for each in _registrations(source, registered)
-        if each.schema_id is not None or each.side not in registered.present
+        registration
+        for registration in _registrations(source, registered)
+        if registration.schema_id is not None or registration.side not in registered.present
     )
 
 
@@ -229,8 +233,8 @@ def of_sink(source: DataSource, registered: Registered) -> tuple[Registration, .
     """
     for side, format_, columns in _sides(source):
         if format_.schema_id is not None:
-            found = _given(registered, side, format_, source.topic)
-            check_given_schema(format_, side, columns, source.topic, found)
+            schema = _given(registered, side, format_, source.topic)
+            check_given_schema(format_, side, columns, source.topic, schema)
     return tuple(_registrations(source, registered))
 
 
@@ -280,7 +284,9 @@ class NewVersion(NamedTuple):
     version: int | None
 
 
-def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[NewVersion]:
+def register(
+    registrations: tuple[Registration, ...], registry: Registry | None
+) -> list[NewVersion]:
     """Register the schemas, all or none.
 
     Returns: what was not there before.
@@ -290,16 +296,16 @@ def register(wanted: tuple[Registration, ...], registry: Registry | None) -> lis
     if registry is None:
         return added
     try:
-        for each in wanted:
-            before = registry.latest(each.subject)
-            schema_id = registry.register(each.subject, _next(each, before))
-            after = registry.latest(each.subject)
+        for registration in registrations:
+            before = registry.latest(registration.subject)
+            schema_id = registry.register(registration.subject, _next(registration, before))
+            after = registry.latest(registration.subject)
             if before is None:
-                added.append(NewVersion(each.subject, None))
+                added.append(NewVersion(registration.subject, None))
             elif after is not None and after.version > before.version:
-                added.append(NewVersion(each.subject, after.version))
-            if each.schema_id not in (None, schema_id):
-                raise SchemaIdDiffers(each, schema_id)
+                added.append(NewVersion(registration.subject, after.version))
+            if registration.schema_id not in (None, schema_id):
+                raise SchemaIdDiffers(registration, schema_id)
     except (StatementError, ServerError):
         take_back(added, registry)
         raise
@@ -324,21 +330,21 @@ def forget(subjects: Iterable[str], registry: Registry | None) -> None:
             registry.delete(subject)
 
 
-def check(wanted: Iterable[Registration], registry: Registry | None) -> None:
+def check(registrations: Iterable[Registration], registry: Registry | None) -> None:
     """Ask whether the schemas could be registered; nothing is.
 
     Raises: SchemaRejected, RegistryUnreachable.
     """
     if registry is None:
         return
-    for each in wanted:
-        before = registry.latest(each.subject)
+    for registration in registrations:
+        before = registry.latest(registration.subject)
         if before is not None:
-            registry.check(each.subject, _next(each, before))
+            registry.check(registration.subject, _next(registration, before))
 
 
-def _next(wanted: Registration, latest: Version | None) -> Schema:
+def _next(registration: Registration, latest: Version | None) -> Schema:
     """Return the schema as it is registered behind the subject's latest version."""
-    if latest is None or wanted.schema_id is not None:
-        return wanted.schema
-    return kind_of(wanted.schema.kind).following(wanted.schema, latest.schema)
+    if latest is None or registration.schema_id is not None:
+        return registration.schema
+    return kind_of(registration.schema.kind).following(registration.schema, latest.schema)

@@ -58,11 +58,11 @@ def _check_source(statement: ast.CreateSource, context: Context) -> None:
 
 def _refuse_lambdas(query: ast.Query) -> None:
     for expr in _expressions(query):
-        for found in collect(expr, ex.Lambda):
+        for function in collect(expr, ex.Lambda):
             raise StatementError(
                 "Lambda functions are disabled.",
                 hint=f"To enable them, start the server with '{LAMBDAS}'=true.",
-                span=found.span,
+                span=function.span,
             )
 
 

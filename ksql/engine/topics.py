@@ -103,18 +103,18 @@ def _check_count(what: str, count: int, most: int) -> None:
         )
 
 
-def _check_same(wish: TopicWish, found: Topic) -> None:
+def _check_same(wish: TopicWish, topic: Topic) -> None:
     unset = -1 if wish.retention_ms is None else wish.retention_ms
-    for word, asked, has in (
-        ("partitions", wish.partitions, found.partitions),
-        ("replicas", wish.replicas, found.replicas),
-        ("retention", wish.retention_ms, int(found.configs.get(_RETENTION, unset))),
+    for word, expected, has in (
+        ("partitions", wish.partitions, topic.partitions),
+        ("replicas", wish.replicas, topic.replicas),
+        ("retention", wish.retention_ms, int(topic.configs.get(_RETENTION, unset))),
     ):
-        if asked is not None and asked != has:
+        if expected is not None and expected != has:
             raise StatementError(
                 f"A Kafka topic with the name '{wish.name}' already exists, with different "
                 "partition/replica configuration than required. "
-                f"KSQL expects {asked} {word} (topic has {has})."
+                f"KSQL expects {expected} {word} (topic has {has})."
             )
 
 

@@ -154,9 +154,9 @@ def kind_name(type_: ConnectType) -> str:
             return reason
 
 
-def mismatch(found: ConnectType, wanted: SqlType, path: str) -> Bad:
+def mismatch(source: ConnectType, target: SqlType, path: str) -> Bad:
     """Return the error for a written type that a declared type cannot take."""
-    return Bad(f"Cannot deserialize type {kind_name(found)} as type {wanted}", path)
+    return Bad(f"Cannot deserialize type {kind_name(source)} as type {target}", path)
 
 
 def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
@@ -182,17 +182,17 @@ def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
             raise NotInferable(reason)
 
 
-def scalar_conversion(found: ConnectType, wanted: SqlType, path: str) -> Convert | None:
+def scalar_conversion(source: ConnectType, target: SqlType, path: str) -> Convert | None:
     """Return the conversion of a written scalar to the declared type; None where it is the same.
 
     Raises: Bad for types that do not go together.
     """
-    if isinstance(found, Number) and isinstance(wanted, model.Decimal):
-        return _fit(wanted.precision, wanted.scale)
-    if not isinstance(found, Scalar) or found not in _ACCEPTED.get(wanted, ()):
-        raise mismatch(found, wanted, path)
-    if wanted == model.STRING:
-        return _TEXTS.get(found, str if found != STRING else None)
+    if isinstance(source, Number) and isinstance(target, model.Decimal):
+        return _fit(target.precision, target.scale)
+    if not isinstance(source, Scalar) or source not in _ACCEPTED.get(target, ()):
+        raise mismatch(source, target, path)
+    if target == model.STRING:
+        return _TEXTS.get(source, str if source != STRING else None)
     return None
 
 
@@ -212,9 +212,9 @@ def _float_text(value: float) -> str:
     """Print as ``Float.toString``: the shortest text that gives the same four bytes."""
     if not math.isfinite(value):
         return java_double(value)
-    wanted = _FLOAT.pack(value)
+    packed = _FLOAT.pack(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
-    return java_double(float(next(text for text in texts if _four_bytes(text) == wanted)))
+    return java_double(float(next(text for text in texts if _four_bytes(text) == packed)))
 
 
 def _four_bytes(text: str) -> bytes:
@@ -231,9 +231,9 @@ _TEXTS: Final[dict[Scalar, Any]] = {
 }
 
 
-def find_name(names: list[str], wanted: str) -> str | None:
+def find_name(names: list[str], target: str) -> str | None:
     """Return the name that a column is read from: the exact one, else the last one but for case."""
-    if wanted in names:
-        return wanted
-    upper = wanted.upper()
+    if target in names:
+        return target
+    upper = target.upper()
     return next((name for name in reversed(names) if name.upper() == upper), None)

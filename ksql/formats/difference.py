@@ -32,7 +32,7 @@ class Difference:
     text: str
     info: str = ""
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Return the difference as registries print it."""
         more = f", additionalInfo:'{self.info}'" if self.info else ""
         return f"{{errorType:'{self.kind}', description:'{self.text}'{more}}}"
@@ -40,4 +40,4 @@ class Difference:
 
 def told(differences: Sequence[Difference]) -> list[str]:
     """Return each as text, the same one only once."""
-    return list(dict.fromkeys(one.told() for one in differences))
+    return list(dict.fromkeys(one.described() for one in differences))

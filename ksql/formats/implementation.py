@@ -89,8 +89,8 @@ def only(types: frozenset[SqlType], *, decimals: bool, name_column: bool) -> Typ
     def check(name: str, column: Column) -> str | None:
         if column.type in types or (decimals and isinstance(column.type, model.Decimal)):
             return None
-        place = f", column: `{column.name}`" if name_column else ""
-        return f"The '{name}' format does not support type '{model.base_name(column.type)}'{place}"
+        where = f", column: `{column.name}`" if name_column else ""
+        return f"The '{name}' format does not support type '{model.base_name(column.type)}'{where}"
 
     return check
 

@@ -33,8 +33,8 @@ def whole(schema: Schema, registry: Registry) -> Whole:
 
     Raises: SchemaNotFound, RegistryUnreachable.
     """
-    found = imports(schema, lambda subject, version: registry.version(subject, version).schema)
-    return Whole(schema.text, found)
+    imported = imports(schema, lambda subject, version: registry.version(subject, version).schema)
+    return Whole(schema.text, imported)
 
 
 class Kind(ABC):

@@ -76,12 +76,12 @@ class _Reading:
         Raises: DecodeError; RegistryUnreachable for a schema that is not known yet.
         """
         schema_id = frame_id(data, self._hint)
-        found = self._known.get(schema_id)
-        if found is None:
-            found = self._known[schema_id] = self._make(schema_id)
-        if isinstance(found, Bad):
-            raise DecodeError(found.message, found.path)
-        return found
+        reader = self._known.get(schema_id)
+        if reader is None:
+            reader = self._known[schema_id] = self._make(schema_id)
+        if isinstance(reader, Bad):
+            raise DecodeError(reader.message, reader.path)
+        return reader
 
     def _make(self, schema_id: int) -> RowReader | Bad:
         try:
@@ -110,9 +110,9 @@ class _Writer:
     """The writer of our schema, which is looked up or registered at the first row."""
 
     def __init__(
-        self, wanted: Wanted, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
+        self, spec: Wanted, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
     ) -> None:
-        self._wanted = wanted
+        self._spec = spec
         self._kind = kind
         self._build = build
         self._known: RowWriter | None = None
@@ -123,21 +123,21 @@ class _Writer:
         Raises: RegistryUnreachable, SchemaRejected, SchemaNotFound.
         """
         if self._known is None:
-            registry, format_ = self._wanted.registry, self._wanted.format
+            registry, format_ = self._spec.registry, self._spec.format
             if format_.schema_id is not None:
                 chosen, schema = format_.schema_id, registry.by_id(format_.schema_id)
             else:
-                columns, wrapped = self._wanted.columns, self._wanted.wrapped
+                columns, wrapped = self._spec.columns, self._spec.wrapped
                 schema = self._kind.schema_for(columns, format_, wrapped=wrapped)
-                latest = registry.latest(self._wanted.subject)
+                latest = registry.latest(self._spec.subject)
                 schema = self._kind.following(schema, latest.schema if latest else None)
-                chosen = registry.register(self._wanted.subject, schema)
+                chosen = registry.register(self._spec.subject, schema)
             self._known = self._build(schema, framed(chosen))
         return self._known
 
 
 def registered_serde(
-    wanted: Wanted,
+    spec: Wanted,
     kind: Kind,
     *,
     reader: Callable[[Schema], RowReader],
@@ -151,8 +151,8 @@ def registered_serde(
     Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
-    reading = _Reading(wanted.registry, reader, hint, caught)
-    ours_writer = _Writer(wanted, kind, writer)
+    reading = _Reading(spec.registry, reader, hint, caught)
+    ours_writer = _Writer(spec, kind, writer)
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
         write = ours_writer.get()

@@ -137,15 +137,15 @@ def imports(schema: Schema, find: Callable[[str, int], Schema]) -> dict[str, str
 
     ``find`` gives the schema of a subject's version.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     waiting = list(schema.references)
     while waiting:
         reference = waiting.pop()
-        if reference.name not in found:
+        if reference.name not in texts:
             imported = find(reference.subject, reference.version)
-            found[reference.name] = imported.text
+            texts[reference.name] = imported.text
             waiting += imported.references
-    return found
+    return texts
 
 
 def framed(schema_id: int) -> bytes:
@@ -189,9 +189,9 @@ class SandboxRegistry:
 
     def register(self, subject: str, schema: Schema) -> int:
         """Pretend to register it."""
-        made = Registered(schema, -1 - len(self._changed), subject, 1)
-        self._changed[subject] = made
-        return made.id
+        registered = Registered(schema, -1 - len(self._changed), subject, 1)
+        self._changed[subject] = registered
+        return registered.id
 
     def check(self, subject: str, schema: Schema) -> None:
         """See Registry; what statements before would register is not asked about."""
@@ -234,10 +234,10 @@ class MemoryRegistry:
     def by_id(self, schema_id: int) -> Schema:
         """See Registry."""
         with self._lock:
-            found = self._by_id.get(schema_id)
-        if found is None:
+            schema = self._by_id.get(schema_id)
+        if schema is None:
             raise SchemaNotFound(f"Schema {schema_id} not found")
-        return found
+        return schema
 
     def latest(self, subject: str) -> Registered | None:
         """See Registry."""
@@ -248,9 +248,9 @@ class MemoryRegistry:
     def version(self, subject: str, version: int) -> Registered:
         """See Registry."""
         with self._lock:
-            for found in self._subjects.get(subject, ()):
-                if found.version == version:
-                    return found
+            for registered in self._subjects.get(subject, ()):
+                if registered.version == version:
+                    return registered
         raise SchemaNotFound(f"Version {version} of subject '{subject}' not found")
 
     def register(self, subject: str, schema: Schema, schema_id: int | None = None) -> int:

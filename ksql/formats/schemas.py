@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ksql.types.format import Format, FormatName
 
 FORMAT_OF: Final[dict[str, FormatName]] = {
-    made.kind.name: capabilities(name).name for name, made in FORMATS.items() if made.kind
+    impl.kind.name: capabilities(name).name for name, impl in FORMATS.items() if impl.kind
 }
 """The format of each kind of registered schemas."""
 KINDS: Final[dict[str, str]] = {name: kind for kind, name in FORMAT_OF.items()}
@@ -49,10 +49,10 @@ def kind_of(name: str) -> Kind:
 
     Raises: UnknownKind.
     """
-    found = FORMATS[FORMAT_OF[name]].kind if name in FORMAT_OF else None
-    if found is None:
+    kind = FORMATS[FORMAT_OF[name]].kind if name in FORMAT_OF else None
+    if kind is None:
         raise UnknownKind(name)
-    return found
+    return kind
 
 
 class SchemaMissing(StatementError):
@@ -74,12 +74,12 @@ class SchemaMissing(StatementError):
 class WrongSchemaKind(StatementError):
     """The registered schema belongs to another format."""
 
-    def __init__(self, topic: str, side: Side, format_: str, found: str) -> None:
+    def __init__(self, topic: str, side: Side, format_: str, kind: str) -> None:
         super().__init__(
             f"{side.capitalize()} schema is not in the expected format. "
-            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF.get(found, found)}'.",
+            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF.get(kind, kind)}'.",
             detail=f"topic: {topic}\nsubject: {subject_name(topic, side)}\n"
-            f"expected format: {format_}\nactual format from Schema Registry: {found}",
+            f"expected format: {format_}\nactual format from Schema Registry: {kind}",
         )
 
 
@@ -109,11 +109,11 @@ class SeveralKeyFields(StatementError):
 class SchemaDiffers(StatementError):
     """Result columns that the schema named by id does not have."""
 
-    def __init__(self, side: Side, columns: Columns, found: Columns) -> None:
+    def __init__(self, side: Side, columns: Columns, registered: Columns) -> None:
         super().__init__(
             f"The following {side} columns are changed, missing or reordered: "
             f"[{', '.join(map(str, columns))}]. "
-            f"Schema from schema registry is [{', '.join(map(str, found))}]"
+            f"Schema from schema registry is [{', '.join(map(str, registered))}]"
         )
 
 
@@ -150,8 +150,8 @@ def inferred_columns(
 
     Raises: the errors of ``look_up`` and of ``columns_in``.
     """
-    found = look_up(format_, side, topic, registry)
-    return columns_in(found, format_, side, topic), found
+    registered = look_up(format_, side, topic, registry)
+    return columns_in(registered, format_, side, topic), registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def look_up(format_: Format, side: Side, topic: str, registry: Registry) -> Foun
 
     Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, RegistryUnreachable.
     """
-    schema = _found(format_, side, topic, registry)
+    schema = _registered(format_, side, topic, registry)
     if schema.kind != KINDS.get(format_.name):
         raise WrongSchemaKind(topic, side, format_.name, schema.kind)
     try:
@@ -178,7 +178,7 @@ def look_up(format_: Format, side: Side, topic: str, registry: Registry) -> Foun
         raise UnfitForColumns(topic, side, error.text(), schema) from error
 
 
-def columns_in(found: FoundSchema, format_: Format, side: Side, topic: str) -> Columns:
+def columns_in(registered: FoundSchema, format_: Format, side: Side, topic: str) -> Columns:
     """Return the columns of a side of a topic that has this schema.
 
     Names keep their case if the format names the schema by id, else they are in upper case.
@@ -188,15 +188,15 @@ def columns_in(found: FoundSchema, format_: Format, side: Side, topic: str) -> C
     upper = format_.schema_id is None
     alone = capabilities(format_.name).unwraps_keys if side == "key" else format_.wrap is False
     try:
-        columns = columns_of(found.type, side, alone=alone, upper=upper)
+        columns = columns_of(registered.type, side, alone=alone, upper=upper)
     except NotInferable as error:
-        raise UnfitForColumns(topic, side, error.text(), found.schema) from error
+        raise UnfitForColumns(topic, side, error.text(), registered.schema) from error
     if side == "key" and len(columns) != 1:
-        raise SeveralKeyFields(topic, found.schema)
+        raise SeveralKeyFields(topic, registered.schema)
     return columns
 
 
-def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
+def _registered(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
     if format_.schema_id is not None:
         try:
             return registry.by_id(format_.schema_id)
@@ -208,7 +208,7 @@ def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schem
     return latest.schema
 
 
-def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> Columns:
+def columns_of(type_: ConnectType, side: Side, *, alone: bool, upper: bool) -> Columns:
     """Return the columns that a schema's type becomes; ``alone``: the whole of it is one column.
 
     Raises: NotInferable.
@@ -216,14 +216,14 @@ def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> C
     role = _ROLES[side]
     if alone:
         name = ROWKEY if side == "key" else ROWVAL
-        return (Column(name, sql_type(found, upper=upper), role),)
-    if not isinstance(found, Group):
+        return (Column(name, sql_type(type_, upper=upper), role),)
+    if not isinstance(type_, Group):
         raise NotInferable(_ANONYMOUS)
     return tuple(
         Column(
             member.name.upper() if upper else member.name, sql_type(member.type, upper=upper), role
         )
-        for member in found.members
+        for member in type_.members
     )
 
 
@@ -236,17 +236,17 @@ def check_given_schema(
 
     Raises: SchemaDiffers and the errors of ``columns_in``.
     """
-    found = columns_in(given, format_, side, topic)
-    if side == "key" and len(columns) == len(found) == 1 and found[0].name == ROWKEY:
-        found = (Column(columns[0].name, found[0].type, found[0].role),)
+    inferred = columns_in(given, format_, side, topic)
+    if side == "key" and len(columns) == len(inferred) == 1 and inferred[0].name == ROWKEY:
+        inferred = (Column(columns[0].name, inferred[0].type, inferred[0].role),)
     wrong = tuple(
         column
         for index, column in enumerate(columns)
-        if index >= len(found)
-        or (found[index].name, found[index].type) != (column.name, column.type)
+        if index >= len(inferred)
+        or (inferred[index].name, inferred[index].type) != (column.name, column.type)
     )
     if wrong:
-        raise SchemaDiffers(side, wrong, found)
+        raise SchemaDiffers(side, wrong, inferred)
 
 
 def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Registry) -> bool:
@@ -254,13 +254,13 @@ def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Reg
     latest = registry.latest(subject_name(topic, "key"))
     if latest is None or latest.schema.kind != KINDS[format_.name]:
         return False
-    wanted = [(c.name, c.type) for c in columns]
+    expected = [(c.name, c.type) for c in columns]
     try:
         type_ = connect_type(latest.schema, registry, format_.schema_full_name)
         alone = is_unwrapped(format_, columns, "key")
         for upper in (False, True):
-            found = [(c.name, c.type) for c in columns_of(type_, "key", alone=alone, upper=upper)]
-            if found == wanted or (alone and found[0][1] == wanted[0][1]):
+            actual = [(c.name, c.type) for c in columns_of(type_, "key", alone=alone, upper=upper)]
+            if actual == expected or (alone and actual[0][1] == expected[0][1]):
                 return True
     except NotInferable:
         return False

@@ -157,7 +157,7 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     Raises: StatementError with ksqlDB's wording.
     Source: docs/formats.md; messages as the compatibility corpora expect them.
     """
-    info, made = capabilities(format_.name), FORMATS[format_.name]
+    info, implementation = capabilities(format_.name), FORMATS[format_.name]
     _validate_properties(format_, info)
     if side == "value":
         _validate_wrap(format_, columns, info)
@@ -168,10 +168,10 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     if info.most_columns is not None and len(columns) > info.most_columns:
         raise UnfitSchema(format_, columns, side, _too_many(info, columns))
     for column in columns:
-        if reason := made.unfit(info.name, column):
+        if reason := implementation.unfit(info.name, column):
             raise UnfitSchema(format_, columns, side, reason)
-    if made.check is not None:
-        made.check(columns, format_)
+    if implementation.check is not None:
+        implementation.check(columns, format_)
 
 
 def _validate_properties(format_: Format, info: Capabilities) -> None:
@@ -220,5 +220,5 @@ def serde_for(
     if side == "key" and not columns:
         return NOTHING
     wrapped = not is_unwrapped(format_, columns, side)
-    wanted = Wanted(format_, columns, wrapped, registry, subject, lenient)
-    return FORMATS[format_.name].serde(wanted)
+    spec = Wanted(format_, columns, wrapped, registry, subject, lenient)
+    return FORMATS[format_.name].serde(spec)

@@ -40,9 +40,9 @@ def shape(schema: Schema, registry: Registry, part: Part = None) -> Shape:
 
     Raises: NotInferable and what broken schemas raise.
     """
-    found = connect_type(schema, registry, part)
-    alone = not isinstance(found, Group)
-    columns = columns_of(found, "value", alone=alone, upper=False)
+    type_ = connect_type(schema, registry, part)
+    alone = not isinstance(type_, Group)
+    columns = columns_of(type_, "value", alone=alone, upper=False)
     return Shape(FORMAT_OF[schema.kind], columns, alone)
 
 
@@ -61,11 +61,14 @@ class Written:
         schema_id = frame_id(data)
         schema = self._registry.by_id(schema_id)
         part = kind_of(schema.kind).part_of(data)
-        found = self._known.get((schema_id, part))
-        if found is None:
-            made = shape(schema, self._registry, part)
-            found = self._known[schema_id, part] = (made, made.serde(self._registry, schema_id))
-        return found[0], found[1].decode(data)
+        pair = self._known.get((schema_id, part))
+        if pair is None:
+            record_shape = shape(schema, self._registry, part)
+            pair = self._known[schema_id, part] = (
+                record_shape,
+                record_shape.serde(self._registry, schema_id),
+            )
+        return pair[0], pair[1].decode(data)
 
     def kind(self, data: bytes) -> FormatName:
         """Return the format of a record."""

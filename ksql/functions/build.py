@@ -30,8 +30,8 @@ def family(category: str, rows: Mapping[str, Entry]) -> Family:
 
     Raises: ValueError for a row without description or with overloads of several kinds.
     """
-    made = (_function(category, spelling, entry) for spelling, entry in rows.items())
-    return {function.name: function for function in made}
+    functions = (_function(category, spelling, entry) for spelling, entry in rows.items())
+    return {function.name: function for function in functions}
 
 
 def _function(category: str, spelling: str, entry: Entry) -> Function:

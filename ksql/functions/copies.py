@@ -19,11 +19,11 @@ def copied(state: Any) -> Any:
     """Return a state that shares nothing with this one that could change."""
     kind = state.__class__
     if kind is list:
-        return [copied(each) if each.__class__ in _CONTAINERS else each for each in state]
+        return [copied(member) if member.__class__ in _CONTAINERS else member for member in state]
     if kind is dict:
         return {
-            key: copied(each) if each.__class__ in _CONTAINERS else each
-            for key, each in state.items()
+            key: copied(member) if member.__class__ in _CONTAINERS else member
+            for key, member in state.items()
         }
     return state
 
@@ -42,7 +42,7 @@ def plain(state: Any, *, deep: bool = True) -> Any:
     if kind is list or kind is tuple:
         if kind is list and _SCALARS.issuperset(map(type, state)):
             return state
-        return [plain(each) for each in state]
+        return [plain(member) for member in state]
     if kind is not dict:
         raise TypeError(kind.__name__)
     if not _KEYS.issuperset(map(type, state)):
@@ -50,4 +50,4 @@ def plain(state: Any, *, deep: bool = True) -> Any:
         raise TypeError(f"{type(wrong).__name__} as a key")
     if _SCALARS.issuperset(map(type, state.values())):
         return state
-    return {key: plain(each) for key, each in state.items()}
+    return {key: plain(member) for key, member in state.items()}

@@ -42,7 +42,7 @@ def describe(function: Function) -> list[Variation]:
 
     Source: docs/sql/managing.md#describe.
     """
-    found = []
+    variations = []
     for overload in function.overloads:
         arguments = tuple(
             Argument(param.name, str(param.pattern), param.variadic)
@@ -52,7 +52,7 @@ def describe(function: Function) -> list[Variation]:
             returns = str(parse_type(overload.returns))
         else:
             returns = getattr(overload.returns, "shown", "")
-        found.append(
+        variations.append(
             Variation(function.name, arguments, returns, overload.doc or function.description)
         )
-    return found
+    return variations

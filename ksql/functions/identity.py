@@ -44,15 +44,15 @@ def overload_of(function: Function, key: OverloadKey) -> Overload:
 
     Raises: OverloadGone.
     """
-    found = find_overload(function, key)
-    if found is None:
-        told = f"number {key}" if isinstance(key, int) else key
-        raise OverloadGone(function.name, told, map(signature, function.overloads))
-    return found
+    overload = find_overload(function, key)
+    if overload is None:
+        described = f"number {key}" if isinstance(key, int) else key
+        raise OverloadGone(function.name, described, map(signature, function.overloads))
+    return overload
 
 
 def find_overload(function: Function, key: OverloadKey) -> Overload | None:
     """Return the overload that a plan means, if it is still there."""
     if isinstance(key, int):
         return function.overloads[key] if 0 <= key < len(function.overloads) else None
-    return next((each for each in function.overloads if signature(each) == key), None)
+    return next((overload for overload in function.overloads if signature(overload) == key), None)

@@ -58,8 +58,8 @@ def instantiate_scalar(
 
 
 def _primitives(overload: Scalar | Table, count: int) -> frozenset[int]:
-    each = spread(parameters(overload), count) or ()
-    return frozenset(i for i, param in enumerate(each) if param.primitive)
+    params = spread(parameters(overload), count) or ()
+    return frozenset(i for i, param in enumerate(params) if param.primitive)
 
 
 def _guarded(
@@ -95,8 +95,8 @@ def instantiate_aggregate(
         return overload
     if not isinstance(overload, AggregateFactory):
         raise TypeError(f"{function.name} is not an aggregate function")
-    found = function_settings(function.name, settings or {})
-    return overload.make(tuple(arg_types), tuple(literals), found)
+    own_settings = function_settings(function.name, settings or {})
+    return overload.make(tuple(arg_types), tuple(literals), own_settings)
 
 
 def instantiate_table(
@@ -121,9 +121,9 @@ def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
     Source: docs/functions.md#which-overload-is-called.
     """
-    found: dict[str, str] = {}
+    own_settings: dict[str, str] = {}
     for prefix in (PREFIX + GLOBAL, f"{PREFIX}{name.lower()}."):
         for key, value in settings.items():
             if key.lower().startswith(prefix):
-                found[key[len(prefix) :]] = value
-    return found
+                own_settings[key[len(prefix) :]] = value
+    return own_settings

@@ -40,10 +40,10 @@ class Functions:
 
         Raises: UnknownFunction, with the names that look like it.
         """
-        found = self.find(name)
-        if found is None:
+        function = self.find(name)
+        if function is None:
             raise UnknownFunction(name, self.near(name), span=span)
-        return found
+        return function
 
     def all(self) -> list[Function]:
         """Return all functions by name."""

@@ -75,14 +75,14 @@ def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None
     """
     passes = (False,) if function.kind == "AGGREGATE" else (False, True)
     for casts in passes:
-        found = [
+        candidates = [
             candidate
             for index, overload in enumerate(function.overloads)
             if (candidate := _candidate(index, overload, args, casts))
         ]
-        if found:
-            best = max(candidate.rank for candidate in found)
-            chosen = [candidate for candidate in found if candidate.rank == best]
+        if candidates:
+            best = max(candidate.rank for candidate in candidates)
+            chosen = [candidate for candidate in candidates if candidate.rank == best]
             if len(chosen) > 1:
                 raise AmbiguousCall(
                     _name(function), _shown(args), alternatives(function), span=span
@@ -113,31 +113,33 @@ def spread(params: tuple[Param, ...], count: int) -> tuple[Param, ...] | None:
 
     None if the count cannot fit.
     """
-    place = next((i for i, param in enumerate(params) if param.variadic), None)
-    if place is None:
+    index = next((i for i, param in enumerate(params) if param.variadic), None)
+    if index is None:
         return params if len(params) == count else None
     times = count - len(params) + 1
     if times < 0:
         return None
-    return params[:place] + (params[place],) * times + params[place + 1 :]
+    return params[:index] + (params[index],) * times + params[index + 1 :]
 
 
 def _candidate(
     index: int, overload: Overload, args: Sequence[Arg], casts: bool
 ) -> _Candidate | None:
     declared = parameters(overload)
-    each = spread(declared, len(args))
-    if each is None or not all(_shape_fits(p, arg) for p, arg in zip(each, args, strict=True)):
+    spread_params = spread(declared, len(args))
+    if spread_params is None or not all(
+        _shape_fits(p, arg) for p, arg in zip(spread_params, args, strict=True)
+    ):
         return None
     bound: Bindings = {}
     types: list[SqlType | None] = [
         fit(param.pattern, arg, bound, casts) if isinstance(arg, SqlType) else NULL
-        for param, arg in zip(each, args, strict=True)
+        for param, arg in zip(spread_params, args, strict=True)
     ]
     if None in types:
         return None
     lambdas: list[tuple[SqlType, ...]] = [()] * len(args)
-    for i, (param, arg) in enumerate(zip(each, args, strict=True)):
+    for i, (param, arg) in enumerate(zip(spread_params, args, strict=True)):
         if isinstance(param.pattern, Fn) and not isinstance(arg, SqlType):
             lambdas[i] = tuple(substitute(p, bound) for p in param.pattern.params)
             types[i] = fit(param.pattern.returns, arg.infer(lambdas[i]), bound, False)
@@ -145,7 +147,7 @@ def _candidate(
                 return None
     params = tuple(
         substitute(param.pattern, bound) if type_ == NULL else type_
-        for param, type_ in zip(each, types, strict=True)
+        for param, type_ in zip(spread_params, types, strict=True)
         if type_ is not None
     )
     variadic = any(param.variadic for param in declared)

@@ -24,8 +24,8 @@ class Rule:
 
 def _widened(args: tuple[SqlType, ...]) -> SqlType:
     """Return the DECIMAL that holds all arguments: most whole digits, most decimals."""
-    found = [arg for arg in args if isinstance(arg, Decimal)]
-    return functools.reduce(decimals.widen, found) if found else NULL
+    operands = [arg for arg in args if isinstance(arg, Decimal)]
+    return functools.reduce(decimals.widen, operands) if operands else NULL
 
 
 SAME = Rule("DECIMAL", lambda args: args[0])

@@ -153,14 +153,14 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[str] = []
-        place = 0
-        while place < len(text.rstrip()):
-            found = _TOKEN.match(text, place)
-            if not found:
-                raise BadSignature(text, f"unexpected {text[place]!r}")
-            self.tokens.append(found[1])
-            place = found.end()
-        self.place = 0
+        position = 0
+        while position < len(text.rstrip()):
+            match = _TOKEN.match(text, position)
+            if not match:
+                raise BadSignature(text, f"unexpected {text[position]!r}")
+            self.tokens.append(match[1])
+            position = match.end()
+        self.position = 0
 
     def whole(self) -> Pattern:
         pattern = self.pattern()
@@ -169,7 +169,7 @@ class _Reader:
         return pattern
 
     def peek(self) -> str:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
 
     def take(self, expected: str = "") -> str:
         token = self.peek()
@@ -177,7 +177,7 @@ class _Reader:
             raise BadSignature(
                 self.text, f"expected {expected or 'a type'}, found {token or 'the end'}"
             )
-        self.place += 1
+        self.position += 1
         return token
 
     def pattern(self) -> Pattern:
@@ -193,13 +193,13 @@ class _Reader:
         return one
 
     def listed(self, end: str) -> tuple[Pattern, ...]:
-        found = []
+        patterns = []
         while self.peek() != end:
-            found.append(self.pattern())
+            patterns.append(self.pattern())
             if self.peek() != end:
                 self.take(",")
         self.take(end)
-        return tuple(found)
+        return tuple(patterns)
 
     def simple(self) -> Pattern:
         word = self.take()
@@ -224,10 +224,10 @@ class _Reader:
 
     def enclosed(self, count: int) -> tuple[Pattern, ...]:
         self.take("<")
-        found = self.listed(">")
-        if len(found) != count:
+        patterns = self.listed(">")
+        if len(patterns) != count:
             raise BadSignature(self.text, f"expected {count} types between < and >")
-        return found
+        return patterns
 
     def decimal(self) -> Pattern:
         if self.peek() != "(":

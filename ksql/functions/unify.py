@@ -61,13 +61,13 @@ def _fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlT
             return None
 
 
-def _castable(given: SqlType, wanted: SqlType) -> bool:
+def _castable(given: SqlType, target: SqlType) -> bool:
     if isinstance(given, model.Decimal):
-        return wanted == model.DOUBLE
-    if isinstance(wanted, model.Decimal):
+        return target == model.DOUBLE
+    if isinstance(target, model.Decimal):
         whole = decimals.as_decimal(given)
-        return whole is not None and decimals.holds(wanted, whole)
-    return wanted in coerce.WIDER.get(given, ())
+        return whole is not None and decimals.holds(target, whole)
+    return target in coerce.WIDER.get(given, ())
 
 
 def substitute(pattern: Pattern, bound: Bindings) -> SqlType:

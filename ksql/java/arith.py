@@ -59,8 +59,8 @@ def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
 
     There is no minus before a zero.
     """
-    found = value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
-    return found if found else found.copy_abs()
+    scaled = value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
+    return scaled if scaled else scaled.copy_abs()
 
 
 def fits(value: Decimal, precision: int, scale: int) -> bool:
@@ -87,6 +87,6 @@ def cbrt(value: float) -> float:
     root = math.cbrt(value)
     if not math.isfinite(root) or root == 0:
         return root
-    wanted = Fraction(value)
+    exact = Fraction(value)
     near = (math.nextafter(root, -math.inf), root, math.nextafter(root, math.inf))
-    return min(near, key=lambda each: abs(Fraction(each) ** 3 - wanted))
+    return min(near, key=lambda candidate: abs(Fraction(candidate) ** 3 - exact))

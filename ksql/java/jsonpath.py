@@ -31,14 +31,14 @@ def steps(path: str) -> tuple[str, ...]:
     """
     if not path.startswith("$"):
         raise BadPath(path)
-    found = []
-    place = 1
-    while place < len(path):
-        step = _STEP.match(path, place)
+    names = []
+    position = 1
+    while position < len(path):
+        step = _STEP.match(path, position)
         if step is None:
             raise BadPath(path)
         quoted = step["quoted"]
         plain = step["name"] or step["index"]
-        found.append(_ESCAPE.sub(r"\1", quoted) if quoted is not None else plain)
-        place = step.end()
-    return tuple(found)
+        names.append(_ESCAPE.sub(r"\1", quoted) if quoted is not None else plain)
+        position = step.end()
+    return tuple(names)

@@ -29,8 +29,8 @@ def _refuse(name: str) -> Any:
 
 def _decimal(text: str) -> Decimal:
     """Read a number as BigDecimal does, which has no negative zero."""
-    found = Decimal(text)
-    return found if found else found.copy_abs()
+    number = Decimal(text)
+    return number if number else number.copy_abs()
 
 
 _DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
@@ -42,11 +42,11 @@ def parse_json(text: str) -> Any:
     Raises: BadJson.
     """
     start = _BLANK.match(text)
-    place = start.end() if start else 0
-    if place == len(text):
+    position = start.end() if start else 0
+    if position == len(text):
         return MISSING
     try:
-        value, end = _DECODER.raw_decode(text, place)
+        value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError) as error:
         raise BadJson(text) from error
     after = text[end : end + 1]
@@ -78,6 +78,6 @@ def quote(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, from_units(text))}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     return _SHORT.get(character) or f"\\u{ord(character):04X}"

@@ -50,10 +50,10 @@ def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         if all(not isinstance(arg, str) or is_simple(arg) for arg in args):
             return function(*args)
-        found = function(*(to_units(arg) if isinstance(arg, str) else arg for arg in args))
-        if isinstance(found, list):
-            return [from_units(part) for part in found]
-        return from_units(found) if isinstance(found, str) else found
+        returned = function(*(to_units(arg) if isinstance(arg, str) else arg for arg in args))
+        if isinstance(returned, list):
+            return [from_units(part) for part in returned]
+        return from_units(returned) if isinstance(returned, str) else returned
 
     return run
 

@@ -52,18 +52,18 @@ def parse_uri(text: str) -> Uri:
     Raises: BadUrl.
     Source: java.net.URI (RFC 2396 with other characters); hosts as server-based authorities.
     """
-    found = _SPLIT.fullmatch(text)
-    if found is None or not text:
+    match = _SPLIT.fullmatch(text)
+    if match is None or not text:
         raise BadUrl(text, "Expected authority or path")
-    _check(text, found)
-    scheme, path, query = found["scheme"], found["path"], found["query"]
-    fragment = _decoded(found["fragment"])
-    if scheme and found["authority"] is None and not path.startswith("/"):
+    _check(text, match)
+    scheme, path, query = match["scheme"], match["path"], match["query"]
+    fragment = _decoded(match["fragment"])
+    if scheme and match["authority"] is None and not path.startswith("/"):
         if not path and query is None:
             raise BadUrl(text, "Expected scheme-specific part")
         return Uri(scheme=scheme, host=None, port=None, path=None, query=None, fragment=fragment)
-    host, port = _server(found["authority"])
-    if host is None and _BRACKET.search(found["authority"] or ""):
+    host, port = _server(match["authority"])
+    if host is None and _BRACKET.search(match["authority"] or ""):
         raise BadUrl(text, "Malformed IPv6 address")
     return Uri(
         scheme=scheme,
@@ -75,17 +75,17 @@ def parse_uri(text: str) -> Uri:
     )
 
 
-def _check(text: str, found: re.Match[str]) -> None:
-    scheme, authority = found["scheme"], found["authority"]
+def _check(text: str, match: re.Match[str]) -> None:
+    scheme, authority = match["scheme"], match["authority"]
     if text.startswith(":"):
         raise BadUrl(text, "Expected scheme name")
     if scheme is not None and not _SCHEME.match(scheme):
         raise BadUrl(text, "Illegal character in scheme name")
-    if authority == "" and not found["path"]:
+    if authority == "" and not match["path"]:
         raise BadUrl(text, "Expected authority")
     if _ILLEGAL.search(text) or text.count("#") > 1:
         raise BadUrl(text, "Illegal character")
-    if _BRACKET.search(found["path"]):
+    if _BRACKET.search(match["path"]):
         raise BadUrl(text, "Illegal character")
     if _BAD_PERCENT.search(text):
         raise BadUrl(text, "Malformed escape pair")
@@ -93,11 +93,11 @@ def _check(text: str, found: re.Match[str]) -> None:
 
 def _server(authority: str | None) -> tuple[str | None, int | None]:
     """Host and port; none of both if the authority does not name a server."""
-    found = _SERVER.match(authority) if authority else None
-    if found is None or not _HOST.match(found["host"]):
+    match = _SERVER.match(authority) if authority else None
+    if match is None or not _HOST.match(match["host"]):
         return None, None
-    port = int(found["port"]) if found["port"] else None
-    return (found["host"], port) if port is None or port <= INT_MAX else (None, None)
+    port = int(match["port"]) if match["port"] else None
+    return (match["host"], port) if port is None or port <= INT_MAX else (None, None)
 
 
 def _decoded(part: str | None) -> str | None:

@@ -55,9 +55,9 @@ def is_plain(type_: SqlType) -> bool:
 def membership(type_: SqlType) -> Callable[[list[Any], Any], bool]:
     """Return a function that checks whether a list of values of the type has a value."""
     if is_plain(type_):
-        return lambda values, wanted: wanted in values
+        return lambda values, element: element in values
     of = identity(type_)
-    return lambda values, wanted: of(wanted) in map(of, values)
+    return lambda values, element: of(element) in map(of, values)
 
 
 def _itself(value: Any) -> Hashable:

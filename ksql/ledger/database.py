@@ -66,8 +66,8 @@ def configured_url(settings: Settings, directory: Path) -> str:
         raise BadLedgerUrl(where, f"SQLite takes no password, but {LEDGER_PASSWORD} names one")
     if url.password is not None:
         raise BadLedgerUrl(where, f"it has a password, and {LEDGER_PASSWORD} names another")
-    found = url.set(password=password(LEDGER_PASSWORD, path))
-    return found.render_as_string(hide_password=False)
+    complete_url = url.set(password=password(LEDGER_PASSWORD, path))
+    return complete_url.render_as_string(hide_password=False)
 
 
 def parse_url(given: str) -> URL:
@@ -175,9 +175,9 @@ class Database:
         Raises: LedgerDamaged.
         """
         if self.path:
-            found = session.scalar(text("PRAGMA quick_check(1)"))
-            if found != "ok":
-                raise LedgerDamaged(self.where, str(found))
+            verdict = session.scalar(text("PRAGMA quick_check(1)"))
+            if verdict != "ok":
+                raise LedgerDamaged(self.where, str(verdict))
 
     def close(self) -> None:
         """Close idle connections; those in use close when they are given back."""

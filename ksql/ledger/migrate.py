@@ -46,15 +46,15 @@ def migrate(database: Database, to: str = "head") -> bool:
                 connection.execute(text(f"SET LOCAL lock_timeout = '{_PATIENCE}'"))
                 connection.execute(text(f"SET LOCAL statement_timeout = '{_PATIENCE}'"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:k)"), {"k": _ADVISORY_KEY})
-            found = _current(connection, script, database.where)
+            revisions = _current(connection, script, database.where)
             config.attributes["connection"] = connection
             command.upgrade(config, to)
-            return not found
+            return not revisions
 
 
 def _current(connection: Connection, script: ScriptDirectory, where: str) -> set[str]:
-    found = set(MigrationContext.configure(connection).get_current_heads())
+    revisions = set(MigrationContext.configure(connection).get_current_heads())
     known = {revision.revision for revision in script.walk_revisions()}
-    if found - known:
-        raise NewerLedger(where, tuple(sorted(found - known)))
-    return found
+    if revisions - known:
+        raise NewerLedger(where, tuple(sorted(revisions - known)))
+    return revisions

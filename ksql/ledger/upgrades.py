@@ -82,12 +82,12 @@ def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> 
 
     A row that was only rebuilt gives way to the attempt itself, which knows more.
     """
-    found = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
-    if found is not None and outcome.command_offset is not None:
-        found.command_offset = outcome.command_offset
+    attempt = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
+    if attempt is not None and outcome.command_offset is not None:
+        attempt.command_offset = outcome.command_offset
         session.flush()
-    if found is not None and outcome.status == "switched":
-        rebuilt = _same(_entry(found), "switched").where(UpgradeRow.rebuilt)
+    if attempt is not None and outcome.status == "switched":
+        rebuilt = _same(_entry(attempt), "switched").where(UpgradeRow.rebuilt)
         for row in session.scalars(rebuilt.where(UpgradeRow.id != upgrade_id)):
             session.delete(row)
     offsets = None if outcome.offsets is None else {t: dict(p) for t, p in outcome.offsets.items()}

@@ -155,9 +155,9 @@ class MemoryRunner:
 
     def stop(self, query_id: QueryId) -> None:
         """Stop; the state stays."""
-        found = self.running.pop(query_id, None)
-        if found is not None:
-            self._resting[query_id] = found
+        query = self.running.pop(query_id, None)
+        if query is not None:
+            self._resting[query_id] = query
 
     def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
         """Stop; the state stays."""
@@ -204,7 +204,7 @@ class MemoryRunner:
 
     def errors(self) -> list[tuple[str, str]]:
         """Return the entries of the processing log."""
-        return [error for each in self.running.values() for error in each.errors]
+        return [error for query in self.running.values() for error in query.errors]
 
     def _advance(self, query: _Running) -> bool:
         pending = self._waiting(query)
@@ -222,7 +222,7 @@ class MemoryRunner:
                 self._topics.records.get(topic, [])[position:], start=position
             )
         ]
-        pending.sort(key=lambda each: each[0].sequence)
+        pending.sort(key=lambda record: record[0].sequence)
         return pending
 
     def _process(self, query: _Running, record: Stored, topic: str, offset: int) -> None:

@@ -85,32 +85,32 @@ class MemoryFeed:
 
     def _is_behind(self) -> bool:
         ends = MemoryExtents(self._topics).end_offsets(topic for topic, _ in self._free())
-        return any(self.positions[place] < end for place, end in ends.items())
+        return any(self.positions[partition] < end for partition, end in ends.items())
 
     def _taken(self) -> list[RawRecord]:
-        found = []
+        records = []
         for topic, partition in self._free():
             begin = self.positions[topic, partition]
             log = self._topics.records.get(topic, [])[begin:]
-            found += [
+            records += [
                 (
-                    each.sequence,
+                    entry.sequence,
                     RawRecord(
                         topic,
                         partition,
                         offset,
-                        each.timestamp,
-                        each.key,
-                        each.value,
-                        list(each.headers or ()),
+                        entry.timestamp,
+                        entry.key,
+                        entry.value,
+                        list(entry.headers or ()),
                     ),
                 )
-                for offset, each in enumerate(log, begin)
+                for offset, entry in enumerate(log, begin)
             ]
             self.positions[topic, partition] = begin + len(log)
-        if not self._follow and not found:
+        if not self._follow and not records:
             self.end()
-        return [record for _, record in sorted(found, key=lambda each: each[0])]
+        return [record for _, record in sorted(records, key=lambda numbered: numbered[0])]
 
     def _free(self) -> list[tuple[str, int]]:
-        return [place for place in self.positions if place not in self._held]
+        return [partition for partition in self.positions if partition not in self._held]

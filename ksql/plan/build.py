@@ -119,13 +119,13 @@ class _Builder:
         if grouped:
             if tables:
                 raise StatementError("Table functions cannot be used with aggregations.")
-            found = self._grouped(plan)
+            built = self._grouped(plan)
         elif tables and result_kind(plan) == "TABLE":
             raise StatementError("Table source is not supported with table functions")
         else:
-            found = self._plain(plan)
+            built = self._plain(plan)
         met = tuple(map(exchanged, self.relation.joins))
-        return replace(found, exchanged=met)
+        return replace(built, exchanged=met)
 
     def _check_clauses(self) -> None:
         query = self.query
@@ -227,28 +227,28 @@ class _Builder:
         scope = self._row_scope("PARTITION BY")
         parts = []
         for expr in exprs:
-            found = bind(expr, scope, self.functions)
-            parts.append(keys.KeyPart((found,), (self._shown(expr),)))
+            expression = bind(expr, scope, self.functions)
+            parts.append(keys.KeyPart((expression,), (self._shown(expr),)))
         self._refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
         self._check_windowed([part.exprs[0] for part in parts])
         return parts
 
-    def _check_windowed(self, found: list[Bound]) -> None:
+    def _check_windowed(self, bounds: list[Bound]) -> None:
         """Check that the key of a windowed source stays: its windows would not fit another one."""
         join, windowed = self.relation.join, self.relation.sources[0].source.window is not None
         kept = [join.left_key] if join else self._source_key()
         outer = join is not None and join.kind in ("RIGHT", "FULL")  # that column may be NULL
-        if windowed and (outer or found != kept):
+        if windowed and (outer or bounds != kept):
             raise StatementError(
                 "Implicit repartitioning of windowed sources is not supported. "
                 "See https://github.com/confluentinc/ksql/issues/4385."
             )
 
     def _refuse_repeats(
-        self, found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str
+        self, keys_: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str
     ) -> None:
-        for index, each in enumerate(found):
-            if each in found[:index]:
+        for index, key in enumerate(keys_):
+            if key in keys_[:index]:
                 shown = self._shown(exprs[index])
                 raise StatementError(f"Duplicate {clause} expression: {shown}")
 
@@ -258,7 +258,7 @@ class _Builder:
 
         def qualify(node: ex.Expr) -> ex.Expr:
             if isinstance(node, ex.Ref) and node.source is None:
-                owner = next((each for each in known if node.name in each.columns), known[0])
+                owner = next((source for source in known if node.name in source.columns), known[0])
                 return ex.Ref(node.name, owner.alias)
             return node
 
@@ -363,8 +363,8 @@ class _Builder:
         if not exprs:
             raise NoGroupKey
         scope = self._row_scope("GROUP BY")
-        found = [bind(expr, scope, self.functions) for expr in exprs]
-        self._refuse_repeats(found, exprs, "GROUP BY")
+        bound = [bind(expr, scope, self.functions) for expr in exprs]
+        self._refuse_repeats(bound, exprs, "GROUP BY")
         namer = projection.Namer(self.relation)
         aliases = {
             item.expr: item.alias
@@ -372,20 +372,20 @@ class _Builder:
             if isinstance(item, ast.SelectItem) and item.alias
         }
         return [
-            (Named(aliases.get(expr) or namer.name(expr), each), describe(self.scope.named(expr)))
-            for expr, each in zip(exprs, found, strict=True)
+            (Named(aliases.get(expr) or namer.name(expr), key), describe(self.scope.named(expr)))
+            for expr, key in zip(exprs, bound, strict=True)
         ]
 
     def _window(self) -> TimeWindow | None:
         if self.query.window is None:
             return None
-        found = sizes(self.query.window, final=self.query.emit == "FINAL")
+        window = sizes(self.query.window, final=self.query.emit == "FINAL")
         return TimeWindow(
-            kind=found.kind,
-            size_ms=found.size_ms,
-            advance_ms=found.advance_ms,
-            grace_ms=found.grace_ms,
-            retention_ms=found.retention_ms,
+            kind=window.kind,
+            size_ms=window.size_ms,
+            advance_ms=window.advance_ms,
+            grace_ms=window.grace_ms,
+            retention_ms=window.retention_ms,
         )
 
     # --- SELECT
@@ -401,8 +401,8 @@ class _Builder:
             origin = "key column"
         key, value = keys.split(projected, parts, origin, self.sink)
         if self.keys_as_written:
-            place = {each.name: number for number, each in enumerate(projected)}
-            key = tuple(sorted(key, key=lambda each: place[each.name]))
+            positions = {column.name: number for number, column in enumerate(projected)}
+            key = tuple(sorted(key, key=lambda column: positions[column.name]))
         return key, value
 
     def _rekeyed(self) -> list[projection.Item] | None:
@@ -433,7 +433,7 @@ class _Builder:
             grouped=grouped,
         )
         named = [Named(item.name, bind_item(item.expr)) for item in items]
-        if any(holds_null(type_of(each.expr)) for each in named):
+        if any(holds_null(type_of(column.expr)) for column in named):
             raise CannotInfer
         return named
 

@@ -85,10 +85,10 @@ def check_tables(query: ast.Query, relation: Relation, *, persistent: bool) -> N
     if first.kind != "TABLE":
         return
     if query.partition_by is not None:
-        asked = [describe(relation.scope.named(expr)) for expr in query.partition_by]
+        expressions = [describe(relation.scope.named(expr)) for expr in query.partition_by]
         raise NotRepartitioned(
             relation.join.key_names if relation.join else [c.name for c in first.schema.key],
-            ", ".join(asked),
+            ", ".join(expressions),
             hint="To change a table's key, use GROUP BY with an aggregate function.",
         )
     if persistent and first.window is not None:
@@ -103,7 +103,7 @@ def check_formats(read: Sequence[FromSource], clause: str) -> None:
 
     Raises: StatementError.
     """
-    sources = [each.source for each in read]
+    sources = [source.source for source in read]
     wrong = [one for one in sources if not capabilities(one.value_format.name).joins_and_groups]
     if clause and wrong:
         raise StatementError(

@@ -30,20 +30,20 @@ def read(relation: Relation) -> Plan:
     Example:
         ``FROM A JOIN B ON .. JOIN C ON ..`` is a join of (a join of A and B) and C.
     """
-    plans = [_source(each, prefixed=bool(relation.joins)) for each in relation.sources]
+    plans = [_source(source, prefixed=bool(relation.joins)) for source in relation.sources]
     plan: Plan = plans[0]
     for join, right in zip(relation.joins, plans[1:], strict=True):
         plan = _joined(join, plan, right)
     return plan
 
 
-def _source(each: FromSource, *, prefixed: bool) -> Source:
-    source = each.source
+def _source(from_source: FromSource, *, prefixed: bool) -> Source:
+    source = from_source.source
     return Source(
         name=source.name,
         kind=source.kind,
         topic=source.topic,
-        prefix=joined_name(each.alias, "") if prefixed else "",
+        prefix=joined_name(from_source.alias, "") if prefixed else "",
         columns=source.schema.columns,
         key_format=source.key_format,
         value_format=source.value_format,

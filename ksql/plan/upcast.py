@@ -57,8 +57,8 @@ def _signature(function: Any, number: int, functions: Functions) -> str | int:
 def _numbered() -> Mapping[str, list[str]]:
     """Return the signatures of the built-in functions in the order that gave them their numbers."""
     text = files(__package__).joinpath("overloads1.json").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = json.loads(text)
-    return found
+    names: dict[str, list[str]] = json.loads(text)
+    return names
 
 
 def _without_lanes(plan: Any, functions: Functions) -> Any:

@@ -33,11 +33,11 @@ _new = tuple.__new__
 class Visits(NamedTuple):
     """The places that records visit, in order, and the time when all are done.
 
-    ``wanted`` has the keys of each space, with the starts of their windows.
+    ``starts`` has the keys of each space, with the starts of their windows.
     """
 
     places: list[Place]
-    wanted: Mapping[bytes, Mapping[bytes, int]]
+    starts: Mapping[bytes, Mapping[bytes, int]]
     clock: Clock
 
 
@@ -75,13 +75,13 @@ class AggregateProcessor(Paused):
         yield
         clock = Clock.read(store, windows)
         places = list(self._placed(records, windows, clock, log))
-        wanted: defaultdict[bytes, dict[bytes, int]] = defaultdict(dict)
+        starts_by_space: defaultdict[bytes, dict[bytes, int]] = defaultdict(dict)
         for space, key, start, _ in places:
-            wanted[space][key] = start
-        for space, some in wanted.items():
+            starts_by_space[space][key] = start
+        for space, some in starts_by_space.items():
             store.load(space, some)
         yield
-        return Visits(places, wanted, clock)
+        return Visits(places, starts_by_space, clock)
 
     def states(self, packed: Collection[bytes], store: Store, space: bytes) -> list[State]:
         """Return the states of groups, as copies."""
@@ -105,7 +105,7 @@ class AggregateProcessor(Paused):
     def _placed(
         self, records: Sequence[Record], windows: Windows, clock: Clock, log: LogError
     ) -> Iterator[Place]:
-        starts, found = windows.starts, dict[int, tuple[bytes, bytes]]()
+        starts, spaces = windows.starts, dict[int, tuple[bytes, bytes]]()
         latest, closed = clock.stream_time, windows.last_closed(clock.stream_time)
         for record in records:
             time, key = record[3], record[1]
@@ -116,10 +116,10 @@ class AggregateProcessor(Paused):
                 if start <= closed:
                     log_late(record, start, starts(time), closed, latest, log)
                     continue
-                place = found.get(start)
-                if place is None:
-                    place = found[start] = clock.space(start), window_key(b"", start)
-                yield place[0], key + place[1], start, record
+                window = spaces.get(start)
+                if window is None:
+                    window = spaces[start] = clock.space(start), window_key(b"", start)
+                yield window[0], key + window[1], start, record
 
     def _folded(self, places: Iterable[Place], store: Store, log: LogError) -> Iterator[Record]:
         groups: dict[bytes, _Group] = {}

@@ -155,5 +155,5 @@ def whole(steps: Steps) -> Iterable[Record]:
         try:
             next(steps)
         except StopIteration as end:
-            found: Iterable[Record] = end.value
-            return found
+            records: Iterable[Record] = end.value
+            return records

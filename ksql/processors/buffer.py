@@ -98,30 +98,30 @@ class Buffer:
 
     def load_heads(self, places: set[Place], store: Store) -> list[Place]:
         """Fetch slices: those that get records, and those that are looked into."""
-        wanted = [place for place in places if self._segment(place) in self.segments]
-        self._fetch(store, self._heads, [(place, _head(place)) for place in wanted])
-        return wanted
+        held = [slice_ for slice_ in places if self._segment(slice_) in self.segments]
+        self._fetch(store, self._heads, [(slice_, _head(slice_)) for slice_ in held])
+        return held
 
-    def load_chunks(self, wanted: Iterable[Place], probed: set[Place], store: Store) -> None:
+    def load_chunks(self, slices: Iterable[Place], probed: set[Place], store: Store) -> None:
         """Take those that are there; fetch the rest of those that are looked into."""
-        for place in wanted:
-            head = store.get(self._space(self._heads, place), _head(place))
+        for slice_ in slices:
+            head = store.get(self._space(self._heads, slice_), _head(slice_))
             if head is not None:
-                self._slices[place] = Slice(head[0], head[2])
+                self._slices[slice_] = Slice(head[0], head[2])
                 if head[1]:
-                    self.waits.add(place)
-        seen = [place for place in probed if place in self._slices]
-        chunks = [(place, key) for place in seen for key in _sealed(place, self._slices[place])]
+                    self.waits.add(slice_)
+        seen = [slice_ for slice_ in probed if slice_ in self._slices]
+        chunks = [(slice_, key) for slice_ in seen for key in _sealed(slice_, self._slices[slice_])]
         self._fetch(store, self._chunks, chunks)
 
     def show(self, probed: set[Place], store: Store) -> None:
         """Lay out those that are looked into."""
-        for place in sorted(place for place in probed if place in self._slices):
-            at, space = self._slices[place], self._space(self._chunks, place)
-            records = [each for key in _sealed(place, at) for each in store.get(space, key)]
+        for slice_ in sorted(slice_ for slice_ in probed if slice_ in self._slices):
+            at, space = self._slices[slice_], self._space(self._chunks, slice_)
+            records = [record for key in _sealed(slice_, at) for record in store.get(space, key)]
             records += at.fresh
             records.sort(key=_time)
-            times, rows = self.lines.setdefault(place[0], ([], []))
+            times, rows = self.lines.setdefault(slice_[0], ([], []))
             times += [time for time, _ in records]
             rows += self.side.rows(stored for _, stored in records)
 
@@ -152,9 +152,9 @@ class Buffer:
             times.append(time)
             rows.append(row)
         else:
-            place = bisect_right(times, time)
-            times.insert(place, time)
-            rows.insert(place, row)
+            index = bisect_right(times, time)
+            times.insert(index, time)
+            rows.insert(index, row)
         return True
 
     def wait(self, key: bytes, time: int) -> None:
@@ -181,35 +181,35 @@ class Buffer:
             at.fresh.append([time, stored(row)])
             at.changed = True
         self._added.clear()
-        for place, at in self._slices.items():
+        for slice_, at in self._slices.items():
             if at.changed:
-                self._put(place, at, store)
-        for segment in [each for each in self.segments if each < kept]:
+                self._put(slice_, at, store)
+        for segment in [segment for segment in self.segments if segment < kept]:
             self.segments.discard(segment)
             for kind in (self._heads, self._chunks):
                 store.drop(kind + _SLICE.pack(segment))
 
-    def _put(self, place: Place, at: Slice, store: Store) -> None:
-        space = self._space(self._chunks, place)
+    def _put(self, slice_: Place, at: Slice, store: Store) -> None:
+        space = self._space(self._chunks, slice_)
         while len(at.fresh) >= CHUNK_RECORDS:
-            store.put(space, _chunk(place, at.sealed), at.fresh[:CHUNK_RECORDS])
+            store.put(space, _chunk(slice_, at.sealed), at.fresh[:CHUNK_RECORDS])
             del at.fresh[:CHUNK_RECORDS]
             at.sealed += 1
-        head = [at.sealed, place in self.waits, at.fresh]
-        store.put(self._space(self._heads, place), _head(place), head)
+        head = [at.sealed, slice_ in self.waits, at.fresh]
+        store.put(self._space(self._heads, slice_), _head(slice_), head)
 
-    def _fetch(self, store: Store, kind: bytes, wanted: list[tuple[Place, bytes]]) -> None:
+    def _fetch(self, store: Store, kind: bytes, names: list[tuple[Place, bytes]]) -> None:
         by_space: dict[bytes, list[bytes]] = {}
-        for place, key in wanted:
-            by_space.setdefault(self._space(kind, place), []).append(key)
+        for slice_, key in names:
+            by_space.setdefault(self._space(kind, slice_), []).append(key)
         for space, some in by_space.items():
             store.load(space, some)
 
-    def _segment(self, place: Place) -> int:
-        return place[1] // self._cut.per_segment
+    def _segment(self, slice_: Place) -> int:
+        return slice_[1] // self._cut.per_segment
 
-    def _space(self, kind: bytes, place: Place) -> bytes:
-        return kind + _SLICE.pack(self._segment(place))
+    def _space(self, kind: bytes, slice_: Place) -> bytes:
+        return kind + _SLICE.pack(self._segment(slice_))
 
 
 def _time(record: list[Any]) -> int:
@@ -217,13 +217,13 @@ def _time(record: list[Any]) -> int:
     return time
 
 
-def _head(place: Place) -> bytes:
-    return place[0] + _SLICE.pack(place[1])
+def _head(slice_: Place) -> bytes:
+    return slice_[0] + _SLICE.pack(slice_[1])
 
 
-def _chunk(place: Place, number: int) -> bytes:
-    return place[0] + _CHUNK.pack(place[1], number)
+def _chunk(slice_: Place, number: int) -> bytes:
+    return slice_[0] + _CHUNK.pack(slice_[1], number)
 
 
-def _sealed(place: Place, at: Slice) -> Iterator[bytes]:
-    return (_chunk(place, number) for number in range(at.sealed))
+def _sealed(slice_: Place, at: Slice) -> Iterator[bytes]:
+    return (_chunk(slice_, number) for number in range(at.sealed))

@@ -46,7 +46,7 @@ class ChainProcessor(Paused):
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Take the records through the joins."""
         first, *others = self.links
-        turn = {record[4:7]: place for place, record in reversed(list(enumerate(records)))}
+        turn = {record[4:7]: index for index, record in reversed(list(enumerate(records)))}
         own = [record for record in records if record.port in first.ports]
         flowing = yield from first.processor.steps(own, store, log)
         for number, link in enumerate(others, start=1):

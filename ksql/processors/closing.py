@@ -70,7 +70,7 @@ class Closing:
         """Let a session that is no more wait no longer."""
         self._forget(session_key(group.key, session.start, session.end), session.end)
 
-    def made(self, group: Group, session: Session, old: Row | None, _record: Record) -> None:
+    def updated(self, group: Group, session: Session, old: Row | None, _record: Record) -> None:
         """Let a session wait, if it did not before under the same bounds."""
         if old is not None:
             return
@@ -83,14 +83,14 @@ class Closing:
     def after(self, record: Record) -> Iterator[Record]:
         """Return the results of the sessions that have closed with that record."""
         waiting, close_time = self._waiting, self._bucket.close_time
-        found = []
+        closed = []
         while waiting and waiting[0][0] < close_time:
             end, start, key = heappop(waiting)
             whole = session_key(key, start, end)
             if whole in self._alive:  # else it was merged since
                 self._forget(whole, end)
-                found.append((end, start, self._order(key), key))
-        for end, start, _, key in sorted(found):
+                closed.append((end, start, self._order(key), key))
+        for end, start, _, key in sorted(closed):
             if end < self._bucket.kept_from:
                 self._log(
                     "aggregate", f"{FORGOTTEN}: the session from {start} to {end}", record.row

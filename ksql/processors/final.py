@@ -107,19 +107,19 @@ class _Call:
     def load(self, records: Sequence[Record], limit: int) -> None:
         """Fetch the windows of the records and those that close, up to the one at the limit."""
         self.limit = limit
-        wanted: dict[bytes, set[bytes]] = {}
+        needed: dict[bytes, set[bytes]] = {}
         for key in self.due.upto(limit):
             (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
             if start <= limit:
                 self.waiting.append((start, key))
-                wanted.setdefault(self.clock.space(start), set()).add(key)
+                needed.setdefault(self.clock.space(start), set()).add(key)
         heapify(self.waiting)
         for record in records:
             for start in self.processor.windows.starts(record.timestamp):
                 if not self._is_late(start):
                     key = window_key(record.key, start)
-                    wanted.setdefault(self.clock.space(start), set()).add(key)
-        for space, some in wanted.items():
+                    needed.setdefault(self.clock.space(start), set()).add(key)
+        for space, some in needed.items():
             self.store.load(space, some)
 
     def take(self, record: Record, start: int) -> None:
@@ -151,12 +151,12 @@ class _Call:
         return start <= self.emitted or self.clock.is_late(start)
 
     def _window(self, key: bytes, start: int) -> _Window:
-        found = self.open.get(key)
-        if found is None:
+        window = self.open.get(key)
+        if window is None:
             folds, stored = self.processor.folds, self.store.get(self.clock.space(start), key)
             state = folds.init() if stored is None else folds.complete(stored)
-            found = self.open[key] = _Window(state, stored is not None)
-        return found
+            window = self.open[key] = _Window(state, stored is not None)
+        return window
 
     def closed(self, record: Record) -> Iterator[Record]:
         """Return the results of the windows that have closed with that record."""
@@ -164,15 +164,15 @@ class _Call:
         if last <= self.emitted:
             return
         self.emitted = last
-        order, found = self.processor.order, []
+        order, closed = self.processor.order, []
         while self.waiting and self.waiting[0][0] <= last:
             start, key = heappop(self.waiting)
-            found.append((start, order(key[:-_SUFFIX_BYTES]), key))
+            closed.append((start, order(key[:-_SUFFIX_BYTES]), key))
         oldest = self.latest - self.processor.windows.retention_ms
-        for start in sorted({start for start, _, _ in found if start < oldest}):
+        for start in sorted({start for start, _, _ in closed if start < oldest}):
             shown = next(iter(logged_rows(record)))
             self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", shown)
-        for start, _, key in sorted(found):
+        for start, _, key in sorted(closed):
             window = self._window(key, start)
             if start >= oldest and (row := self._row(key, start, window.state)) is not None:
                 yield record._replace(

@@ -242,7 +242,7 @@ def _adopter(
 
 
 def _generations(mark: bytes | None) -> dict[int, int]:
-    return {n: found for n, (found,) in enumerate(_GENERATION.iter_unpack(mark or b""))}
+    return {n: generation for n, (generation,) in enumerate(_GENERATION.iter_unpack(mark or b""))}
 
 
 def _change(name: InPlace, slots: Sequence[Slot]) -> str:
@@ -278,8 +278,8 @@ def _swap(slots: Sequence[Slot]) -> str:
     """
     lines, assigns = [], []
     pure, unsure, sure = _by_risk(slots, ("step", "undo"))
-    early = [each for each in sure if "undo" not in each[1].function.in_place]
-    late = [each for each in sure if each not in early]
+    early = [slot for slot in sure if "undo" not in slot[1].function.in_place]
+    late = [slot for slot in sure if slot not in early]
     for i, slot in enumerate(slots):
         lines += [*_loaded("b", i, slot, "o"), *_loaded("a", i, slot, "r")]
         assigns.append(f"{_cell(slot)} = n{i}")
@@ -326,12 +326,12 @@ def _by_risk(
     slots: Sequence[Slot], names: Sequence[InPlace]
 ) -> tuple[_Numbered, _Numbered, _Numbered]:
     """Return slots that change nothing in place, those that do and may fail, the others."""
-    found: tuple[_Numbered, _Numbered, _Numbered] = ([], [], [])
+    groups: tuple[_Numbered, _Numbered, _Numbered] = ([], [], [])
     for i, slot in enumerate(slots):
         function = slot.function
         in_place = any(name in function.in_place for name in names)
-        found[in_place + (in_place and function.sure)].append((i, slot))
-    return found
+        groups[in_place + (in_place and function.sure)].append((i, slot))
+    return groups
 
 
 def _cell(slot: Slot) -> str:

@@ -140,10 +140,10 @@ class Referred:
         """Answer the left rows."""
         at = _Rows(store, self.left, Subscribers(store, self.bytes_of))
         at.load(records, self.right.port)
-        for place, record in enumerate(records):
+        for index, record in enumerate(records):
             answers = self._spread if record.port == self.right.port else self._answered
             for primary, number, time, joined in answers(record, at):
-                row = (number, place, time, *(joined or ()))
+                row = (number, index, time, *(joined or ()))
                 yield record._replace(port=self.answered, key=primary, row=row)
 
     def _spread(self, record: Record, at: _Rows) -> Iterator[_Answer]:
@@ -157,10 +157,10 @@ class Referred:
         what, number, time, primary, *left = record.row or ()
         if not at.is_next(record.key, primary, number):
             return
-        found = self.right.kept(at.store, _RIGHT, record.key)
+        stored = self.right.kept(at.store, _RIGHT, record.key)
         right = None
-        if found is not None:
-            time, right = max(time, found.time), found.row
+        if stored is not None:
+            time, right = max(time, stored.time), stored.row
         if what in (LEAVE, LEAVE_DELETING):
             at.leave(record.key, primary)
             if what == LEAVE_DELETING:
@@ -260,10 +260,10 @@ class Answers:
         store.load(_RESULTS, {record.key for record in records})
         seen: dict[bytes, tuple[int, int]] = {}
         for record in records:
-            number, place, time, *values = record.row or ()
-            if seen.get(record.key, (0, -1)) > (number, place):
+            number, index, time, *values = record.row or ()
+            if seen.get(record.key, (0, -1)) > (number, index):
                 continue
-            seen[record.key] = number, place
+            seen[record.key] = number, index
             former = self.joined.kept(store, _RESULTS, record.key)
             result = record._replace(row=tuple(values) or None, timestamp=time)
             self.joined.keep(store, _RESULTS, record.key, Kept.of(result))

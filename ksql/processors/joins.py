@@ -39,8 +39,8 @@ class Rows(dict[bytes, "Row | None"]):
 
     def __missing__(self, key: bytes) -> Row | None:
         stored = self._store.get(_ROWS, key)
-        found = self[key] = None if stored is None else self._table.row(stored)
-        return found
+        row = self[key] = None if stored is None else self._table.row(stored)
+        return row
 
     def change(self, key: bytes, row: Row | None) -> None:
         """Let another row, or none, stand under the key."""
@@ -80,8 +80,8 @@ class JoinProcessor(Paused):
 
     def joined(self, record: Record, right: Row | None) -> Row:
         """Return the row of a stream's record with that of the table."""
-        found = self.table.nothing if right is None else right
-        return (*(record.row or ()), *found, *self.ending.of(record.key, record.timestamp))
+        joined = self.table.nothing if right is None else right
+        return (*(record.row or ()), *joined, *self.ending.of(record.key, record.timestamp))
 
     def _joined(self, records: Sequence[Record], rows: Rows) -> Iterator[Record]:
         nothing, port = self.table.nothing, self.table.port

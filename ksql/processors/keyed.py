@@ -41,8 +41,8 @@ class Keyed:
         """Make the records."""
         port, topic, partition = self.head
         for key, lane, time, turn, offset, *carried in self.rows:
-            place = time, topic, partition, offset, None, None, turn, lane
-            yield _new(Record, (port, key, tuple(carried), *place))
+            origin = time, topic, partition, offset, None, None, turn, lane
+            yield _new(Record, (port, key, tuple(carried), *origin))
 
 
 @dataclass(frozen=True, slots=True)

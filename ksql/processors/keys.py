@@ -43,8 +43,8 @@ def unpack(key: bytes) -> list[Any]:
 def unpack_all(keys: Collection[bytes]) -> list[list[Any]]:
     """Return the values of many packed keys."""
     whole = b"\xdd" + len(keys).to_bytes(4, "big") + b"".join(keys)
-    found: list[list[Any]] = ormsgpack.unpackb(whole, ext_hook=_restore, option=_OPTIONS)
-    return found
+    unpacked: list[list[Any]] = ormsgpack.unpackb(whole, ext_hook=_restore, option=_OPTIONS)
+    return unpacked
 
 
 def text(key: bytes) -> bytes | None:

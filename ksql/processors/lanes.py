@@ -51,13 +51,13 @@ def _at_once(processor: Processor, records: Sequence[Record], store: Store, log:
 
 def together(calls: Sequence[Generator[None, None, Found]]) -> list[Found]:
     """Take all calls from pause to pause; what each of them gives."""
-    found: dict[int, Found] = {}
-    while len(found) < len(calls):
+    results: dict[int, Found] = {}
+    while len(results) < len(calls):
         for number, call in enumerate(calls):
-            if number in found:
+            if number in results:
                 continue
             try:
                 next(call)
             except StopIteration as end:
-                found[number] = end.value
-    return [found[number] for number in range(len(calls))]
+                results[number] = end.value
+    return [results[number] for number in range(len(calls))]

@@ -44,14 +44,14 @@ class Turns:
             ]
         return self._of_one((source, partitions[0]), times)
 
-    def _of_one(self, place: tuple[int, int], times: Sequence[int]) -> Sequence[int]:
-        highest = self._highest.get(place, times[0])
+    def _of_one(self, partition: tuple[int, int], times: Sequence[int]) -> Sequence[int]:
+        highest = self._highest.get(partition, times[0])
         if highest <= times[0] and sorted(times) == times:  # sorting what is sorted is cheap
-            found = times
+            turns = times
         else:
-            found = list(accumulate(times, max, initial=highest))[1:]
-        self._highest[place] = found[-1]
-        return found
+            turns = list(accumulate(times, max, initial=highest))[1:]
+        self._highest[partition] = turns[-1]
+        return turns
 
 
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
@@ -65,11 +65,11 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
     if isinstance(records, Queues):
         return sorted(records, key=_turn)
     queues: dict[tuple[int, int], list[Record]] = {}
-    for place, run in groupby(records, _place):
-        queues.setdefault(place, []).extend(run)
+    for partition, run in groupby(records, _place):
+        queues.setdefault(partition, []).extend(run)
     for queue in queues.values():
         queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
     if len(queues) == 1:
         return next(iter(queues.values()))
-    one_by_one = chain.from_iterable(queues[place] for place in sorted(queues))
+    one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
     return sorted(one_by_one, key=_turn)

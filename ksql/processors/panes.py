@@ -126,8 +126,8 @@ def _bounds(windows: Windows) -> list[str]:
 class Panes:
     """The states of one partition's records, which come in their order."""
 
-    def __init__(self, made: PaneFold) -> None:
-        self._made = made
+    def __init__(self, fold: PaneFold) -> None:
+        self._fold = fold
         #: By the beginning of the pane, then by group.
         self.states: dict[int, dict[Hashable, State]] = {}
 
@@ -143,31 +143,31 @@ class Panes:
         None is no row; the rows that are not folded become None.
         """
         apart = self.undecided(times, turns)
-        kept = [place for place in apart if rows[place] is not None]
+        kept = [index for index in apart if rows[index] is not None]
         if kept:
             rows = list(rows)
-            for place in kept:
-                rows[place] = None
+            for index in kept:
+                rows[index] = None
         failed: list[int] = []
-        self._made.fold(rows, times, offsets, turns, self.states, failed)
+        self._fold.fold(rows, times, offsets, turns, self.states, failed)
         return sorted([*kept, *failed]) if failed else kept
 
     def undecided(self, times: Sequence[int], turns: Sequence[int]) -> list[int]:
         """Return the places of records that one of this micro-batch may make late."""
-        windows = self._made.windows
+        windows = self._fold.windows
         grace = windows.grace_ms
         if turns is times or turns[-1] - min(times) <= grace:
             return []
         closing = windows.first_closing
         return [
-            place
-            for place, (time, turn) in enumerate(zip(times, turns, strict=True))
+            index
+            for index, (time, turn) in enumerate(zip(times, turns, strict=True))
             if turn - time > grace and turn >= closing(time)
         ]
 
     def finish(self) -> Folded:
         """Return the states, each once."""
-        packed, size = self._made.packed, self._made.size
+        packed, size = self._fold.packed, self._fold.size
         known: dict[Hashable, bytes] = {}
         keys: list[bytes] = []
         states: list[State] = []
@@ -196,9 +196,9 @@ def log_late(
         return
     behind_ms = stream_time - record.timestamp
     late = [
-        Late.of(_LATE.format(each), behind_ms, record.topic, record.partition)
-        for each in starts
-        if each <= last
+        Late.of(_LATE.format(pane_start), behind_ms, record.topic, record.partition)
+        for pane_start in starts
+        if pane_start <= last
     ]
     for row in logged_rows(record):
         for message in late:

@@ -100,12 +100,12 @@ class SessionProcessor(Paused):
         if (start, end) == (time, time):
             session = met[0] if met else Session(start, end, state)
             session.state = state
-            changes.made(group, session, olds[0] if olds else None, record)
+            changes.updated(group, session, olds[0] if olds else None, record)
         else:
             session = Session(start, end, state)
             for gone, old in zip(met, olds, strict=True):
                 changes.removed(group, gone, old, record)
-            changes.made(group, session, None, record)
+            changes.updated(group, session, None, record)
         bucket.replace(group, near, session)
 
     def opened(self, met: Sequence[Session]) -> tuple[State, Sequence[State]]:
@@ -176,7 +176,7 @@ class _Every:
         """Delete the row of a session."""
         self._out.append(_changed(record, None, session.end, old))
 
-    def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def updated(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Emit the row of a session; ``old`` is what consumers have of it."""
         known = old if self._keep_old else None
         row = self._row(group, session, self._log)
@@ -209,7 +209,7 @@ class _Last:
         elif former.old is not None:
             self._put(_Change(group, session, former.old, record, gone=True))
 
-    def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def updated(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Emit the row of a session; it may have been deleted a moment ago."""
         former = self._pending.pop(_place(group, session), None)
         self._put(_Change(group, session, former.old if former else old, record))
@@ -220,8 +220,8 @@ class _Last:
 
     def finish(self) -> list[Record]:
         """Return the last changes, in their order."""
-        found = map(self._record, self._pending.values())
-        return [record for record in found if record is not None]
+        records = map(self._record, self._pending.values())
+        return [record for record in records if record is not None]
 
     def _put(self, change: _Change) -> None:
         self._pending[_place(change.group, change.session)] = change
@@ -263,9 +263,9 @@ def _place(group: Group, session: Session) -> Hashable:
 
 def _earliest(records: Sequence[Record], gap_ms: int) -> dict[bytes, int]:
     """Return by key the earliest end of the sessions that its records may join."""
-    found: dict[bytes, int] = {}
+    earliest: dict[bytes, int] = {}
     for record in records:
         key, time = record.key, record.timestamp - gap_ms
-        if time < found.get(key, time + 1):
-            found[key] = time
-    return found
+        if time < earliest.get(key, time + 1):
+            earliest[key] = time
+    return earliest

@@ -91,7 +91,7 @@ class Group:
     def of(self, start: int, end: int) -> Session:
         """Return the session with those bounds."""
         first = bisect_left(self.sessions, end, key=_end)
-        return next(each for each in self.sessions[first:] if each.start == start)
+        return next(session for session in self.sessions[first:] if session.start == start)
 
 
 class Bucket:
@@ -133,7 +133,7 @@ class Bucket:
 
         ``by_segment``: sessions that are not found any more stay until their segment has passed.
         """
-        stored = [-1, -1, []] if (found := store.get(_META, _CLOCK)) is None else found
+        stored = [-1, -1, []] if (entry := store.get(_META, _CLOCK)) is None else entry
         return cls(store, windows, *stored, by_segment=by_segment)
 
     @property
@@ -171,12 +171,12 @@ class Bucket:
         for key, time in earliest.items():
             starting.setdefault(time // self._length, []).append(key)
         waiting = sorted(starting.items(), reverse=True)
-        wanted: set[bytes] = set()
+        due_keys: set[bytes] = set()
         for number in self._sorted:
             while waiting and waiting[-1][0] <= number:
-                wanted.update(waiting.pop()[1])
-            if wanted:
-                self._store.load(_space(number), wanted)
+                due_keys.update(waiting.pop()[1])
+            if due_keys:
+                self._store.load(_space(number), due_keys)
 
     def group(self, key: bytes) -> Group:
         """Return the group of a key that was loaded."""
@@ -187,26 +187,26 @@ class Bucket:
 
     def _stored(self, key: bytes) -> list[Session]:
         first = self._earliest[key] // self._length
-        found: list[Session] = []
+        sessions: list[Session] = []
         for number in self._sorted[bisect_left(self._sorted, first) :]:
             entry = self._store.get(_space(number), key)
             if entry is not None:
-                found += [Session(start, end, None, stored) for start, end, stored in entry]
-        return found
+                sessions += [Session(start, end, None, stored) for start, end, stored in entry]
+        return sessions
 
-    def replace(self, group: Group, place: slice, session: Session) -> None:
+    def replace(self, group: Group, span: slice, session: Session) -> None:
         """Put the session where those at the place were.
 
         One that is not found any more may be there with the same bounds: it takes its place, too.
         """
-        sessions, first, end = group.sessions, place.start - 1, session.end
+        sessions, first, end = group.sessions, span.start - 1, session.end
         if first >= 0 and end == sessions[first].end and session.start == sessions[first].start:
-            place = slice(first, place.stop)
+            span = slice(first, span.stop)
         length, changed = self._length, group.changed
-        for gone in sessions[place]:
+        for gone in sessions[span]:
             changed.add(gone.end // length)
         changed.add(end // length)
-        sessions[place] = (session,)
+        sessions[span] = (session,)
         if end > self.latest_end:
             self.latest_end = end
 

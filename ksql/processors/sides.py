@@ -53,11 +53,11 @@ class Side:
         """Return the row as it is stored."""
         if len(self.parts) == 1:
             return row
-        found, start = [], 0
+        columns, start = [], 0
         for length in self.parts:
-            found.append(row[start : start + length])
+            columns.append(row[start : start + length])
             start += length
-        return found
+        return columns
 
     def row(self, stored: Sequence[Any]) -> Row:
         """Return the stored row in the width that the plan knows."""
@@ -73,7 +73,7 @@ class Side:
         if len(self.parts) > 1:
             return list(map(self.row, stored))
         (width,) = self.parts
-        return [tuple(each) if len(each) == width else fitted(each, width) for each in stored]
+        return [tuple(row) if len(row) == width else fitted(row, width) for row in stored]
 
     def kept(self, store: Store, space: bytes, key: bytes) -> Kept | None:
         """Return the row that ``keep`` has stored under a key."""

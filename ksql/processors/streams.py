@@ -123,8 +123,8 @@ class _Records:
         """Join a record with each of those."""
         port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
         (times, rows), add, ending_of = line, self.records.append, self._ending.of
-        for place in range(start, end):
-            when, other = times[place], rows[place]
+        for index in range(start, end):
+            when, other = times[index], rows[index]
             later = time if time > when else when
             both = (*row, *other) if is_left else (*other, *row)
             whole = (*both, *ending_of(key, later))
@@ -201,14 +201,14 @@ class StreamJoinProcessor(Paused):
                 continue
             if waits and time == state.stream_time:
                 self._close(record, state, out)
-            buffer, found = there.buffer, False
+            buffer, matched = there.buffer, False
             line = buffer.lines.get(key)
             if line is not None:
                 first, oldest = time - here.earlier_ms, buffer.observed - retention + 1
                 start = bisect_left(line[0], first if first > oldest else oldest)
                 end = bisect_right(line[0], time + here.later_ms, start)
                 if start < end:
-                    found = True
+                    matched = True
                     if waits:
                         there.met(key, line[0][start:end])
                     pairs(record, row, line, start, end, is_left=is_left)
@@ -216,7 +216,7 @@ class StreamJoinProcessor(Paused):
             if not kept:
                 behind_ms = state.stream_time - time
                 log("join", Late.of(_FORGOTTEN, behind_ms, record.topic, record.partition), row)
-            if here.outer and not found:
+            if here.outer and not matched:
                 self._without_match(record, row, here, state, out, kept=kept)
 
     def _without_match(
@@ -240,12 +240,14 @@ class StreamJoinProcessor(Paused):
             limit = self._limit(end, state.stream_time)
             lowest = end.waiting.lowest
             if lowest is not None and lowest < limit:
-                due += ((each.time, end.is_left, each) for each in end.waiting.due(limit))
-        due.sort(key=lambda each: each[:2])
-        for time, is_left, each in due:
+                due += (
+                    (unmatched.time, end.is_left, unmatched) for unmatched in end.waiting.due(limit)
+                )
+        due.sort(key=lambda entry: entry[:2])
+        for time, is_left, unmatched in due:
             end = state.left if is_left else state.right
-            for row in end.buffer.side.rows(each.rows):
-                out.alone(record, each.key, time, row, is_left=is_left)
+            for row in end.buffer.side.rows(unmatched.rows):
+                out.alone(record, unmatched.key, time, row, is_left=is_left)
 
     def _limit(self, end: _End, stream_time: int) -> int:
         """Return the time before which records of a side can find no match any more."""
@@ -291,13 +293,13 @@ class StreamJoinProcessor(Paused):
         for end, limit in zip((left, right), limits, strict=True):
             if end.waiting is not None:
                 end.waiting.load_index(limit)
-        wanted = (
+        needed = (
             left.buffer.load_heads(added[0] | probed[0], store),
             right.buffer.load_heads(added[1] | probed[1], store),
         )
         yield
-        left.buffer.load_chunks(wanted[0], probed[0], store)
-        right.buffer.load_chunks(wanted[1], probed[1], store)
+        left.buffer.load_chunks(needed[0], probed[0], store)
+        right.buffer.load_chunks(needed[1], probed[1], store)
         for end, limit in zip((left, right), limits, strict=True):
             if end.waiting is not None:
                 end.waiting.load_due(limit)
@@ -331,20 +333,20 @@ class StreamJoinProcessor(Paused):
 
     def _load_waiting(self, records: Iterable[Record], state: _State) -> None:
         """Fetch the records that may be found waiting, and the places where new ones may wait."""
-        wanted: dict[bool, set[tuple[bytes, int]]] = {True: set(), False: set()}
+        needed: dict[bool, set[tuple[bytes, int]]] = {True: set(), False: set()}
         port = self.right.port
         for record in records:
             key, time, is_left = record.key, record.timestamp, record.port != port
             here, there = (state.left, state.right) if is_left else (state.right, state.left)
             if here.waiting is not None:
-                wanted[is_left].add((key, time))
+                needed[is_left].add((key, time))
             if there.waiting is not None:
                 times = there.buffer.between(key, *here.reach(time))
-                found = there.buffer.waiting(key, times)
-                wanted[not is_left].update((key, when) for when in found)
+                matches = there.buffer.waiting(key, times)
+                needed[not is_left].update((key, when) for when in matches)
         for end in (state.left, state.right):
             if end.waiting is not None:
-                end.waiting.load(wanted[end.is_left])
+                end.waiting.load(needed[end.is_left])
 
     @staticmethod
     def _write(state: _State, store: Store) -> None:

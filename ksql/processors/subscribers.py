@@ -63,8 +63,8 @@ class Subscribers:
         if not directory:
             directory = [[b"", b"", _number(0)]]
             self._store.put(_DIRECTORY, key, directory)
-        place = _place(directory, new)
-        name = _chunk(key, directory[place])
+        index = _place(directory, new)
+        name = _chunk(key, directory[index])
         chunk: list[Member] = self._store.get(_CHUNKS, name) or []
         chunk.insert(bisect_left(chunk, new), new)
         if len(chunk) > CHUNK:
@@ -72,22 +72,22 @@ class Subscribers:
             entry = [*chunk[half], _free(directory)]
             self._store.put(_CHUNKS, _chunk(key, entry), chunk[half:])
             del chunk[half:]
-            directory.insert(place + 1, entry)
+            directory.insert(index + 1, entry)
             self._store.put(_DIRECTORY, key, directory)
         self._store.put(_CHUNKS, name, chunk)
 
     def remove(self, key: bytes, member: bytes) -> None:
         """Take one that is there out of the set; a set or chunk without members goes."""
         directory, gone = self._directory(key), self._member(member)
-        place = _place(directory, gone)
-        name = _chunk(key, directory[place])
+        index = _place(directory, gone)
+        name = _chunk(key, directory[index])
         chunk: list[Member] = self._store.get(_CHUNKS, name)
         del chunk[bisect_left(chunk, gone)]
         if chunk:
             self._store.put(_CHUNKS, name, chunk)
             return
         self._store.delete(_CHUNKS, name)
-        del directory[place]
+        del directory[index]
         if directory:
             directory[0][:2] = b"", b""
             self._store.put(_DIRECTORY, key, directory)

@@ -80,12 +80,12 @@ class Waiting:
 
     def add(self, key: bytes, time: int, row: Sequence[Any]) -> None:
         """Let a record wait."""
-        place = _place(key, time)
-        rows = self._store.get(self._rows, place)
+        name = _place(key, time)
+        rows = self._store.get(self._rows, name)
         if rows is None:
             heappush(self._heap, (time, key))
             self._changed = True
-        self._store.put(self._rows, place, [*(rows or ()), row])
+        self._store.put(self._rows, name, [*(rows or ()), row])
 
     def forget(self, key: bytes, time: int) -> None:
         """Forget the records of that key and time, which have found a match."""
@@ -94,20 +94,20 @@ class Waiting:
     def due(self, end: int) -> list[Unmatched]:
         """Take out what waits at a time before ``end``, by time, then by key."""
         self._take(self._before(end))
-        found: list[tuple[int, bytes]] = []
+        due: list[tuple[int, bytes]] = []
         while self._heap and self._heap[0][0] < end:
-            found.append(heappop(self._heap))
+            due.append(heappop(self._heap))
             self._changed = True
-        self.load([(key, time) for time, key in found])
+        self.load([(key, time) for time, key in due])
         out = []
-        for time, key in found:
-            place = _place(key, time)
-            rows = self._store.get(self._rows, place)
+        for time, key in due:
+            name = _place(key, time)
+            rows = self._store.get(self._rows, name)
             if rows is not None:
-                self._store.delete(self._rows, place)
+                self._store.delete(self._rows, name)
                 out.append(Unmatched(time, key, rows))
         order = self._order
-        out.sort(key=lambda each: (each.time, order(each.key)))
+        out.sort(key=lambda unmatched: (unmatched.time, order(unmatched.key)))
         return out
 
     def write(self) -> None:

@@ -105,13 +105,13 @@ def key_lookups(predicate: Bound | None, key: Sequence[Column]) -> list[tuple[An
     """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
     if predicate is None or not key:
         return None
-    found: dict[Any, tuple[Any, ...]] = {}
+    lookups: dict[Any, tuple[Any, ...]] = {}
     for alternative in alternatives(predicate) or ([],):
         values = _lookups(alternative, key)
         if values is None:
             return None
-        found |= _distinct(values)
-    return list(found.values()) if len(found) <= _MOST_LOOKUPS else None
+        lookups |= _distinct(values)
+    return list(lookups.values()) if len(lookups) <= _MOST_LOOKUPS else None
 
 
 def alternatives(expr: Bound) -> list[list[Bound]] | None:
@@ -122,12 +122,12 @@ def alternatives(expr: Bound) -> list[list[Bound]] | None:
             if first is None or second is None:
                 return None
             if op == "OR":
-                found = first + second
+                combined = first + second
             elif len(first) * len(second) > _MOST_ALTERNATIVES:
                 return None
             else:
-                found = [x + y for x in first for y in second]
-            return found if len(found) <= _MOST_ALTERNATIVES else None
+                combined = [x + y for x in first for y in second]
+            return combined if len(combined) <= _MOST_ALTERNATIVES else None
         case _:
             return [[expr]]
 
@@ -206,10 +206,12 @@ def _ranges(predicate: Bound | None, key: Sequence[Column]) -> list[KeyRange] | 
     parts = None if predicate is None else alternatives(predicate)
     if parts is None:
         return None
-    found = [_range(alternative, key[0].name) for alternative in parts]
-    if any(each in _EVERYTHING for each in found):
+    ranges = [_range(alternative, key[0].name) for alternative in parts]
+    if any(range_ in _EVERYTHING for range_ in ranges):
         return None
-    return _united([each for each in found if each[1] is None or (each[0] or b"") < each[1]])
+    return _united(
+        [range_ for range_ in ranges if range_[1] is None or (range_[0] or b"") < range_[1]]
+    )
 
 
 def _range(alternative: Iterable[Bound], name: str) -> KeyRange:
@@ -228,7 +230,7 @@ def _range(alternative: Iterable[Bound], name: str) -> KeyRange:
 def _united(ranges: list[KeyRange]) -> list[KeyRange]:
     """Return the same keys in ranges that do not overlap."""
     out: list[KeyRange] = []
-    for lo, hi in sorted(ranges, key=lambda each: each[0] or b""):
+    for lo, hi in sorted(ranges, key=lambda range_: range_[0] or b""):
         if out and (out[-1][1] is None or (lo or b"") <= out[-1][1]):
             last = out[-1][1]
             out[-1] = out[-1][0], None if last is None or hi is None else max(last, hi)
@@ -259,10 +261,10 @@ def _limits(alternative: Iterable[Bound], name: str) -> Iterator[tuple[str, Any]
 def windows_of(predicate: Bound | None) -> Windows:
     """Return which windows a condition allows at most."""
     parts = (None if predicate is None else alternatives(predicate)) or [[]]
-    found = [_allowed(alternative) for alternative in parts]
-    whole = found[0]
-    for each in found[1:]:
-        whole |= each
+    windows = [_allowed(alternative) for alternative in parts]
+    whole = windows[0]
+    for window in windows[1:]:
+        whole |= window
     return whole
 
 

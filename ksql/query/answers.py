@@ -131,17 +131,17 @@ class _Binder:
         scope = replace(self.scope, clause="GROUP BY")
         scope = replace(scope, intercept=refuse_aggregates(self.functions, "GROUP BY", scope))
         namer = Namer(self.relation)
-        found: list[Named] = []
+        keys: list[Named] = []
         for expr in exprs:
-            each = bind(expr, scope, self.functions)
-            if any(each == known.expr for known in found):
+            key = bind(expr, scope, self.functions)
+            if any(key == known.expr for known in keys):
                 shown = describe(self.scope.named(expr))
                 raise StatementError(f"Duplicate GROUP BY expression: {shown}")
-            name = each.name if isinstance(each, b.Column) else namer.name(expr)
-            if any(isinstance(type_, model.Map) for type_ in within(type_of(each))):
-                raise MapInKey(Column(name, type_of(each), Role.KEY))
-            found.append(Named(name, each))
-        return tuple(found)
+            name = key.name if isinstance(key, b.Column) else namer.name(expr)
+            if any(isinstance(type_, model.Map) for type_ in within(type_of(key))):
+                raise MapInKey(Column(name, type_of(key), Role.KEY))
+            keys.append(Named(name, key))
+        return tuple(keys)
 
     # --- SELECT
 
@@ -157,14 +157,14 @@ class _Binder:
                 loose.append(error.shown)
                 return b.Const(False, BOOLEAN)
 
-        found = items(
+        terms = items(
             self.query.select,
             self.relation,
             lambda expr: type_of(bound(expr)),
             persistent=False,
             grouped=grouping is not None,
         )
-        projected = [Named(item.name, bound(item.expr)) for item in found]
+        projected = [Named(item.name, bound(item.expr)) for item in terms]
         if loose:
             raise NotGrouped("SELECT", ", ".join(loose))
         check_unique((), projected)
@@ -186,24 +186,24 @@ class _Binder:
 
         One that SELECT does not have is added to them.
         """
-        place = self._selected(item, outputs[:width])
-        if place is None:
-            found = self._ordered_by(item.expr, grouping)
-            places = (at for at, each in enumerate(outputs) if each.expr == found)
-            place = next(places, len(outputs))
-            if place == len(outputs):
-                outputs.append(Named("", found))
-        type_ = type_of(outputs[place].expr)
+        index = self._selected(item, outputs[:width])
+        if index is None:
+            expression = self._ordered_by(item.expr, grouping)
+            places = (at for at, output in enumerate(outputs) if output.expr == expression)
+            index = next(places, len(outputs))
+            if index == len(outputs):
+                outputs.append(Named("", expression))
+        type_ = type_of(outputs[index].expr)
         if not orderable(type_):
             raise NotOrderable(describe(self.scope.named(item.expr)), type_, item.span)
         first = item.descending if item.nulls is None else item.nulls == "FIRST"
-        return SortKey(place, type_, item.descending, first)
+        return SortKey(index, type_, item.descending, first)
 
     def _selected(self, item: ast.OrderItem, columns: Sequence[Named]) -> int | None:
         """Return the column of the result that is meant by its name or its number."""
         match item.expr:
             case ex.Ref(name, None):
-                return next((at for at, each in enumerate(columns) if each.name == name), None)
+                return next((at for at, column in enumerate(columns) if column.name == name), None)
             case ex.IntLit(number) if 1 <= number <= len(columns):
                 return number - 1
             case ex.IntLit(number):
@@ -243,8 +243,8 @@ class Answer:
             groups = self.groups.rows(chunks, Room("GROUP BY", self.most_bytes))
             chunks = _mapped(self.second, groups)
         if meaning.order:
-            wanted = None if meaning.limit is None else meaning.offset + meaning.limit
-            chunks = in_order(chunks, meaning.order, wanted, Room("ORDER BY", self.most_bytes))
+            most_rows = None if meaning.limit is None else meaning.offset + meaning.limit
+            chunks = in_order(chunks, meaning.order, most_rows, Room("ORDER BY", self.most_bytes))
         if meaning.offset or meaning.limit is not None:
             chunks = _cut(chunks, meaning.offset, meaning.limit)
         if len(meaning.outputs) > meaning.width:
@@ -300,9 +300,9 @@ def _cut(chunks: Chunks, offset: int, limit: int | None) -> Iterator[list[Row]]:
     for chunk in chunks:
         rest = chunk[offset - skipped :] if skipped < offset else chunk
         skipped += len(chunk) - len(rest)
-        found = rest if limit is None else rest[: limit - given]
-        given += len(found)
-        yield found
+        part = rest if limit is None else rest[: limit - given]
+        given += len(part)
+        yield part
         if limit is not None and given >= limit:
             return
 

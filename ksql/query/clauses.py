@@ -97,8 +97,8 @@ def check_stream(settings: Settings) -> None:
 
 
 def _joins_streams(join: ast.Join, catalog: Catalog) -> bool:
-    found = (catalog.sources.get(ref.name) for ref in _refs(join))
-    return any(source is not None and source.kind == "STREAM" for source in found)
+    sources = (catalog.sources.get(ref.name) for ref in _refs(join))
+    return any(source is not None and source.kind == "STREAM" for source in sources)
 
 
 def _refs(relation: ast.Relation) -> Iterator[ast.SourceRef]:

@@ -66,9 +66,9 @@ class Turns:
         """Return what ``read`` does between two changes; it may be called twice."""
         turn = self._turn
         if turn % 2 == 0:
-            found = read()
+            answer = read()
             if self._turn == turn:
-                return found
+                return answer
         with self._lock:
             return read()
 
@@ -242,95 +242,95 @@ class Filler:
         Raises: StoreFailed.
         """
         now = self._now_s()
-        for each in self._all():
-            reached = positions[each.place]
-            if reached > each.reached:
+        for part in self._all():
+            reached = positions[part.place]
+            if reached > part.reached:
                 with suppress(StoreDamaged):
-                    each.put(batch.get(each.place, _NOTHING).values(), reached, now)
+                    part.put(batch.get(part.place, _NOTHING).values(), reached, now)
         self._commit_due(now)
 
     def stops(self) -> dict[Place, int]:
         """Return the offsets at which a store is to commit: what is behind them comes later."""
-        found: dict[Place, int] = {}
-        for each in self._all():
-            if each.target > each.reached:
-                found[each.place] = min(each.target, found.get(each.place, each.target))
-        return found
+        stops: dict[Place, int] = {}
+        for part in self._all():
+            if part.target > part.reached:
+                stops[part.place] = min(part.target, stops.get(part.place, part.target))
+        return stops
 
     def asks(self) -> set[Place]:
         """Return the partitions that lack an offset at which a store that is due may commit."""
         now, full = self._now_s(), self._is_full()
         return {
-            each.place
-            for each in self._all()
-            if each.store.transactional
-            and (each.is_due(now) or (full and each.since is not None))
-            and each.asks(now)
+            part.place
+            for part in self._all()
+            if part.store.transactional
+            and (part.is_due(now) or (full and part.since is not None))
+            and part.asks(now)
         }
 
     def opened(self) -> set[Place]:
         """Return the partitions that have something which is not committed."""
-        return {each.place for each in self._all() if each.since is not None}
+        return {part.place for part in self._all() if part.since is not None}
 
-    def aim(self, asked: Iterable[Place], ends: Mapping[Place, StableEnd]) -> None:
+    def aim(self, partitions: Iterable[Place], ends: Mapping[Place, StableEnd]) -> None:
         """Take the ends of these partitions, as far as brokers said them; commit what is there.
 
         Raises: StoreFailed.
         """
-        now, places = self._now_s(), set(asked)
-        for each in self._all():
-            if each.place in places and each.store.transactional:
-                each.aim(ends.get(each.place), now)
+        now, places = self._now_s(), set(partitions)
+        for part in self._all():
+            if part.place in places and part.store.transactional:
+                part.aim(ends.get(part.place), now)
                 with suppress(StoreDamaged):
-                    each.settle()
+                    part.settle()
 
     def tidy(self) -> None:
         """Remove forgotten rows, in slices."""
         now = self._now_s()
-        for each in self._all():
+        for part in self._all():
             with suppress(StoreDamaged):
-                each.tidy(now)
+                part.tidy(now)
 
     def commit(self) -> None:
         """Commit all that was put, marked as a part where a transaction may continue behind it.
 
         Raises: StoreFailed.
         """
-        for each in self._all():
+        for part in self._all():
             with suppress(StoreDamaged):
-                each.end()
+                part.end()
 
     def _commit_due(self, now: float) -> None:
-        for each in self._all():
-            if each.target or each.is_due(now):
+        for part in self._all():
+            if part.target or part.is_due(now):
                 with suppress(StoreDamaged):
-                    if not each.settle() and each.is_late(now):
-                        each.commit(whole=False)
+                    if not part.settle() and part.is_late(now):
+                        part.commit(whole=False)
         if self._is_full():
             far = self._is_full(_TIMES)
-            for each in self._all():
-                if each.since is not None and (far or each.reached < each.goal):
+            for part in self._all():
+                if part.since is not None and (far or part.reached < part.goal):
                     with suppress(StoreDamaged):
-                        self._commit_part(each)
+                        self._commit_part(part)
 
-    def _commit_part(self, each: Filled) -> None:
+    def _commit_part(self, part: Filled) -> None:
         """Commit what cannot be kept in memory; it is logged of one that has caught up."""
-        if each.reached >= each.goal:
-            topic, partition = each.place
+        if part.reached >= part.goal:
+            topic, partition = part.place
             _log.warning(
                 "transaction_committed_in_parts",
                 extra={
                     "topic": topic,
                     "partition": partition,
-                    "bytes": each.store.uncommitted_bytes,
+                    "bytes": part.store.uncommitted_bytes,
                 },
             )
-        each.commit(whole=False)
+        part.commit(whole=False)
 
     def _is_full(self, times: int = 1) -> bool:
-        held = sum(each.store.uncommitted_bytes for each in self._all())
+        held = sum(part.store.uncommitted_bytes for part in self._all())
         return 0 <= self._most_bytes * times < held
 
     def _all(self) -> list[Filled]:
         """Return the stores; a damaged one is left as it is until its owner has rebuilt it."""
-        return [each for each in self._filled if not each.store.damage]
+        return [part for part in self._filled if not part.store.damage]

@@ -85,7 +85,7 @@ class Following:
         self._processed = processed
         self.ends = ends
         self._seen: Catalog | None = None
-        self._found: OrderedDict[tuple[str, bytes], Mapping[Place, int]] = OrderedDict()
+        self._offsets: OrderedDict[tuple[str, bytes], Mapping[Place, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def demands(
@@ -107,7 +107,7 @@ class Following:
         with self._lock:
             if catalog is not self._seen:  # a topic of the same name may be another one
                 self._seen = catalog
-                self._found.clear()
+                self._offsets.clear()
         return _Way(self, catalog, token, credentials).demands(topic, here or {})
 
     def is_known(self, query_id: str) -> bool:
@@ -124,16 +124,18 @@ class Following:
     def known(self, topic: str, token: Token) -> Mapping[Place, int] | None:
         """Return what was found before."""
         with self._lock:
-            return self._found.get((topic, token.digest()))
+            return self._offsets.get((topic, token.digest()))
 
-    def keep(self, catalog: Catalog, topic: str, token: Token, found: Mapping[Place, int]) -> None:
+    def keep(
+        self, catalog: Catalog, topic: str, token: Token, offsets: Mapping[Place, int]
+    ) -> None:
         """Remember what was found, unless the catalog has changed since."""
         with self._lock:
             if catalog is not self._seen:
                 return
-            self._found[topic, token.digest()] = found
-            while len(self._found) > _REMEMBERED:
-                self._found.popitem(last=False)
+            self._offsets[topic, token.digest()] = offsets
+            while len(self._offsets) > _REMEMBERED:
+                self._offsets.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,9 @@ class _Way:
         named = self._there(topic, here)
         # a list: all that write it are to be looked at
         waited = [self._waited(query, topic) for query in _writers(self.catalog, topic)]
-        found = merged((named, self.following.ends([topic]) if any(waited) else {}))
-        self.following.keep(self.catalog, topic, self.token, found)
-        return found
+        offsets = merged((named, self.following.ends([topic]) if any(waited) else {}))
+        self.following.keep(self.catalog, topic, self.token, offsets)
+        return offsets
 
     def _waited(self, query: PersistentQuery, sink: str) -> bool:
         """Return whether a query had to process anything; it has.
@@ -163,31 +165,35 @@ class _Way:
         """
         waited = False
         for topic in sorted(_sources(self.catalog, query) - {sink}):
-            wanted = self.demands(topic, {})
-            if not wanted:
+            offsets = self.demands(topic, {})
+            if not offsets:
                 continue
             waited = True
-            found = self.following.processed(query.id, self.credentials)
-            at = found.offsets.get(topic, {})
-            for (_, partition), offset in sorted(wanted.items()):
+            progress = self.following.processed(query.id, self.credentials)
+            at = progress.offsets.get(topic, {})
+            for (_, partition), offset in sorted(offsets.items()):
                 if at.get(partition, 0) < offset:
                     behind = (
                         f"the query {query.id} has processed partition {partition} of {topic} up "
                         f"to the offset {at.get(partition, 0)}; {offset} is asked for"
                     )
-                    if found.failure:
-                        raise QueryStuck(query.id, found.failure, behind)
+                    if progress.failure:
+                        raise QueryStuck(query.id, progress.failure, behind)
                     raise NotFollowed(behind)
         return waited
 
     def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
         """Return the offsets that the token names of a topic, but for those behind its end."""
         every = self.token.of_topic(topic)
-        named = {place: offset for place, offset in every.items() if offset}  # 0: of nothing
-        if all(offset <= here.get(place, 0) for place, offset in named.items()):
+        named = {part: offset for part, offset in every.items() if offset}  # 0: of nothing
+        if all(offset <= here.get(partition, 0) for partition, offset in named.items()):
             return named
         ends = self.following.ends([topic])
-        return {place: offset for place, offset in named.items() if offset <= ends.get(place, -1)}
+        return {
+            partition: offset
+            for partition, offset in named.items()
+            if offset <= ends.get(partition, -1)
+        }
 
 
 def _writers(catalog: Catalog, topic: str) -> list[PersistentQuery]:
@@ -197,12 +203,12 @@ def _writers(catalog: Catalog, topic: str) -> list[PersistentQuery]:
 def _sink(catalog: Catalog, query: PersistentQuery) -> str:
     """Return the topic that a query writes; that of a SOURCE TABLE is where its rows are kept."""
     if query.sink:
-        found = catalog.sources.get(query.sink)
-        return "" if found is None else found.topic
-    kept = (each.materialization for each in catalog.sources.values())
+        source = catalog.sources.get(query.sink)
+        return "" if source is None else source.topic
+    kept = (source.materialization for source in catalog.sources.values())
     return next((k.topic for k in kept if k is not None and k.query_id == query.id), "")
 
 
 def _sources(catalog: Catalog, query: PersistentQuery) -> set[str]:
-    found = (catalog.sources.get(name) for name in query.sources)
-    return {each.topic for each in found if each is not None}
+    sources = (catalog.sources.get(name) for name in query.sources)
+    return {source.topic for source in sources if source is not None}

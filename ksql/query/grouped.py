@@ -45,7 +45,7 @@ class Groups:
         settings: Mapping[str, str],
     ) -> Groups:
         """Return the groups for these aggregates, whose arguments stand in their order."""
-        slots, place = [], width
+        slots, column = [], width
         for number, call in enumerate(calls):
             function = instantiate_aggregate(
                 functions.get(call.function),
@@ -54,8 +54,8 @@ class Groups:
                 call.literals,
                 settings,
             )
-            slots.append(Slot(number, function, tuple(range(place, place + len(call.args)))))
-            place += len(call.args)
+            slots.append(Slot(number, function, tuple(range(column, column + len(call.args)))))
+            column += len(call.args)
         return cls(width, compile_folds(slots))
 
     def rows(self, chunks: Chunks, room: Room) -> Iterator[list[Row]]:
@@ -76,8 +76,8 @@ class Groups:
             yield []
         result = self.folds.result
         rows = ((*key, *result(state), state[0]) for key, state in states.values())
-        while found := list(itertools.islice(rows, CHUNK_ROWS)):
-            yield found
+        while page := list(itertools.islice(rows, CHUNK_ROWS)):
+            yield page
 
     def _fold(self, chunk: Sequence[Row], states: dict[bytes, tuple[Row, State]]) -> set[bytes]:
         """Fold the rows into their groups; return the groups that changed."""

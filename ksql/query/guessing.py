@@ -73,14 +73,14 @@ class Guesses:
             return (NOTHING,)
         if len({_registered(sample, self._written) for sample in present}) > 1:
             return (MIXED,)
-        found = tuple(
+        formats = tuple(
             name
             for name, show in self._formats.items()
             if all(show(sample) is not None for sample in present)
         )
-        if set(found) <= {_TEXT} and all(_is_tagged(each, self._written) for each in present):
-            return (_TAGGED, *found)
-        return found or (UNKNOWN,)
+        if set(formats) <= {_TEXT} and all(_is_tagged(sample, self._written) for sample in present):
+            return (_TAGGED, *formats)
+        return formats or (UNKNOWN,)
 
     def shown(self, data: bytes | None, formats: Sequence[str]) -> str:
         """Return the bytes as the first of the formats that fits them has them, else as text.

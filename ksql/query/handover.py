@@ -44,15 +44,15 @@ class Handover:
         """See who lives; return whether this server may answer from now on."""
         if self._peers is None:
             return False
-        found = self._peers.store_formats()
-        if found is None:
+        numbers = self._peers.store_formats()
+        if numbers is None:
             self.reason = "it is not known yet which other servers answer"
             return False
         newest = formats.KNOWN.newest
-        elders = sorted(host for host, number in found.items() if number < newest)
+        elders = sorted(host for host, number in numbers.items() if number < newest)
         if elders:
-            told = ", ".join(elders)
-            self.reason = f"the servers {told} answer, whose stores have an earlier format"
+            hosts = ", ".join(elders)
+            self.reason = f"the servers {hosts} answer, whose stores have an earlier format"
             return False
         self._peers, self.reason = None, ""
         return True

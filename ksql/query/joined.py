@@ -58,8 +58,8 @@ class Joined:
                 hint="Create a table AS SELECT .. with the joins, and query that.",
             )
         columns = [
-            [joined_name(each.alias, name) for name in row_columns(source)]
-            for each, source in zip(relation.sources, stored, strict=True)
+            [joined_name(from_source.alias, name) for name in row_columns(source)]
+            for from_source, source in zip(relation.sources, stored, strict=True)
         ]
         driving = 1 if joins[0].kind == "RIGHT" else 0
         sides = [driving] if joins[0].foreign or joins[0].kind != "INNER" else [0, 1]
@@ -99,12 +99,12 @@ class Joined:
         return full
 
     def _forward(self, tables: Sequence[StoredTable], functions: Functions) -> list[Forward]:
-        found: list[Forward] = []
+        steps: list[Forward] = []
         seen = 0
         for number, join in enumerate(self.joins):
             seen += self.widths[number]
             key = compile_expr(self.columns[:seen], join.left_key, functions, {}, "pull")
-            found.append(
+            steps.append(
                 Forward(
                     first=tables[0],
                     right=tables[number + 1],
@@ -112,7 +112,7 @@ class Joined:
                     outer=join.kind in ("LEFT", "FULL"),
                 )
             )
-        return found
+        return steps
 
     def _with_key(self, row: Row, left: StoredTable, right: StoredTable) -> Row:
         """Return the row with its key, which its columns may lack, if that has its own column."""

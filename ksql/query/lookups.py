@@ -49,10 +49,10 @@ class Asked(NamedTuple):
 
 def asked(text: str) -> Asked | None:
     """Take a text apart; None for one that is no look-up. Variables may stand anywhere in it."""
-    found = _SPLIT.fullmatch(text) if len(text) < _LONGEST and "${" not in text else None
-    if found is None:
+    match = _SPLIT.fullmatch(text) if len(text) < _LONGEST and "${" not in text else None
+    if match is None:
         return None
-    head, literal = found.groups()
+    head, literal = match.groups()
     is_text = literal.startswith("'")
     return Asked(head, literal, literal[1:-1].replace("''", "'") if is_text else int(literal))
 
@@ -75,11 +75,11 @@ class Lookup:
 
     def query(self, value: str | int, stores: Mapping[int, Rows], query_id: str) -> PullQuery:
         """Return the query for that key."""
-        table, place = replace(self.table, stores=stores), self.place
+        table, column = replace(self.table, stores=stores), self.place
 
         def rows(closed: Callable[[], bool]) -> Chunks:
             for chunk in table.rows(ByKey([(value,)], self.windows), closed):
-                yield [row for row in chunk if row[place] == value]
+                yield [row for row in chunk if row[column] == value]
 
         return PullQuery(
             query_id=query_id,
@@ -93,11 +93,11 @@ class Lookup:
 
 
 def lookup_of(
-    wanted: Asked, raw: RawStatement, bound: BoundPull, functions: Functions, settings: Settings
+    point: Asked, raw: RawStatement, bound: BoundPull, functions: Functions, settings: Settings
 ) -> Lookup | None:
     """Return the plan for all keys of a bound query; None if its condition is anything else."""
     *_, literal, _end = raw.words
-    if (literal.span.start, literal.text) != (len(wanted.head), wanted.literal):
+    if (literal.span.start, literal.text) != (len(point.head), point.literal):
         return None  # the regular expression has misread it
     access, meaning, source = bound.access, bound.meaning, bound.stored[0]
     if not isinstance(access, ByKey) or meaning.grouping is not None or bound.relation.joins:
@@ -106,10 +106,10 @@ def lookup_of(
     if len(source.schema.key) != 1 or any(FORMATS[name].kind for name in formats):
         return None  # what a registry has may change
     key = source.schema.key[0]
-    types = (STRING,) if isinstance(wanted.value, str) else (INTEGER, BIGINT)
+    types = (STRING,) if isinstance(point.value, str) else (INTEGER, BIGINT)
     match meaning.where:
         case b.Compare("=", b.Column(name), b.Const(value)):
-            if name != key.name or key.type not in types or value != wanted.value:
+            if name != key.name or key.type not in types or value != point.value:
                 return None
         case _:
             return None
@@ -129,7 +129,7 @@ def lookup_of(
         ),
         columns=bound.columns,
         plain=source.window is None
-        and all(isinstance(each.expr, b.Column) for each in meaning.outputs),
+        and all(isinstance(output.expr, b.Column) for output in meaning.outputs),
     )
 
 
@@ -145,29 +145,29 @@ class Lookups:
         self._lock = threading.Lock()
 
     def find(
-        self, wanted: Asked, properties: Mapping[str, str], made_of: tuple[Any, ...]
+        self, point: Asked, properties: Mapping[str, str], made_of: tuple[Any, ...]
     ) -> Lookup | None:
         """Return the plan of such a query."""
-        key = _key(wanted, properties)
+        key = _key(point, properties)
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
+            entry = self._kept.get(key)
+            if entry is None:
                 return None
-            if any(old is not new for old, new in zip(found[0], made_of, strict=True)):
+            if any(old is not new for old, new in zip(entry[0], made_of, strict=True)):
                 del self._kept[key]
                 return None
             self._kept.move_to_end(key)
-            return found[1]
+            return entry[1]
 
     def keep(
         self,
-        wanted: Asked,
+        point: Asked,
         properties: Mapping[str, str],
         made_of: tuple[Any, ...],
         lookup: Lookup,
     ) -> None:
         """Keep a plan; the one that was not used for the longest time makes room."""
-        key = _key(wanted, properties)
+        key = _key(point, properties)
         with self._lock:
             self._kept[key] = made_of, lookup
             self._kept.move_to_end(key)
@@ -175,5 +175,5 @@ class Lookups:
                 self._kept.popitem(last=False)
 
 
-def _key(wanted: Asked, properties: Mapping[str, str]) -> object:
-    return wanted.head, type(wanted.value), frozenset(properties.items())
+def _key(point: Asked, properties: Mapping[str, str]) -> object:
+    return point.head, type(point.value), frozenset(properties.items())

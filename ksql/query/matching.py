@@ -48,10 +48,10 @@ class Forward:
         """Yield the rows with their partner's columns behind them."""
         nothing = (None,) * width(self.right)
         for chunk in chunks:
-            found = zip(chunk, self._partners(chunk), strict=True)
+            pairs = zip(chunk, self._partners(chunk), strict=True)
             yield [
                 row + (nothing if partner is None else partner)
-                for row, partner in found
+                for row, partner in pairs
                 if partner is not None or self.outer
             ]
 

@@ -104,13 +104,13 @@ class Materializer:
         self._view: object = None
         self._kafka = kafka
         self._settings = settings or Settings()
-        asked = Asked.of(self._settings)
-        self._room = StoreRoom(directory, aside, now_ms, asked)
-        self._handover = Handover(asked.mode, peers)
+        upgrade_options = Asked.of(self._settings)
+        self._room = StoreRoom(directory, aside, now_ms, upgrade_options)
+        self._handover = Handover(upgrade_options.mode, peers)
         self._hindered: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
         self._filler = Filler(self._settings.number(MOST_BYTES), time.monotonic)
-        self._wanted: dict[str, Wanted] = {}
+        self._views: dict[str, Wanted] = {}
         self._tables: dict[str, Materialized] = {}
         self._changed = threading.Event()
         self._closing = threading.Event()
@@ -128,16 +128,16 @@ class Materializer:
 
     def follow(self, catalog: Catalog) -> None:
         """Follow a changed catalog: add, replace or drop tables."""
-        found = (source.queryable() for source in catalog.sources.values())
-        wanted = {
+        sources = (source.queryable() for source in catalog.sources.values())
+        tables = {
             source.name: (source, keeping(catalog, source, self._settings))
-            for source in found
+            for source in sources
             if source is not None
         }
         with self._lock:
-            if wanted == self._wanted:
+            if tables == self._views:
                 return
-            self._wanted = wanted
+            self._views = tables
         self._changed.set()
 
     @property
@@ -157,17 +157,17 @@ class Materializer:
     def summary(self, query_id: str) -> str:
         """Return how that query's table is kept and what it lacks; empty if it is not followed."""
         waits = self._hindered.get(query_id) or self._handover.reason
-        found = [waits, self._room.upgrading(query_id)]
+        parts = [waits, self._room.upgrading(query_id)]
         for table in self._tables.values():
             if home_of(table.source) == query_id:
                 count = len(table.parts)
-                found.insert(
+                parts.insert(
                     0,
                     f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
                     f"{table.missing()} records to read before it answers, "
                     f"{table.uncommitted_bytes} bytes not committed",
                 )
-        return "; ".join(filter(None, found))
+        return "; ".join(filter(None, parts))
 
     def hindrance(self, source: DataSource | None = None) -> str:
         """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
@@ -180,8 +180,8 @@ class Materializer:
     def upgrading(self) -> str:
         """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
         homes = [home_of(table.source) for table in self._tables.values()]
-        found = ((home, self._room.upgrading(home)) for home in homes)
-        return "; ".join(f"{home}: {text}" for home, text in found if text)
+        upgrades = ((home, self._room.upgrading(home)) for home in homes)
+        return "; ".join(f"{home}: {text}" for home, text in upgrades if text)
 
     def _waits(self, home: str) -> str:
         reason = self._hindered.get(home)
@@ -190,7 +190,7 @@ class Materializer:
     def of_home(self, home: str) -> Materialized | None:
         """Return the stores of the table that a query writes; None while it is not followed."""
         tables = self._tables.values()
-        return next((each for each in tables if home_of(each.source) == home), None)
+        return next((table for table in tables if home_of(table.source) == home), None)
 
     def tables(self) -> list[Materialized]:
         """Return all tables that are followed."""
@@ -212,8 +212,8 @@ class Materializer:
 
     def table(self, source: DataSource) -> Materialized | None:
         """Return the stores of a table (as ``queryable``); None while it is not (yet) followed."""
-        found = self._tables.get(source.name)
-        return found if found is not None and home_of(found.source) == home_of(source) else None
+        table = self._tables.get(source.name)
+        return table if table is not None and home_of(table.source) == home_of(source) else None
 
     def filled(
         self, source: DataSource, lag: int = 0, *, committed: bool = False
@@ -222,12 +222,12 @@ class Materializer:
 
         ``lag`` is how many offsets may be missing, ``committed`` asks for committed rows.
         """
-        found = self.table(source)
-        if found is None or found.missing(committed=committed) > lag:
+        table = self.table(source)
+        if table is None or table.missing(committed=committed) > lag:
             return None
-        if not found.shows(committed=committed):
+        if not table.shows(committed=committed):
             return None
-        return None if self.waits else found
+        return None if self.waits else table
 
     def await_table(
         self,
@@ -242,24 +242,24 @@ class Materializer:
         deadline = time.monotonic() + timeout_s
         with self._progress:
             while True:
-                found = self.filled(source, lag, committed=committed)
-                if found is not None and found.missing(ends, committed=committed) <= lag:
-                    return found
+                table = self.filled(source, lag, committed=committed)
+                if table is not None and table.missing(ends, committed=committed) <= lag:
+                    return table
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._progress.wait(left):
                     return None
 
     def missing(self, source: DataSource) -> int:
         """Return how many offsets of its topic are still to be read before the table can answer."""
-        found = self.table(source)
-        return found.missing() if found is not None else 0
+        table = self.table(source)
+        return table.missing() if table is not None else 0
 
     def look(self, admin: Admin) -> None:
         """See whether the topics are those that the stores follow; for any thread."""
         tables = self.tables()
         with contextlib.suppress(KsqlError):  # whether Kafka answers at all is shown elsewhere
-            found = admin.identities(sorted({table.source.topic for table in tables}))
-            if not all(table.is_of(found.get(table.source.topic)) for table in tables):
+            identities = admin.identities(sorted({table.source.topic for table in tables}))
+            if not all(table.is_of(identities.get(table.source.topic)) for table in tables):
                 self._changed.set()
 
     def close(self) -> None:
@@ -303,8 +303,8 @@ class Materializer:
         """Commit what can be committed, and close all stores."""
         self._tables = {}
         try:
-            asked = self._filler.opened()
-            self._filler.aim(asked, admin.stable_ends(asked, _STABLE_S))
+            partitions = self._filler.opened()
+            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
             self._filler.commit()
         except KsqlError as problem:
             _log.warning("stores_not_committed", extra={"reason": problem.text()})
@@ -349,9 +349,9 @@ class Materializer:
 
     def _aim(self, admin: Admin) -> None:
         """Ask where the stores that are due may commit."""
-        asked = self._filler.asks()
-        if asked:
-            self._filler.aim(asked, admin.stable_ends(asked, _STABLE_S))
+        partitions = self._filler.asks()
+        if partitions:
+            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
 
     def _upgrade(self) -> None:
         """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
@@ -371,24 +371,24 @@ class Materializer:
     def _assign(self, reader: Reader, admin: Admin) -> None:
         """Open, move and close stores as the catalog wants it; read for all from where they are."""
         with self._lock:
-            wanted = dict(self._wanted)
-        self._room.keep({home_of(source) for source, _ in wanted.values()})
+            views = dict(self._views)
+        self._room.keep({home_of(source) for source, _ in views.values()})
         topics = admin.topics()
-        there = {name: each for name, each in wanted.items() if each[0].topic in topics}
+        there = {name: view for name, view in views.items() if view[0].topic in topics}
         ids = admin.topic_ids(sorted({source.topic for source, _ in there.values()}))
         tables: dict[str, Materialized] = {}
         self._hindered = {}
-        for name, each in wanted.items():
+        for name, view in views.items():
             if name not in there:
-                self._room.close(home_of(each[0]))
-            elif reason := self._unreadable.get(each[0].topic):
-                self._room.close(home_of(each[0]))
-                self._hindered[home_of(each[0])] = reason
+                self._room.close(home_of(view[0]))
+            elif reason := self._unreadable.get(view[0].topic):
+                self._room.close(home_of(view[0]))
+                self._hindered[home_of(view[0])] = reason
             else:
-                topic = topics[each[0].topic].partitions, ids.get(each[0].topic, "")
-                if opened := self._opened(name, *each, *topic):
+                topic = topics[view[0].topic].partitions, ids.get(view[0].topic, "")
+                if opened := self._opened(name, *view, *topic):
                     tables[name] = opened
-        again = len(tables) < len(wanted)
+        again = len(tables) < len(views)
         self._look_again = time.monotonic() + _LONGEST_REST_S if again else None
         self._read_on(reader, admin, tables)
 
@@ -406,7 +406,7 @@ class Materializer:
             self._room.close(home_of(source))
             return None
         if reason or (old is not None and old.count != partitions):
-            self._tables = {known: each for known, each in self._tables.items() if known != name}
+            self._tables = {known: table for known, table in self._tables.items() if known != name}
             old = None
             if not reason:  # else they are emptied
                 self._room.close(home_of(source))

@@ -70,12 +70,12 @@ class Materialized:
     def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
         """Return which of its stores has not reached these offsets, in words; empty if all have."""
         for part in self.parts.values():
-            at, wanted = part.at(committed=committed), at_least.get(part.place, 0)
-            if at < wanted:
+            at, offset = part.at(committed=committed), at_least.get(part.place, 0)
+            if at < offset:
                 topic, partition = part.place
                 return (
                     f"the store of {self.source.name} has followed partition {partition} of "
-                    f"{topic} up to the offset {at}; {wanted} is asked for"
+                    f"{topic} up to the offset {at}; {offset} is asked for"
                 )
         return ""
 

@@ -56,7 +56,9 @@ class Merging:
             self._held[record.topic, record.partition].append(record)
             self._bytes += _size(record)
         self._behind = {
-            place: end for place, end in self._behind.items() if positions.get(place, end) < end
+            partition: end
+            for partition, end in self._behind.items()
+            if positions.get(partition, end) < end
         }
         taken = self._taken()
         self._bytes -= sum(map(_size, taken))
@@ -73,19 +75,19 @@ class Merging:
 
     def _taken(self) -> list[RawRecord]:
         held = self._held
-        missing = sum(place not in held for place in self._behind)
-        heads = [(queue[0].timestamp, place) for place, queue in held.items()]
+        missing = sum(partition not in held for partition in self._behind)
+        heads = [(queue[0].timestamp, partition) for partition, queue in held.items()]
         heapify(heads)
         taken: list[RawRecord] = []
         while heads and not missing:
-            _, place = heappop(heads)
-            queue = held[place]
+            _, partition = heappop(heads)
+            queue = held[partition]
             taken.append(queue.popleft())
             if queue:
-                heappush(heads, (queue[0].timestamp, place))
+                heappush(heads, (queue[0].timestamp, partition))
             else:
-                del held[place]
-                missing += place in self._behind
+                del held[partition]
+                missing += partition in self._behind
         return taken
 
 

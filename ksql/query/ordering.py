@@ -83,14 +83,14 @@ def orderable(type_: SqlType) -> bool:
 
 
 def in_order(
-    chunks: Chunks, keys: Sequence[SortKey], wanted: int | None, room: Room
+    chunks: Chunks, keys: Sequence[SortKey], most_rows: int | None, room: Room
 ) -> Iterator[list[Row]]:
-    """Yield the rows in order, the first ``wanted`` of them; rows that are equal stay as they come.
+    """Yield the rows in order, the first ``most_rows`` of them; equal rows stay as they come.
 
     While rows are still read the chunks are empty.
     """
     key = _key_of(keys)
-    kept: _All | _Best = _All(key, room) if wanted is None else _Best(key, wanted, room)
+    kept: _All | _Best = _All(key, room) if most_rows is None else _Best(key, most_rows, room)
     for chunk in chunks:
         kept.add(chunk)
         yield []
@@ -122,20 +122,20 @@ class _All:
 class _Best:
     """Keeps the first rows of the order in a heap, the last of them on top."""
 
-    def __init__(self, key: Callable[[Row], Any], wanted: int, room: Room) -> None:
+    def __init__(self, key: Callable[[Row], Any], most_rows: int, room: Room) -> None:
         self._key = key
-        self._wanted = wanted
+        self._most_rows = most_rows
         self._room = room
         self._heap: list[tuple[_Reversed, int, Row]] = []
         self._seen = 0
 
     def add(self, chunk: Sequence[Row]) -> None:
-        if not self._wanted:
+        if not self._most_rows:
             return
         for row in chunk:
             self._seen += 1  # no two entries are equal, so rows are never compared
             entry = (_Reversed(self._key(row)), -self._seen, row)
-            if len(self._heap) < self._wanted:
+            if len(self._heap) < self._most_rows:
                 self._room.take(_ROW_BYTES + estimate(row))
                 heapq.heappush(self._heap, entry)
             elif entry > self._heap[0]:
@@ -155,15 +155,15 @@ def _key_of(keys: Sequence[SortKey]) -> Callable[[Row], Any]:
 
 def _part(key: SortKey) -> Callable[[Row], Any]:
     """Return the place's value, comparable with that of any other row."""
-    place = key.place
+    column = key.place
     null, there = (0, 1) if key.nulls_first else (1, 0)
     if key.type == model.DOUBLE:
         if key.descending:
-            return lambda row: _nan_first(row[place], null, there)
-        return lambda row: _nan_last(row[place], null, there)
+            return lambda row: _nan_first(row[column], null, there)
+        return lambda row: _nan_last(row[column], null, there)
     if not key.descending:
-        return lambda row: (null, 0) if row[place] is None else (there, row[place])
-    return lambda row: (null, 0) if row[place] is None else (there, _Reversed(row[place]))
+        return lambda row: (null, 0) if row[column] is None else (there, row[column])
+    return lambda row: (null, 0) if row[column] is None else (there, _Reversed(row[column]))
 
 
 def _nan_last(value: float | None, null: int, there: int) -> tuple[int, int, float]:

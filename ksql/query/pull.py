@@ -210,12 +210,12 @@ def bound_pull(
     scope = replace(
         relation.scope,
         sources=tuple(
-            Source(each.alias, row_columns(each.source.queryable() or each.source))
-            for each in relation.sources
+            Source(source.alias, row_columns(source.source.queryable() or source.source))
+            for source in relation.sources
         ),
     )
     meaning = bind_answer(query, relation, scope, functions)
-    stored = tuple(_stored_form(each.source) for each in relation.sources)
+    stored = tuple(_stored_form(source.source) for source in relation.sources)
     if relation.joins:
         joined = Joined.of(relation, stored, meaning.where, settings)
         return BoundPull(
@@ -330,7 +330,7 @@ def bind_stream_pull(
         return PullQuery(
             query_id=query_id,
             columns=tuple(
-                replace(each, role=Role.VALUE) for each in result_columns(meaning, relation)
+                replace(column, role=Role.VALUE) for column in result_columns(meaning, relation)
             ),
             answer=answer,
             rows=lambda closed: _values(raw, closed),
@@ -364,10 +364,10 @@ class TableNotReady(KsqlError):
         is_ready: Callable[[], bool] = lambda: False,
         patience_s: float = 0.0,
     ) -> None:
-        told = f"{missing} records of its topic are still to be read" if missing else ""
+        lag = f"{missing} records of its topic are still to be read" if missing else ""
         super().__init__(
             f"The table {name} is not ready for pull queries yet",
-            detail=reason or told,
+            detail=reason or lag,
             hint="Try again in a moment: an answer now would lack rows.",
         )
         self.is_ready = is_ready

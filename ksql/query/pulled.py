@@ -46,7 +46,7 @@ class Pulled:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._found: OrderedDict[str, Pulls] = OrderedDict()
+        self._pulls: OrderedDict[str, Pulls] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, names: Iterable[str], sites: Mapping[str, Sites], *, failed: bool) -> None:
@@ -54,8 +54,8 @@ class Pulled:
         now_ms = self._now_ms()
         with self._lock:
             for name in names:
-                before, at = self._found.get(name, Pulls()), sites.get(name, Sites())
-                self._found[name] = replace(
+                before, at = self._pulls.get(name, Pulls()), sites.get(name, Sites())
+                self._pulls[name] = replace(
                     before,
                     total=before.total + 1,
                     failed=before.failed + failed,
@@ -63,11 +63,11 @@ class Pulled:
                     remote=before.remote + at.remote,
                     last_ms=now_ms,
                 )
-                self._found.move_to_end(name)
-            while len(self._found) > _MOST:
-                self._found.popitem(last=False)
+                self._pulls.move_to_end(name)
+            while len(self._pulls) > _MOST:
+                self._pulls.popitem(last=False)
 
     def of(self, name: str) -> Pulls:
         """Return the counts of a table or stream."""
         with self._lock:
-            return self._found.get(name, Pulls())
+            return self._pulls.get(name, Pulls())

@@ -116,7 +116,7 @@ class PushQuery:
 
     def _is_done(self, until: Offsets) -> bool:
         positions = self._feed.positions
-        return all(positions[place] >= end for place, end in until.items())
+        return all(positions[partition] >= end for partition, end in until.items())
 
     def _rows(self, records: Sequence[RawRecord]) -> list[ResultRow]:
         if not records:
@@ -130,8 +130,8 @@ class PushQuery:
 
     def _tombstone(self, key: tuple[Any, ...] | None) -> ResultRow:
         row = [None] * len(self.columns)
-        for place, value in zip(self._key_places, key or (), strict=False):
-            row[place] = value
+        for index, value in zip(self._key_places, key or (), strict=False):
+            row[index] = value
         return ResultRow(tuple(row), tombstone=True)
 
 

@@ -116,7 +116,7 @@ class Replicas:
                 return self._here
             return self._peers.copy(server, reader.credentials)
 
-        def made(partition: int) -> RoutedRows:
+        def routed_rows(partition: int) -> RoutedRows:
             return RoutedRows(
                 table=source.name,
                 topic=source.topic,
@@ -130,7 +130,7 @@ class Replicas:
                 named=reader.token is not None and bool(reader.token.positions),
             )
 
-        return {partition: made(partition) for partition in range(partitions)}
+        return {partition: routed_rows(partition) for partition in range(partitions)}
 
     def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
         route = Route(

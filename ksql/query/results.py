@@ -80,14 +80,14 @@ def freshness_of(stream: ResultStream) -> list[Freshness]:
 
     Raises: KsqlError.
     """
-    found: list[Freshness] = getattr(stream, "freshness", [])
-    return found
+    freshness: list[Freshness] = getattr(stream, "freshness", [])
+    return freshness
 
 
 def host_of(stream: ResultStream) -> str:
     """Return which server's copy the rows given last are of; nothing if not one of another's."""
-    found: Callable[[], str] | None = getattr(stream, "host", None)
-    return "" if found is None else found()
+    host: Callable[[], str] | None = getattr(stream, "host", None)
+    return "" if host is None else host()
 
 
 def token_of(stream: ResultStream) -> Callable[[], Token] | None:
@@ -95,14 +95,14 @@ def token_of(stream: ResultStream) -> Callable[[], Token] | None:
 
     It may ask Kafka where topics end, and raises KsqlError.
     """
-    made: Callable[[], Token] | None = getattr(stream, "token", None)
-    return made
+    token: Callable[[], Token] | None = getattr(stream, "token", None)
+    return token
 
 
 def notes_of(stream: ResultStream) -> list[str]:
     """Return what there is to say of the rows that an answer lacks, as far as it has been read."""
-    made: Callable[[], list[str]] = getattr(stream, "notes", list)
-    return made()
+    notes: Callable[[], list[str]] = getattr(stream, "notes", list)
+    return notes()
 
 
 def is_counted(stream: ResultStream) -> TypeGuard[Counted]:

@@ -67,10 +67,10 @@ class Shelf(Copy):
         rows = part.store.committed() if ask.committed else part.store
         seen = partial(part.seen, committed=ask.committed)
         if ask.keys is None:
-            found, position, shown = part.read(
+            stored, position, shown = part.read(
                 lambda: rows.range(*ask.span), committed=ask.committed
             )
-            chunks = iter(lambda: list(itertools.islice(found, CHUNK_ROWS)), [])
+            chunks = iter(lambda: list(itertools.islice(stored, CHUNK_ROWS)), [])
             standing = self._accepted(part, ask, position, shown=shown)
             return Reading(standing, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
         keys = ask.keys
@@ -113,13 +113,13 @@ class Shelf(Copy):
         if topics:
             self._gauge.look(topics)
 
-    def measured(self, place: Place, standing: Standing) -> Standing:
+    def measured(self, partition: Place, standing: Standing) -> Standing:
         """Return how far a copy is behind by a look of this moment.
 
         Raises: KsqlError.
         """
-        self._gauge.freshen(*place, _FRESH_S)
-        offsets, time_ms = self._gauge.lag(place, standing.position)
+        self._gauge.freshen(*partition, _FRESH_S)
+        offsets, time_ms = self._gauge.lag(partition, standing.position)
         return replace(standing, offset_lag=offsets, time_lag_ms=time_ms)
 
     def _part(self, home: str, partition: int) -> Filled | None:

@@ -105,8 +105,8 @@ class StoredTable:
         """Return the partitions that a read of a windowed table looks into."""
         if not isinstance(access, ByKey):
             return self.stores.values()
-        found = [data for key in access.keys if (data := self._encoded(key)) is not None]
-        return itertools.chain.from_iterable(self._holding(found))
+        keys = [data for key in access.keys if (data := self._encoded(key)) is not None]
+        return itertools.chain.from_iterable(self._holding(keys))
 
     def find_many(
         self, keys: Sequence[tuple[Any, ...] | None], bounds: Sequence[Bounds | None]
@@ -114,18 +114,18 @@ class StoredTable:
         """Return the row of each key, of a windowed table that of one window; None for none."""
         places: dict[bytes, list[int]] = {}
         hashed: dict[bytes, bytes] = {}
-        for place, (key, window) in enumerate(zip(keys, bounds, strict=True)):
+        for index, (key, window) in enumerate(zip(keys, bounds, strict=True)):
             data = None if key is None else self._encoded(key)
             if data is not None:
                 named = data if window is None else self._windowed().join(data, window)
-                places.setdefault(named, []).append(place)
+                places.setdefault(named, []).append(index)
                 hashed[named] = named if self.scattered else data
         out: list[Row | None] = [None] * len(keys)
         parts = self._of_keys(list(places), list(hashed.values()))
         for stored in itertools.chain.from_iterable(parts):
             for row in self._decoded([stored]):
-                for place in places[stored.key]:
-                    out[place] = row
+                for index in places[stored.key]:
+                    out[index] = row
         return out
 
     def find(self, key: tuple[Any, ...], bounds: Bounds | None = None) -> Row | None:
@@ -140,12 +140,12 @@ class StoredTable:
         """Yield the rows of one store after another."""
         match access:
             case ByKey(keys, windows):
-                found = [data for key in keys if (data := self._encoded(key)) is not None]
+                encoded = [data for key in keys if (data := self._encoded(key)) is not None]
                 if self.source.window is None:
-                    return self._of_keys(found, found)
+                    return self._of_keys(encoded, encoded)
                 return itertools.chain.from_iterable(
                     self._of_windows(key, stores, windows)
-                    for key, stores in zip(found, self._holding(found), strict=True)
+                    for key, stores in zip(encoded, self._holding(encoded), strict=True)
                 )
             case ByRange(ranges):
                 return (store.range(lo, hi) for lo, hi in ranges for store in self.stores.values())
@@ -172,11 +172,11 @@ class StoredTable:
             for key, number in zip(keys, partitions_of(hashed, len(self.stores)), strict=True):
                 by_store.setdefault(number, []).append(key)
         for number, some in by_store.items():
-            found = self.stores[number].get_many(some)
+            rows = self.stores[number].get_many(some)
             yield iter(
                 [
                     StoredRow(key, row.value, row.timestamp)
-                    for key, row in zip(some, found, strict=True)
+                    for key, row in zip(some, rows, strict=True)
                     if row is not None
                 ]
             )

@@ -40,8 +40,8 @@ Note = tuple[int, str]
 class NewerStoreLeft(NewerStore):
     """A store that a later version wrote: left as it is, and not read."""
 
-    def __init__(self, store: Path, found: int, known: int) -> None:
-        super().__init__(f"the store {store}", found, known)
+    def __init__(self, store: Path, number: int, known: int) -> None:
+        super().__init__(f"the store {store}", number, known)
         self.hint = (
             "Start the version that wrote it. Or start once with "
             f"-o {REBUILD}={store.parent.name}/{store.name}: the store is moved aside, and filled "
@@ -75,14 +75,18 @@ class StoreRoom:
     """Opens, closes and deletes stores; for one thread, but ``notes``."""
 
     def __init__(
-        self, directory: Path, aside: Aside, now_ms: Callable[[], int], asked: Asked = NOTHING_ASKED
+        self,
+        directory: Path,
+        aside: Aside,
+        now_ms: Callable[[], int],
+        options: Asked = NOTHING_ASKED,
     ) -> None:
         self._directory = directory
         self._aside = aside
         self._now_ms = now_ms
-        self._asked = asked
+        self._options = options
         self._budget = StoreBudget()
-        self._upgrades = Upgrades(asked.mode, self._budget)
+        self._upgrades = Upgrades(options.mode, self._budget)
         self._open: dict[Path, Store] = {}
         self._known: set[str] = set()
         self._topic_ids: dict[str, str] = {}
@@ -103,7 +107,7 @@ class StoreRoom:
             self.note(source, partition, error.text())
             store = self._anew(path, keeping)
         except NewerStore as error:
-            if not self._asked.to_rebuild(path):
+            if not self._options.to_rebuild(path):
                 raise NewerStoreLeft(path, error.found, error.known) from error
             self.note(source, partition, error.text())
             self._aside.take(path, "store", error.text())
@@ -144,11 +148,11 @@ class StoreRoom:
         if path.exists():
             self._close(path)
             return self.open(source, partition, keeping)
-        made = self.open(source, partition, keeping)
-        if made is not None:
-            carry(store, made)
+        store_ = self.open(source, partition, keeping)
+        if store_ is not None:
+            carry(store, store_)
         _closed(store)
-        return made
+        return store_
 
     # --- the topic
 
@@ -188,14 +192,14 @@ class StoreRoom:
             self._note_topic(self._directory / home)
         return self._topic_ids.get(home, "")
 
-    def _note_topic(self, place: Path) -> None:
+    def _note_topic(self, directory: Path) -> None:
         """Note of which topic the stores in a directory are, before they hold anything of it.
 
         Raises: StoreFailed.
         """
-        topic_id = self._topic_ids.get(place.name, "")
-        if topic_id and place.is_dir() and not (place / topicnote.FILE).exists():
-            topicnote.write(place, topic_id)
+        topic_id = self._topic_ids.get(directory.name, "")
+        if topic_id and directory.is_dir() and not (directory / topicnote.FILE).exists():
+            topicnote.write(directory, topic_id)
 
     # --- upgrades
 
@@ -211,16 +215,16 @@ class StoreRoom:
     @property
     def serves_older(self) -> bool:
         """Whether tables answer while their stores are copied."""
-        return self._asked.mode == "in_place"
+        return self._options.mode == "in_place"
 
     def upgrading(self, home: str) -> str:
         """Return how far the upgrades of a table's stores are, or nothing; for any thread."""
-        found = [each for each in self._upgrades.states() if each.store.parent.name == home]
-        if not found:
+        states = [state for state in self._upgrades.states() if state.store.parent.name == home]
+        if not states:
             return ""
-        mode = self._asked.mode.replace("_", " ")
-        text = f"upgrade ({mode}): {', '.join(map(str, sorted(found, key=_place)))}"
-        ends = self.serves_older and all(each.whole for each in found)
+        mode = self._options.mode.replace("_", " ")
+        text = f"upgrade ({mode}): {', '.join(map(str, sorted(states, key=_place)))}"
+        ends = self.serves_older and all(state.whole for state in states)
         return f"{text}; it ends with the next start" if ends else text
 
     def set_back(self, home: str) -> None:
@@ -273,11 +277,11 @@ class StoreRoom:
         """Delete the stores of tables that are no more; move aside what belongs to none."""
         self._close_those(lambda path: path.parent.name not in homes)
         left = list(self._directory.iterdir()) if self._directory.is_dir() else []
-        for each in left:
-            if each.name in self._known and each.name not in homes:
-                shutil.rmtree(each, ignore_errors=True)
-            elif each.name not in homes:
-                self._set_aside(each)
+        for directory in left:
+            if directory.name in self._known and directory.name not in homes:
+                shutil.rmtree(directory, ignore_errors=True)
+            elif directory.name not in homes:
+                self._set_aside(directory)
         self._known |= set(homes)
         self._topic_ids = {home: id_ for home, id_ in self._topic_ids.items() if home in homes}
 

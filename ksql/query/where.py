@@ -109,16 +109,16 @@ def check_where(where: ex.Expr | None, source: DataSource, settings: Settings) -
             raise KeyNeeded("Missing WHERE clause", windowed=windowed)
         return
     ranges = settings.flag(RANGES) and not windowed and _has_ranges(source.schema.key)
-    found = disjuncts(where)
-    if found is None:  # more than are looked up
+    alternatives = disjuncts(where)
+    if alternatives is None:  # more than are looked up
         if not scans:
             raise KeyNeeded(_NEEDS_SCAN, windowed=windowed)
         return
-    check = _Check(source=source, scans=scans, ranges=ranges, several=len(found) > 1)
-    for parts in found:
+    check = _Check(source=source, scans=scans, ranges=ranges, several=len(alternatives) > 1)
+    for parts in alternatives:
         check.disjunct(parts)
     if not check.scanned:
-        _check_constants(found, source.schema.key)
+        _check_constants(alternatives, source.schema.key)
 
 
 def check_scan(access: Access, source: DataSource, settings: Settings) -> None:
@@ -138,16 +138,16 @@ def disjuncts(expr: ex.Expr) -> list[list[ex.Expr]] | None:
             if first is None or second is None:
                 return None
             if op == "OR":
-                found = first + second
+                combined = first + second
             elif len(first) * len(second) > _MOST_DISJUNCTS:
                 return None
             else:
-                found = [x + y for x in first for y in second]
+                combined = [x + y for x in first for y in second]
         case ex.In(operand, options):
-            found = [[ex.Compare("=", operand, option)] for option in options]
+            combined = [[ex.Compare("=", operand, option)] for option in options]
         case _:
-            found = [[expr]]
-    return found if len(found) <= _MOST_DISJUNCTS else None
+            combined = [[expr]]
+    return combined if len(combined) <= _MOST_DISJUNCTS else None
 
 
 def _has_ranges(key: Sequence[Column]) -> bool:
@@ -178,7 +178,7 @@ class _Check:
         if not self.seen:
             self._needs_scan(f"WHERE clause missing key column for disjunct: {_shown(parts)}")
         elif len(self.seen) < len(key):
-            names = (quote_always(each.name) for each in key if each.name in self.seen)
+            names = (quote_always(column.name) for column in key if column.name in self.seen)
             self._needs_scan(
                 "Multi-column sources must specify every key in the WHERE clause. Specified: "
                 f"[{', '.join(names)}] Expected: [{', '.join(map(str, key))}]"
@@ -209,7 +209,7 @@ class _Check:
             )
         elif not isinstance(column, ex.Ref):
             self._needs_scan("A comparison must directly reference a key column")
-        elif column.name in {each.name for each in self.source.schema.key}:
+        elif column.name in {column.name for column in self.source.schema.key}:
             self._key(op, column.name)
 
     def _key(self, op: str, name: str) -> None:
@@ -225,13 +225,13 @@ class _Check:
         self.ranged = self.ranged or op != "="
 
 
-def _check_constants(found: Sequence[Sequence[ex.Expr]], key: Sequence[Column]) -> None:
+def _check_constants(parts_: Sequence[Sequence[ex.Expr]], key: Sequence[Column]) -> None:
     """Refuse NULL and values of another type where keys are looked up.
 
     Raises: StatementError.
     """
     columns = {column.name: column for column in key}
-    for part in (part for parts in found for part in parts):
+    for part in (part for parts in parts_ for part in parts):
         for column, value in _equal(part, columns):
             if isinstance(value, ex.NullLit):
                 raise StatementError(f"Primary key columns can not be NULL: {describe(part)}")
@@ -280,12 +280,12 @@ def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) ->
         if keyed and any(map(_is_untimely, alternative)):
             raise KeyNeeded(_NO_TIME, windowed=True)
         for name in WINDOW_COLUMNS:
-            found = [(op, part) for part in alternative if (op := _bound_op(part, name))]
-            wrong = [OPERATORS.get(op, op) for op, _ in found if op not in _BOUNDING]
+            bounds = [(op, part) for part in alternative if (op := _bound_op(part, name))]
+            wrong = [OPERATORS.get(op, op) for op, _ in bounds if op not in _BOUNDING]
             if wrong:
                 raise KeyNeeded(f"Unsupported {name} bounds: [{', '.join(wrong)}]", windowed=True)
             if keyed:
-                _check_bounds_of(name, found)
+                _check_bounds_of(name, bounds)
 
 
 def _is_untimely(part: Bound) -> bool:
@@ -316,15 +316,15 @@ def _uncast(expr: Bound) -> Bound:
     return expr.operand if isinstance(expr, b.Cast) and expr.implicit else expr
 
 
-def _check_bounds_of(name: str, found: list[tuple[str, Bound]]) -> None:
-    ends = {end: [part for op, part in found if op[0] == end] for end in "<>="}
+def _check_bounds_of(name: str, bounds: list[tuple[str, Bound]]) -> None:
+    ends = {end: [part for op, part in bounds if op[0] == end] for end in "<>="}
     for end, parts in ends.items():
         if len(parts) > 1:
             shown = ", ".join(map(show, parts))
             raise KeyNeeded(
                 f"Duplicate {name} bounds on: {OPERATORS[end]}: [{shown}]", windowed=True
             )
-    if ends["="] and len(found) > 1:
+    if ends["="] and len(bounds) > 1:
         raise KeyNeeded(
             f"`{show(ends['='][0])}` cannot be combined with other {name} bounds", windowed=True
         )

@@ -182,8 +182,8 @@ class OtherId(RegistryError):
 
     code = 42207
 
-    def __init__(self, wanted: int, known: int) -> None:
-        super().__init__(f"Schema is registered with id {known} already, not {wanted}")
+    def __init__(self, given: int, known: int) -> None:
+        super().__init__(f"Schema is registered with id {known} already, not {given}")
 
 
 class InvalidSubject(RegistryError):

@@ -72,35 +72,35 @@ class KafkaSchemaLog:
 
         Raises: UnfitRegistryTopic, KafkaUnreachable.
         """
-        found = self._admin.describe([self._topic]).get(self._topic)
-        if found is None:
-            wanted = Topic(self._topic, 1, self._replicas, {_POLICY: _COMPACT})
-            if not self._admin.create(wanted):  # another server has, since then
-                found = self._admin.describe([self._topic]).get(self._topic)
-        if found is not None:
-            self._check(found)
+        topic = self._admin.describe([self._topic]).get(self._topic)
+        if topic is None:
+            new = Topic(self._topic, 1, self._replicas, {_POLICY: _COMPACT})
+            if not self._admin.create(new):  # another server has, since then
+                topic = self._admin.describe([self._topic]).get(self._topic)
+        if topic is not None:
+            self._check(topic)
         self._reader.assign({(self._topic, 0): 0})
 
     def read(self, *, to_end: bool) -> list[Change]:
         """See SchemaLog."""
         with self._whole():
             batches = self._to_end() if to_end else iter(lambda: self._reader.poll(timeout_s=0), [])
-            found = [self._change(record) for batch in batches for record in batch]
-        return [one for one in found if one is not None]
+            changes = [self._change(record) for batch in batches for record in batch]
+        return [one for one in changes if one is not None]
 
     def hold(self) -> list[Change]:
         """See SchemaLog."""
         with self._whole():
             if self._sender is None:  # first: it ends what a dead writer has left open
                 self._begin()
-                found = self.read(to_end=True)
+                changes = self.read(to_end=True)
             else:
-                found = self.read(to_end=True)
+                changes = self.read(to_end=True)
                 if self._position != self._ours:
                     self._begin()
-                    found += self.read(to_end=True)
+                    changes += self.read(to_end=True)
         self._ours = self._position
-        return found
+        return changes
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
@@ -137,19 +137,19 @@ class KafkaSchemaLog:
 
         Raises: NotWritten if it does not count; CommitInDoubt as long as that is unknown.
         """
-        place, at = (self._topic, 0), self._position
+        partition, at = (self._topic, 0), self._position
         shut_out = isinstance(doubt.__cause__, ProducerFenced)
         self._release()
         try:
             if not shut_out:
                 self._take_over()
-            found = [record for batch in self._to_end() for record in batch]
+            written = [record for batch in self._to_end() for record in batch]
         except KsqlError as away:
             raise doubt from away
         finally:
-            self._reader.assign({place: at})
+            self._reader.assign({partition: at})
         ours = [(at + number, *record) for number, record in enumerate(records)]
-        if [(one.offset, one.key, one.value) for one in found[: len(ours)]] != ours:
+        if [(one.offset, one.key, one.value) for one in written[: len(ours)]] != ours:
             cause = doubt.__cause__
             raise NotWritten(cause if isinstance(cause, KsqlError) else doubt) from doubt
 
@@ -164,12 +164,12 @@ class KafkaSchemaLog:
         return self._reader.positions[self._topic, 0]
 
     def _to_end(self) -> Iterator[list[RawRecord]]:
-        place = (self._topic, 0)
+        partition = (self._topic, 0)
         try:
-            settled_end(self._admin, place, _SETTLED_S)
+            settled_end(self._admin, partition, _SETTLED_S)
         except OpenTransaction:  # a dead writer's: who follows it ends it
             self._take_over()
-            settled_end(self._admin, place, self._settings.timeout_s)
+            settled_end(self._admin, partition, self._settings.timeout_s)
         return self._reader.read_to_end()
 
     def _begin(self) -> None:
@@ -204,5 +204,5 @@ class KafkaSchemaLog:
         try:
             return decode(record.key, record.value)
         except UnreadableRecord as error:
-            place = f" at offset {record.offset} of {self._topic}"
-            raise UnreadableRecord(record.key, error.reason, place) from error
+            position = f" at offset {record.offset} of {self._topic}"
+            raise UnreadableRecord(record.key, error.reason, position) from error

@@ -100,12 +100,12 @@ def faults(level: Level, new: Checked, old: Checked) -> list[str]:
             "{errorType:'SCHEMA_TYPE_CHANGED', description:'The new schema is of type"
             f" {new.schema.kind}, the old schema of type {old.schema.kind}'}}"
         ]
-    found: list[Difference] = []
+    differences: list[Difference] = []
     if level.reads_old:
-        found += _differences(new, old, BACKWARD)
+        differences += _differences(new, old, BACKWARD)
     if level.read_by_old:
-        found += _differences(old, new, FORWARD)
-    return told(found)
+        differences += _differences(old, new, FORWARD)
+    return told(differences)
 
 
 def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Difference]:

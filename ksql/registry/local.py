@@ -31,11 +31,11 @@ class LocalRegistry:
 
     def by_id(self, schema_id: int) -> Schema:
         """See Registry."""
-        found = self._by_id.get(schema_id)
-        if found is None:
+        schema = self._by_id.get(schema_id)
+        if schema is None:
             with self._asking():
-                found = self._by_id[schema_id] = self._subjects.schema(schema_id).schema
-        return found
+                schema = self._by_id[schema_id] = self._subjects.schema(schema_id).schema
+        return schema
 
     def latest(self, subject: str) -> Registered | None:
         """See Registry."""

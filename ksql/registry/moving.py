@@ -69,23 +69,23 @@ def move_in(store: SchemaStore, ledger_url: str, *, take_over: bool = False) -> 
         return 0
     if state.all_versions() and not take_over:
         raise SchemasOfAnother(store.where)
-    found = _read(ledger_url)
+    old_schemas = _read(ledger_url)
 
     def move(draft: Draft) -> int:
         if draft.memory.moved_in:  # by a server that starts at the same time
             return 0
-        missing = _missing(draft, found, store.where)
+        missing = _missing(draft, old_schemas, store.where)
         for one in missing:
             draft.put(one)
-        for given in found.settings:
+        for given in old_schemas.settings:
             if draft.settings(given.subject) == SubjectSettings():
                 settings = SubjectSettings(given.compatibility, given.mode, given.normalize)
                 draft.set_settings(given.subject, settings)
         draft.put(
             replace(
                 draft.memory,
-                last_id=max(draft.memory.last_id, found.last_id),
-                last_versions={**found.last_versions, **draft.memory.last_versions},
+                last_id=max(draft.memory.last_id, old_schemas.last_id),
+                last_versions={**old_schemas.last_versions, **draft.memory.last_versions},
                 moved_in=True,
             )
         )
@@ -104,10 +104,10 @@ def _read(url: str) -> OldSchemas:
         raise SchemasOutOfReach(shown(url), error.text()) from error
 
 
-def _missing(state: Schemas, found: OldSchemas, where: str) -> list[r.VersionSet]:
+def _missing(state: Schemas, old_schemas: OldSchemas, where: str) -> list[r.VersionSet]:
     missing = []
-    for old in found.versions:
-        schema = found.schemas[old.schema_id]
+    for old in old_schemas.versions:
+        schema = old_schemas.schemas[old.schema_id]
         kept = next((o for o in state.kept(old.subject) if o.version == old.version), None)
         if kept is not None and kept.schema != schema:
             raise SchemasCollide(where, f'version {old.version} of subject "{old.subject}"')

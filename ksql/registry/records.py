@@ -98,9 +98,9 @@ _CONFIG: Final = frozenset({"subject", "compatibilityLevel", "normalize"})
 class UnreadableRecord(StoreFailed):
     """A record of the registry's topic that is none of a registry's."""
 
-    def __init__(self, key: bytes | None, reason: str, place: str = "") -> None:
+    def __init__(self, key: bytes | None, reason: str, position: str = "") -> None:
         super().__init__(
-            f"the record {key!r}{place} cannot be read: {reason}",
+            f"the record {key!r}{position} cannot be read: {reason}",
             hint="Start the version that wrote it, bring the topic back from a copy, or name "
             "another topic in ksql.schema.registry.topic.",
         )
@@ -135,8 +135,8 @@ def decode(key: bytes | None, value: bytes | None) -> Change | None:
     Raises: UnreadableRecord.
     """
     try:
-        found = orjson.loads(key or b"null")
-        return _decoded(found, None if value is None else orjson.loads(value))
+        key_json = orjson.loads(key or b"null")
+        return _decoded(key_json, None if value is None else orjson.loads(value))
     except KeyError as error:
         raise UnreadableRecord(key, f"it lacks {error}") from error
     except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
@@ -154,26 +154,26 @@ def _key(kind: str, subject: str | None) -> bytes:
 
 def _version_value(change: VersionSet) -> dict[str, Any]:
     schema = change.schema
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "subject": change.subject,
         "version": change.version,
         "id": change.id,
         **change.more,
     }
     if schema.kind != UNNAMED:
-        found["schemaType"] = schema.kind
+        fields["schemaType"] = schema.kind
     if schema.references:
-        found["references"] = [asdict(one) for one in schema.references]
-    return {**found, "schema": schema.text, "deleted": change.deleted}
+        fields["references"] = [asdict(one) for one in schema.references]
+    return {**fields, "schema": schema.text, "deleted": change.deleted}
 
 
 def _config_value(change: ConfigSet) -> bytes | None:
-    found = dict(change.more)
+    fields = dict(change.more)
     if change.normalize is not None:
-        found["normalize"] = change.normalize
+        fields["normalize"] = change.normalize
     if change.compatibility is not None:
-        found["compatibilityLevel"] = change.compatibility
-    return orjson.dumps(found) if found else None
+        fields["compatibilityLevel"] = change.compatibility
+    return orjson.dumps(fields) if fields else None
 
 
 def _memory_value(change: Remembered) -> bytes:

@@ -93,8 +93,8 @@ def routers(subjects: Subjects) -> tuple[APIRouter, ...]:
     )
 
 
-def _page(found: Sequence[Any], offset: int, limit: int) -> list[Any]:
-    return list(found[offset:] if limit < 0 else found[offset : offset + limit])
+def _page(entries: Sequence[Any], offset: int, limit: int) -> list[Any]:
+    return list(entries[offset:] if limit < 0 else entries[offset : offset + limit])
 
 
 def _root() -> APIRouter:
@@ -115,8 +115,8 @@ def _root() -> APIRouter:
     return routes
 
 
-def _text(subjects: Subjects, schema: Schema, wanted: str) -> str:
-    if wanted == _SERIALIZED:
+def _text(subjects: Subjects, schema: Schema, format_: str) -> str:
+    if format_ == _SERIALIZED:
         return serialized(schema, subjects.imported(schema))
     return schema.text
 
@@ -132,8 +132,8 @@ def _schemas(subjects: Subjects) -> APIRouter:
         offset: Offset = 0,
         limit: Offset = -1,
     ) -> list[Json]:
-        found = subjects.entries(_plain_subject(prefix), deleted=deleted, latest=latest)
-        return [entry_json(one) for one in _page(found, offset, limit)]
+        entries = subjects.entries(_plain_subject(prefix), deleted=deleted, latest=latest)
+        return [entry_json(one) for one in _page(entries, offset, limit)]
 
     @routes.get("/types")
     def types() -> tuple[str, ...]:
@@ -142,26 +142,26 @@ def _schemas(subjects: Subjects) -> APIRouter:
     @routes.get("/ids/{schema_id}")
     def by_id(
         schema_id: SchemaId,
-        wanted: Format = "",
+        format_: Format = "",
         with_last: Annotated[bool, Query(alias="fetchMaxId")] = False,
     ) -> Json:
-        found = subjects.schema(schema_id)
-        out = schema_json(found.schema, found.guid) | {
-            "schema": _text(subjects, found.schema, wanted)
+        stored = subjects.schema(schema_id)
+        out = schema_json(stored.schema, stored.guid) | {
+            "schema": _text(subjects, stored.schema, format_)
         }
         return out | {"maxId": subjects.last_id()} if with_last else out
 
     @routes.get("/ids/{schema_id}/schema", response_class=PlainTextResponse)
-    def text_by_id(schema_id: SchemaId, wanted: Format = "") -> Response:
+    def text_by_id(schema_id: SchemaId, format_: Format = "") -> Response:
         return Response(
-            _text(subjects, subjects.schema(schema_id).schema, wanted), media_type=MEDIA_TYPE
+            _text(subjects, subjects.schema(schema_id).schema, format_), media_type=MEDIA_TYPE
         )
 
     @routes.get("/guids/{guid}")
-    def by_guid(guid: str, wanted: Format = "") -> Json:
-        found = subjects.schema_by_guid(guid)
-        return schema_json(found.schema, found.guid) | {
-            "schema": _text(subjects, found.schema, wanted)
+    def by_guid(guid: str, format_: Format = "") -> Json:
+        stored = subjects.schema_by_guid(guid)
+        return schema_json(stored.schema, stored.guid) | {
+            "schema": _text(subjects, stored.schema, format_)
         }
 
     return routes
@@ -178,8 +178,8 @@ def _uses(subjects: Subjects) -> APIRouter:
         offset: Offset = 0,
         limit: Offset = -1,
     ) -> list[str]:
-        found = dict.fromkeys(one.subject for one in subjects.uses(schema_id, deleted=deleted))
-        return _page([one for one in found if subject in (None, one)], offset, limit)
+        names = dict.fromkeys(one.subject for one in subjects.uses(schema_id, deleted=deleted))
+        return _page([one for one in names if subject in (None, one)], offset, limit)
 
     @routes.get("/versions")
     def versions_by_id(
@@ -189,12 +189,12 @@ def _uses(subjects: Subjects) -> APIRouter:
         offset: Offset = 0,
         limit: Offset = -1,
     ) -> list[Json]:
-        found = [
+        uses = [
             {"subject": one.subject, "version": one.version}
             for one in subjects.uses(schema_id, deleted=deleted)
             if subject in (None, one.subject)
         ]
-        return _page(found, offset, limit)
+        return _page(uses, offset, limit)
 
     return routes
 
@@ -211,16 +211,16 @@ def _subjects(subjects: Subjects) -> APIRouter:
         offset: Offset = 0,
         limit: Offset = -1,
     ) -> list[str]:
-        wanted = "" if prefix == ":*:" else _plain_subject(prefix)
-        found = subjects.subjects(wanted, deleted=deleted, only_deleted=only_deleted)
-        return _page(found, offset, limit)
+        subject_prefix = "" if prefix == ":*:" else _plain_subject(prefix)
+        names = subjects.subjects(subject_prefix, deleted=deleted, only_deleted=only_deleted)
+        return _page(names, offset, limit)
 
     @routes.post(one)
     def lookup(
         subject: Subject, body: SchemaBody, normalize: Flag = False, deleted: Flag = False
     ) -> Json:
-        found = subjects.lookup(subject, body.made(), normalize=normalize, deleted=deleted)
-        return entry_json(found)
+        entry = subjects.lookup(subject, body.parsed(), normalize=normalize, deleted=deleted)
+        return entry_json(entry)
 
     @routes.delete(one)
     def delete(subject: Subject, permanent: Flag = False) -> list[int]:
@@ -234,16 +234,16 @@ def _subjects(subjects: Subjects) -> APIRouter:
         offset: Offset = 0,
         limit: Offset = -1,
     ) -> list[int]:
-        found = subjects.versions(subject, deleted=deleted, only_deleted=only_deleted)
-        return _page(found, offset, limit)
+        numbers = subjects.versions(subject, deleted=deleted, only_deleted=only_deleted)
+        return _page(numbers, offset, limit)
 
     @routes.post(one + "/versions")
     def register(subject: Subject, body: SchemaBody, normalize: Flag = False) -> Json:
         given = [None if one in (None, -1) else one for one in (body.id, body.version)]
-        made = subjects.register(
-            subject, body.made(), normalize=normalize, schema_id=given[0], version=given[1]
+        entry = subjects.register(
+            subject, body.parsed(), normalize=normalize, schema_id=given[0], version=given[1]
         )
-        return entry_json(made)
+        return entry_json(entry)
 
     return routes
 
@@ -256,10 +256,10 @@ def _versions(subjects: Subjects) -> APIRouter:
         subject: Subject,
         version: Version,
         deleted: Flag = False,
-        wanted: Format = "",
+        format_: Format = "",
     ) -> Json:
-        found = subjects.version(subject, _version(version), deleted=deleted)
-        return entry_json(found) | {"schema": _text(subjects, found.schema, wanted)}
+        entry = subjects.version(subject, _version(version), deleted=deleted)
+        return entry_json(entry) | {"schema": _text(subjects, entry.schema, format_)}
 
     @routes.delete("")
     def delete_version(subject: Subject, version: Version, permanent: Flag = False) -> int:
@@ -267,8 +267,8 @@ def _versions(subjects: Subjects) -> APIRouter:
 
     @routes.get("/schema")
     def version_text(subject: Subject, version: Version, deleted: Flag = False) -> Response:
-        found = subjects.version(subject, _version(version), deleted=deleted)
-        return Response(found.schema.text, media_type=MEDIA_TYPE)
+        entry = subjects.version(subject, _version(version), deleted=deleted)
+        return Response(entry.schema.text, media_type=MEDIA_TYPE)
 
     @routes.get("/referencedby")
     def referenced(subject: Subject, version: Version) -> list[int]:
@@ -290,9 +290,9 @@ def _compatibility(subjects: Subjects) -> APIRouter:
         normalize: Flag = False,
     ) -> Json:
         chosen = None if version is None else _version(version)
-        found = subjects.faults(subject, body.made(), chosen, normalize=normalize)
-        out: Json = {"is_compatible": not found}
-        return out | {"messages": found} if verbose else out
+        faults = subjects.faults(subject, body.parsed(), chosen, normalize=normalize)
+        out: Json = {"is_compatible": not faults}
+        return out | {"messages": faults} if verbose else out
 
     return routes
 
@@ -308,7 +308,7 @@ def _settings(subjects: Subjects) -> APIRouter:
     @routes.put("/config")
     @routes.put("/config/{subject}")
     def set_config(of: AllOrOne, body: ConfigBody) -> Json:
-        return config_json(subjects.set_config(body.made(), of), "compatibility")
+        return config_json(subjects.set_config(body.parsed(), of), "compatibility")
 
     @routes.delete("/config")
     @routes.delete("/config/{subject}")

@@ -33,16 +33,16 @@ class Schemas:
 
     def after(self, changes: Iterable[r.Change]) -> Self:
         """Return the state that these changes lead to."""
-        found = self.copy()
+        copy = self.copy()
         for one in changes:
-            found.apply(one)
-        return found
+            copy.apply(one)
+        return copy
 
     def copy(self) -> Self:
         """Return a state of its own."""
-        found = type(self).__new__(type(self))
-        found._take(self)  # noqa: SLF001 - its own kind
-        return found
+        copy = type(self).__new__(type(self))
+        copy._take(self)  # noqa: SLF001 - its own kind
+        return copy
 
     def _take(self, other: Schemas) -> None:
         self._schemas = dict(other._schemas)
@@ -61,8 +61,8 @@ class Schemas:
 
     def by_guid(self, guid: str) -> StoredSchema | None:
         """Return the schema of that global id, which follows from its content."""
-        found = self._ids.get(guid)
-        return None if found is None else self._schemas[found]
+        schema_id = self._ids.get(guid)
+        return None if schema_id is None else self._schemas[schema_id]
 
     def last_id(self) -> int:
         """Return the highest id ever given; 0 before the first."""
@@ -138,13 +138,13 @@ class Schemas:
         return [one for number, one in known.items() if number <= version]
 
     def _set(self, new: r.VersionSet) -> None:
-        place = (new.subject, new.version)
+        subject_version = (new.subject, new.version)
         before = self._versions.get(new.subject, {}).get(new.version)
         if before is not None and before.id != new.id:
-            self._remove(*place)
+            self._remove(*subject_version)
         self._add_schema(new.id, new.schema)
         self._versions[new.subject] = {**self._versions.get(new.subject, {}), new.version: new}
-        self._uses[new.id] = self._uses.get(new.id, frozenset()) | {place}
+        self._uses[new.id] = self._uses.get(new.id, frozenset()) | {subject_version}
 
     def _add_schema(self, schema_id: int, schema: Schema) -> None:
         if schema_id not in self._schemas:

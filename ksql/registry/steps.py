@@ -59,9 +59,9 @@ def add(
     if known is not None and schema_id in (None, known.schema_id):
         return entry_of(tables, known)
     if mode != "IMPORT":
-        found = against(tables, level_of(tables, subject), new, live_versions(tables, subject))
-        if found:
-            raise err.Incompatible(subject, found)
+        conflicts = against(tables, level_of(tables, subject), new, live_versions(tables, subject))
+        if conflicts:
+            raise err.Incompatible(subject, conflicts)
     given = _schema_id(tables, new, schema_id)
     if version is not None:
         _check_version(tables, subject, version, mode)
@@ -76,15 +76,15 @@ def _check_version(tables: Schemas, subject: str, version: int, mode: Mode) -> N
         raise err.InvalidSchema(f"Version {version} is not one more than previous version")
 
 
-def _schema_id(tables: Draft, new: Checked, wanted: int | None) -> int:
+def _schema_id(tables: Draft, new: Checked, schema_id: int | None) -> int:
     known = tables.by_guid(new.guid)
     if known is not None:
-        if wanted not in (None, known.id):
-            raise err.OtherId(wanted or 0, known.id)
+        if schema_id not in (None, known.id):
+            raise err.OtherId(schema_id or 0, known.id)
         return known.id
-    if wanted is not None and (other := tables.schema(wanted)) is not None:
+    if schema_id is not None and (other := tables.schema(schema_id)) is not None:
         raise err.NotPermitted(f"Overwrite new schema with id {other.id} is not permitted.")
-    return tables.add_schema(new.schema, new.guid, wanted)
+    return tables.add_schema(new.schema, new.guid, schema_id)
 
 
 def against(
@@ -94,10 +94,10 @@ def against(
     for one in reversed(versions if level.transitive else versions[-1:]):
         stored = _stored(tables, one.schema_id).schema
         old = Checked(stored, imported_by(tables, stored))
-        found = faults(level, new, old)
-        if found:
+        conflicts = faults(level, new, old)
+        if conflicts:
             return [
-                *found,
+                *conflicts,
                 f"{{oldSchemaVersion: {one.version}}}",
                 f"{{oldSchema: '{stored.text}'}}",
                 f"{{compatibility: '{level.value}'}}",
@@ -110,24 +110,24 @@ def check_schema(tables: Schemas, subject: str, schema: Schema, *, normalize: bo
 
     Raises: InvalidSchema.
     """
-    wanted = normalize or normalizes(tables, subject)
+    normalized = normalize or normalizes(tables, subject)
     schema = _pinned(tables, schema)
-    return checked(schema, imported_by(tables, schema), normalize=wanted)
+    return checked(schema, imported_by(tables, schema), normalize=normalized)
 
 
 def _pinned(tables: Schemas, schema: Schema) -> Schema:
     """Turn references to a latest version into references to the version that it is now."""
     if all(one.version != LATEST for one in schema.references):
         return schema
-    found = []
+    pinned = []
     for one in schema.references:
         if one.version == LATEST:
             live = live_versions(tables, one.subject)
             if not live:
                 raise err.InvalidSchema(f"No schema reference found for subject {one.subject}")
             one = replace(one, version=live[-1].version)  # noqa: PLW2901 - the same, pinned
-        found.append(one)
-    return replace(schema, references=tuple(found))
+        pinned.append(one)
+    return replace(schema, references=tuple(pinned))
 
 
 def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
@@ -176,12 +176,12 @@ def find_version(
 
     Raises: SubjectNotFound, VersionNotFound.
     """
-    found = [one for one in tables.versions(subject) if deleted or not one.deleted]
-    if not found:
+    versions = [one for one in tables.versions(subject) if deleted or not one.deleted]
+    if not versions:
         raise err.SubjectNotFound(subject)
     if version == LATEST:
-        return found[-1]
-    for one in found:
+        return versions[-1]
+    for one in versions:
         if one.version == version:
             return one
     raise err.VersionNotFound(version)
@@ -201,20 +201,20 @@ def entry_of(tables: Schemas, version: StoredVersion) -> Entry:
 
 
 def _stored(tables: Schemas, schema_id: int) -> StoredSchema:
-    found = tables.schema(schema_id)
-    if found is None:
+    schema = tables.schema(schema_id)
+    if schema is None:
         raise err.StoreFailed(f"schema {schema_id} is missing")
-    return found
+    return schema
 
 
-def used(tables: Schemas, found: StoredSchema | None, asked: int | str) -> StoredSchema:
+def used(tables: Schemas, schema: StoredSchema | None, key: int | str) -> StoredSchema:
     """Return the schema, if any version is that schema.
 
     Raises: NoSuchSchema.
     """
-    if found is None or not tables.uses(found.id):
-        raise err.NoSuchSchema(asked)
-    return found
+    if schema is None or not tables.uses(schema.id):
+        raise err.NoSuchSchema(key)
+    return schema
 
 
 def referring(tables: Schemas, subject: str, version: int) -> list[int]:
@@ -265,9 +265,9 @@ def is_shown(is_deleted: bool, deleted: bool, only_deleted: bool) -> bool:
 
 def own_config(tables: Schemas, subject: str) -> Config:
     """Return the settings of the subject itself."""
-    found = tables.settings(subject)
-    level = None if found.compatibility is None else Level(found.compatibility)
-    return Config(level, found.normalize)
+    settings = tables.settings(subject)
+    level = None if settings.compatibility is None else Level(settings.compatibility)
+    return Config(level, settings.normalize)
 
 
 def level_of(tables: Schemas, subject: str) -> Level:
@@ -284,9 +284,9 @@ def normalizes(tables: Schemas, subject: str) -> bool:
 
 def mode_of(tables: Schemas, subject: str) -> Mode:
     """Return the mode that holds for the subject."""
-    for place in (subject, EVERYWHERE):
-        found = tables.settings(place).mode
+    for scope in (subject, EVERYWHERE):
+        mode_ = tables.settings(scope).mode
         for mode in MODES:
-            if found == mode:
+            if mode_ == mode:
                 return mode
     return "READWRITE"

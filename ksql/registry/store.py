@@ -127,13 +127,13 @@ class SchemaStore:
         with _told():
             self._fold(self._log.hold())
         draft = Draft(self._state)
-        found = work(draft)
+        outcome = work(draft)
         if draft.changes:
             with _told():
                 self._log.write(draft.changes)
                 self._fold(self._log.read(to_end=True))
             self._check(draft)
-        return found
+        return outcome
 
     def close(self) -> None:
         """Release the connections."""

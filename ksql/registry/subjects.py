@@ -67,10 +67,10 @@ class Subjects:
         Raises: NoSuchSchema.
         """
         with self._store.reading() as tables:
-            found = tables.uses(schema_id)
-            if not found:
+            uses = tables.uses(schema_id)
+            if not uses:
                 raise err.NoSuchSchema(schema_id)
-            return [one for one in found if deleted or not one.deleted]
+            return [one for one in uses if deleted or not one.deleted]
 
     def imported(self, schema: Schema) -> dict[str, str]:
         """Return the texts of all schemas that a schema imports, directly or not, by name.
@@ -90,12 +90,14 @@ class Subjects:
         Live ones, deleted ones too, or deleted ones only.
         """
         with self._store.reading() as tables:
-            found: dict[str, bool] = {}
+            live_names: dict[str, bool] = {}
             for one in tables.all_versions():
                 if one.subject.startswith(prefix):
-                    found[one.subject] = found.get(one.subject, False) or not one.deleted
+                    live_names[one.subject] = live_names.get(one.subject, False) or not one.deleted
         return [
-            name for name, live in found.items() if steps.is_shown(not live, deleted, only_deleted)
+            name
+            for name, live in live_names.items()
+            if steps.is_shown(not live, deleted, only_deleted)
         ]
 
     def entries(
@@ -125,14 +127,14 @@ class Subjects:
         Raises: SubjectNotFound.
         """
         with self._store.reading() as tables:
-            found = [
+            versions = [
                 one.version
                 for one in tables.versions(subject)
                 if steps.is_shown(one.deleted, deleted, only_deleted)
             ]
-        if not found:
+        if not versions:
             raise err.SubjectNotFound(subject)
-        return found
+        return versions
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> Entry:
         """Return a version of a subject, or its latest one.
@@ -150,8 +152,8 @@ class Subjects:
         Raises: SubjectNotFound, VersionNotFound.
         """
         with self._store.reading() as tables:
-            found = steps.find_version(tables, subject, version, deleted=True)
-            return steps.referring(tables, subject, found.version)
+            stored = steps.find_version(tables, subject, version, deleted=True)
+            return steps.referring(tables, subject, stored.version)
 
     def lookup(
         self, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
@@ -164,10 +166,10 @@ class Subjects:
             if not any(deleted or not one.deleted for one in tables.versions(subject)):
                 raise err.SubjectNotFound(subject)
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
-            found = steps.known_version(tables, subject, new, deleted=deleted)
-            if found is None:
+            known = steps.known_version(tables, subject, new, deleted=deleted)
+            if known is None:
                 raise err.NoSuchSchema
-            return steps.entry_of(tables, found)
+            return steps.entry_of(tables, known)
 
     def register(
         self,
@@ -204,16 +206,16 @@ class Subjects:
         """
 
         def change(tables: Draft) -> list[int]:
-            found = tables.versions(subject)
-            if not found:
+            versions = tables.versions(subject)
+            if not versions:
                 raise err.SubjectNotFound(subject)
             steps.check_writable(tables, subject)
-            live = [one.version for one in found if not one.deleted]
+            live = [one.version for one in versions if not one.deleted]
             if not permanent and not live:
                 raise err.SubjectSoftDeleted(subject)
             if permanent and live:
                 raise err.SubjectNotSoftDeleted(subject)
-            chosen = live or [one.version for one in found]
+            chosen = live or [one.version for one in versions]
             for one in chosen:
                 steps.check_unreferenced(tables, subject, one)
             if permanent:
@@ -234,18 +236,18 @@ class Subjects:
         """
 
         def change(tables: Draft) -> int:
-            found = steps.find_version(tables, subject, version, deleted=version != LATEST)
+            stored = steps.find_version(tables, subject, version, deleted=version != LATEST)
             steps.check_writable(tables, subject)
-            if not permanent and found.deleted:
-                raise err.VersionSoftDeleted(subject, found.version)
-            if permanent and not found.deleted:
-                raise err.VersionNotSoftDeleted(subject, found.version)
-            steps.check_unreferenced(tables, subject, found.version)
+            if not permanent and stored.deleted:
+                raise err.VersionSoftDeleted(subject, stored.version)
+            if permanent and not stored.deleted:
+                raise err.VersionNotSoftDeleted(subject, stored.version)
+            steps.check_unreferenced(tables, subject, stored.version)
             if permanent:
-                tables.drop(subject, [found.version])
+                tables.drop(subject, [stored.version])
             else:
-                tables.mark(subject, [found.version], deleted=True)
-            return found.version
+                tables.mark(subject, [stored.version], deleted=True)
+            return stored.version
 
         return self._store.write(change)
 
@@ -283,10 +285,10 @@ class Subjects:
         with self._store.reading() as tables:
             if subject == EVERYWHERE or effective:
                 return Config(steps.level_of(tables, subject), steps.normalizes(tables, subject))
-            found = steps.own_config(tables, subject)
-        if found == Config():
+            config = steps.own_config(tables, subject)
+        if config == Config():
             raise err.NoSubjectCompatibility(subject)
-        return found
+        return config
 
     def set_config(self, config: Config, subject: str = EVERYWHERE) -> Config:
         """Set what is not None; all that is set."""
@@ -294,12 +296,12 @@ class Subjects:
             steps.check_subject(subject)
 
         def change(tables: Draft) -> Config:
-            found = tables.settings(subject)
+            settings = tables.settings(subject)
             if config.compatibility is not None:
-                found = replace(found, compatibility=config.compatibility.value)
+                settings = replace(settings, compatibility=config.compatibility.value)
             if config.normalize is not None:
-                found = replace(found, normalize=config.normalize)
-            tables.set_settings(subject, found)
+                settings = replace(settings, normalize=config.normalize)
+            tables.set_settings(subject, settings)
             return steps.own_config(tables, subject)
 
         return self._store.write(change)
@@ -314,8 +316,8 @@ class Subjects:
             was = steps.own_config(tables, subject)
             if subject != EVERYWHERE and was == Config():
                 raise err.SubjectNotFound(subject)
-            found = tables.settings(subject)
-            tables.set_settings(subject, replace(found, compatibility=None, normalize=None))
+            settings = tables.settings(subject)
+            tables.set_settings(subject, replace(settings, compatibility=None, normalize=None))
             return Config(was.compatibility or Level.BACKWARD, was.normalize)
 
         return self._store.write(change)
@@ -353,11 +355,11 @@ class Subjects:
         """
 
         def change(tables: Draft) -> Mode:
-            found = tables.settings(subject)
-            if found.mode is None:
+            settings = tables.settings(subject)
+            if settings.mode is None:
                 raise err.NoSubjectMode(subject)
             was = steps.mode_of(tables, subject)
-            tables.set_settings(subject, replace(found, mode=None))
+            tables.set_settings(subject, replace(settings, mode=None))
             return was
 
         return self._store.write(change)

@@ -47,7 +47,7 @@ class SchemaBody(_Body):
     tags_to_add: list[Any] | None = Field(default=None, alias="schemaTagsToAdd")
     tags_to_remove: list[Any] | None = Field(default=None, alias="schemaTagsToRemove")
 
-    def made(self) -> Schema:
+    def parsed(self) -> Schema:
         """Return the schema.
 
         Raises: InvalidSchema, NotOffered for data contracts.
@@ -86,7 +86,7 @@ class ConfigBody(_Body):
     override_rules: Json | None = Field(default=None, alias="overrideRuleSet")
     level: str | None = Field(default=None, alias="compatibilityLevel")
 
-    def made(self) -> Config:
+    def parsed(self) -> Config:
         """Return the settings.
 
         Raises: InvalidCompatibility, NotOffered.

@@ -94,11 +94,11 @@ def end_of(data: bytes) -> End:
         raise BrokenFrames(f"its end cannot be read: {error}") from error
 
 
-def rows(found: Iterable[StoredRow]) -> Iterator[bytes]:
+def rows(stored: Iterable[StoredRow]) -> Iterator[bytes]:
     """Yield rows as frames, each of about so many bytes or one row."""
     parts: list[bytes] = []
     size = 0
-    for key, value, timestamp in found:
+    for key, value, timestamp in stored:
         parts += (_ROW.pack(timestamp, len(key), len(value)), key, value)
         size += _ROW.size + len(key) + len(value)
         if size >= PIECE_BYTES:
@@ -108,17 +108,17 @@ def rows(found: Iterable[StoredRow]) -> Iterator[bytes]:
         yield frame(ROWS, b"".join(parts))
 
 
-def answers(found: Iterable[Stored | None]) -> Iterator[bytes]:
+def answers(stored: Iterable[Stored | None]) -> Iterator[bytes]:
     """Yield the answers to keys, in their order, without the keys."""
     parts: list[bytes] = []
     size = 0
-    for each in found:
-        if each is None:
+    for answer in stored:
+        if answer is None:
             parts.append(_ROW.pack(0, 0, _ABSENT))
             size += _ROW.size
         else:
-            parts += (_ROW.pack(each.timestamp, 0, len(each.value)), each.value)
-            size += _ROW.size + len(each.value)
+            parts += (_ROW.pack(answer.timestamp, 0, len(answer.value)), answer.value)
+            size += _ROW.size + len(answer.value)
         if size >= PIECE_BYTES:
             yield frame(ROWS, b"".join(parts))
             parts, size = [], 0
@@ -158,7 +158,7 @@ def stored_rows(data: bytes) -> list[StoredRow]:
 
     Raises: BrokenFrames.
     """
-    found: list[StoredRow] = []
+    rows_: list[StoredRow] = []
     at, size, unpack = 0, _ROW.size, _ROW.unpack_from
     try:
         while at < len(data):
@@ -167,11 +167,11 @@ def stored_rows(data: bytes) -> list[StoredRow]:
             end = middle + value_bytes
             if end > len(data):
                 raise BrokenFrames("a row is longer than its frame")
-            found.append(StoredRow(data[at + size : middle], data[middle:end], timestamp))
+            rows_.append(StoredRow(data[at + size : middle], data[middle:end], timestamp))
             at = end
     except struct.error as error:
         raise BrokenFrames(str(error)) from error
-    return found
+    return rows_
 
 
 def stored_answers(data: bytes) -> list[Stored | None]:
@@ -179,19 +179,19 @@ def stored_answers(data: bytes) -> list[Stored | None]:
 
     Raises: BrokenFrames.
     """
-    found: list[Stored | None] = []
+    answers_: list[Stored | None] = []
     at = 0
     try:
         while at < len(data):
             timestamp, _, length = _ROW.unpack_from(data, at)
             at += _ROW.size
             if length == _ABSENT:
-                found.append(None)
+                answers_.append(None)
                 continue
             if at + length > len(data):
                 raise BrokenFrames("a value is longer than its frame")
-            found.append(Stored(data[at : at + length], timestamp))
+            answers_.append(Stored(data[at : at + length], timestamp))
             at += length
     except struct.error as error:
         raise BrokenFrames(str(error)) from error
-    return found
+    return answers_

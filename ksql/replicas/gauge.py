@@ -75,8 +75,8 @@ class Gauge:
         at_s = self._now_s()  # before: what comes while it is asked is not in the answer
         ends = self._ends(sorted(set(topics)))
         with self._lock:
-            for place, end in ends.items():
-                self._seen.setdefault(place, _Seen()).look(at_s, end)
+            for partition, end in ends.items():
+                self._seen.setdefault(partition, _Seen()).look(at_s, end)
 
     def freshen(self, topic: str, partition: int, within_s: float) -> None:
         """Look at a topic unless that was done so short a time ago; threads share one look.
@@ -93,15 +93,17 @@ class Gauge:
     def keep(self, topics: Collection[str]) -> None:
         """Forget all but these topics."""
         with self._lock:
-            self._seen = {place: seen for place, seen in self._seen.items() if place[0] in topics}
+            self._seen = {
+                partition: seen for partition, seen in self._seen.items() if partition[0] in topics
+            }
 
-    def lag(self, place: Place, position: int) -> tuple[int | None, int | None]:
+    def lag(self, partition: Place, position: int) -> tuple[int | None, int | None]:
         """Return how many offsets and milliseconds a store is behind, as far as is known.
 
         The offsets are not known if the last look is too old.
         """
         with self._lock:
-            seen = self._seen.get(place)
+            seen = self._seen.get(partition)
             if seen is None:
                 return None, None
             level_s = seen.level_s(position)

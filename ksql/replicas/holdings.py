@@ -40,7 +40,7 @@ class Holdings:
 
     def others(self) -> list[Server]:
         """Return all servers that live but this one."""
-        return [each for each in self._members.alive() if each != self.me]
+        return [server for server in self._members.alive() if server != self.me]
 
     def placement(self) -> Placement:
         """Return where everything is placed at the moment, among the servers that do not wait."""
@@ -58,8 +58,8 @@ class Holdings:
 
     def role(self, topic: str, partition: int, server: Server | None = None) -> Role:
         """Return what this server, or another, is for a partition."""
-        found, who = self.own_placement(server), server or self.me
-        role = found.role(who, topic, partition)
+        placement, who = self.own_placement(server), server or self.me
+        role = placement.role(who, topic, partition)
         return "STANDBY" if role == "ACTIVE" and who in self._members.waiting() else role
 
     def view(self) -> object:
@@ -84,13 +84,13 @@ class Holdings:
 
     def _servers(self) -> tuple[Server, ...]:
         """Return the servers of the own placement; with others nothing is given up any more."""
-        found = self.own_placement().servers
-        if found != self._among_whom:
-            self._among_whom = found
+        servers = self.own_placement().servers
+        if servers != self._among_whom:
+            self._among_whom = servers
             self._given_up.clear()
-        return found
+        return servers
 
     def _among(self, *, waiting: bool) -> Placement:
         those = self._members.waiting()
-        found = [each for each in self._members.alive() if (each in those) == waiting]
-        return Placement.of(found or (self.me,), self._standbys)
+        servers = [server for server in self._members.alive() if (server in those) == waiting]
+        return Placement.of(servers or (self.me,), self._standbys)

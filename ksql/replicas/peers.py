@@ -84,11 +84,11 @@ class Peers:
         Raises: Unreachable, Turned.
         """
         with self.exchange(server, "GET", STANDINGS, credentials) as response:
-            found = orjson.loads(response.read())
+            body = orjson.loads(response.read())
         try:
             return {
                 (query, int(partition)): standing_of(form)
-                for query, parts in found["standings"].items()
+                for query, parts in body["standings"].items()
                 for partition, form in parts.items()
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -175,22 +175,22 @@ class _Remote(Copy):
 
     def read(self, ask: Ask) -> Reading:
         """Begin a read there."""
-        found = self._frames(ask)
-        kind, data = next(found)
+        received = self._frames(ask)
+        kind, data = next(received)
         if kind != frames.HEAD:
             raise Unreachable("its answer has no beginning")
         fields = orjson.loads(data)
         standing = standing_of(fields["standing"])
         if not fields["accepted"]:
-            with contextlib.closing(found):
+            with contextlib.closing(received):
                 for _ in range(_END_OF_REFUSAL):
-                    next(found, None)
+                    next(received, None)
             raise Turned(standing)
         ended = _Ended()
         if ask.keys is not None:
-            answers = ended.of(found, frames.stored_answers)
+            answers = ended.of(received, frames.stored_answers)
             return Reading(standing, answers=answers, seen=ended.seen, hidden=ended.hidden)
-        rows = ended.of(found, frames.stored_rows)
+        rows = ended.of(received, frames.stored_rows)
         return Reading(standing, rows=rows, seen=ended.seen, hidden=ended.hidden)
 
     def _frames(self, ask: Ask) -> Any:
@@ -224,11 +224,11 @@ class _Ended:
         return self._end.hidden
 
     def of(
-        self, found: Generator[tuple[int, bytes]], read: Callable[[bytes], list[T]]
+        self, received: Generator[tuple[int, bytes]], read: Callable[[bytes], list[T]]
     ) -> Iterator[list[T]]:
         """Yield what the frames hold; keep what the last one says."""
-        with contextlib.closing(found):
-            for kind, data in found:
+        with contextlib.closing(received):
+            for kind, data in received:
                 if kind == frames.END:
                     self._end = frames.end_of(data)
                 else:

@@ -30,10 +30,10 @@ _REMEMBERED = 10_000
 @lru_cache(maxsize=_REMEMBERED)
 def ranked(topic: str, partition: int, servers: tuple[Server, ...]) -> tuple[Server, ...]:
     """Return the servers in the order in which they are to hold a partition of that topic."""
-    place = f"{topic}\0{partition}\0"
+    prefix = f"{topic}\0{partition}\0"
 
     def weight(server: Server) -> tuple[bytes, Server]:
-        return blake2b(f"{place}{server}".encode(), digest_size=_WEIGHT_BYTES).digest(), server
+        return blake2b(f"{prefix}{server}".encode(), digest_size=_WEIGHT_BYTES).digest(), server
 
     return tuple(sorted(servers, key=weight, reverse=True))
 

@@ -44,15 +44,15 @@ class Origins:
     seen: dict[Place, int] = field(default_factory=dict)
     open: set[Place] = field(default_factory=set)
 
-    def begun(self, place: Place) -> None:
+    def begun(self, partition: Place) -> None:
         """Remember that a partition is read; so far nobody knows how far its copy is meanwhile."""
-        self.open.add(place)
+        self.open.add(partition)
 
-    def ended(self, place: Place, seen: int | None) -> None:
+    def ended(self, partition: Place, seen: int | None) -> None:
         """Remember how far its copy was at most when it had been read, as far as that is known."""
         if seen is not None:
-            self.open.discard(place)
-            self.seen[place] = max(seen, self.seen.get(place, 0))
+            self.open.discard(partition)
+            self.seen[partition] = max(seen, self.seen.get(partition, 0))
 
     def reached(self) -> tuple[dict[Place, int], set[Place]]:
         """Return how far the partitions were that were read, and those of which it is not known."""
@@ -108,11 +108,11 @@ class RoutedRows(Rows):
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         """Return the rows of those keys, in their order."""
-        found: list[Stored | None] = []
-        while len(found) < len(keys):
-            some = keys[len(found) : len(found) + _MOST_KEYS]
-            found += self._answers(some)
-        return found
+        answers: list[Stored | None] = []
+        while len(answers) < len(keys):
+            some = keys[len(answers) : len(answers) + _MOST_KEYS]
+            answers += self._answers(some)
+        return answers
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Yield rows with ``lo <= key < hi`` in order."""
@@ -139,11 +139,11 @@ class RoutedRows(Rows):
             reading = self._begun(keys=keys)
             answers = reading.answers
             try:
-                found = [each for some in answers or () for each in some]
-                if len(found) == len(keys):
+                rows = [answer for some in answers or () for answer in some]
+                if len(rows) == len(keys):
                     self._hidden = united((self._hidden, reading.hidden()))
                     self._ended(reading)
-                    return found
+                    return rows
                 self._failed("it has not answered for every key")
             except Unreachable as problem:
                 self._failed(str(problem))

@@ -74,13 +74,13 @@ class Route:
         Nobody waits for a server that does not answer: the client is to know at once.
         """
         blocked = isinstance(self.outcomes.get(self.order[0]), Down)
-        refused = any(isinstance(each, Refused) for each in self.outcomes.values())
+        refused = any(isinstance(outcome, Refused) for outcome in self.outcomes.values())
         return refused and not blocked
 
     def is_behind(self) -> bool:
         """Return whether some server refused for its position."""
-        found = (each for each in self.outcomes.values() if isinstance(each, Refused))
-        return any(self._lacks(each.standing) for each in found)
+        refusals = (outcome for outcome in self.outcomes.values() if isinstance(outcome, Refused))
+        return any(self._lacks(refusal.standing) for refusal in refusals)
 
     def reasons(self) -> dict[str, str]:
         """Return why each server that was asked has not answered."""
@@ -102,7 +102,7 @@ class Route:
 
     def _sorted(self) -> list[Server]:
         """Return the active one's server, then the others by what is known of their lags."""
-        others = sorted(self.order[1:], key=lambda each: self.lags.get(each, _UNKNOWN_LAG))
+        others = sorted(self.order[1:], key=lambda server: self.lags.get(server, _UNKNOWN_LAG))
         return [*self.order[:1], *others]
 
     def _restoring(self) -> tuple[Server, Terms] | None:
@@ -111,7 +111,7 @@ class Route:
             return None
         terms = Terms(allowed=self.allowed, running=False, limited=True, at_least=self.at_least)
         pool = self.order if self.allowed.standby_reads else self.order[:1]
-        found = [
+        candidates = [
             (lag, server)
             for server in pool
             if server not in self._asked_again
@@ -119,9 +119,11 @@ class Route:
             and terms.accept(outcome.standing)
             for lag in (outcome.standing.offset_lag,)
         ]
-        if not found:
+        if not candidates:
             return None
-        _, server = min(found, key=lambda each: _UNKNOWN_LAG if each[0] is None else each[0])
+        _, server = min(
+            candidates, key=lambda candidate: _UNKNOWN_LAG if candidate[0] is None else candidate[0]
+        )
         self._asked_again.add(server)
         return server, terms
 

@@ -74,10 +74,10 @@ class Home:
 class ForeignToken(KsqlError):
     """A token of another service, or of another cluster: its offsets mean nothing here."""
 
-    def __init__(self, found: Home, here: Home) -> None:
+    def __init__(self, home: Home, here: Home) -> None:
         super().__init__(
             "The consistency token was given by another service",
-            detail=f"It is of {found}; this server is of {here}.",
+            detail=f"It is of {home}; this server is of {here}.",
             hint="Send it to a server of that service; or an empty one to begin with here.",
         )
 
@@ -106,7 +106,7 @@ class Token:
             data = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
             _, body = stored.read(data, _FIELDS)
             home = Home(*(_name(body.get(field, "")) for field in ("cluster", "service")))
-            found = {
+            offsets = {
                 (_name(topic), _partition(partition)): _offset(offset)
                 for topic, parts in body["positions"].items()
                 for partition, offset in parts.items()
@@ -115,15 +115,16 @@ class Token:
             raise NewerToken(str(error)) from error
         except (ValueError, AttributeError, RecursionError, binascii.Error) as error:
             raise BadToken(str(error)) from error
-        return cls(home=home).with_(found)
+        return cls(home=home).with_(offsets)
 
     def with_(self, seen: Mapping[Place, int]) -> Token:
         """Return a token that names this as well."""
-        found = self.places()
-        for place, offset in seen.items():
-            found[place] = max(offset, found.get(place, 0))
+        offsets = self.places()
+        for partition, offset in seen.items():
+            offsets[partition] = max(offset, offsets.get(partition, 0))
         return replace(
-            self, positions=tuple(sorted((*place, offset) for place, offset in found.items()))
+            self,
+            positions=tuple(sorted((*partition, offset) for partition, offset in offsets.items())),
         )
 
     def places(self) -> dict[Place, int]:
@@ -132,7 +133,11 @@ class Token:
 
     def of_topic(self, topic: str) -> dict[Place, int]:
         """Return the offsets of one topic."""
-        return {place: offset for place, offset in self.places().items() if place[0] == topic}
+        return {
+            partition: offset
+            for partition, offset in self.places().items()
+            if partition[0] == topic
+        }
 
     def digest(self) -> bytes:
         """Return a short name of all that it names."""
@@ -170,19 +175,19 @@ def asked(properties: Mapping[str, str], giver: Giver) -> Token | None:
     text = properties.get(TOKEN)
     if text is None:
         return None
-    found, home = Token.of(text), giver.home
-    if found.home not in (home, Home()):
-        raise ForeignToken(found.home, home)
-    return replace(found, home=home)
+    token, home = Token.of(text), giver.home
+    if token.home not in (home, Home()):
+        raise ForeignToken(token.home, home)
+    return replace(token, home=home)
 
 
 def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:
     """Return the highest offset of each place."""
-    found: dict[Place, int] = {}
-    for each in tokens:
-        for place, offset in each.items():
-            found[place] = max(offset, found.get(place, 0))
-    return found
+    offsets: dict[Place, int] = {}
+    for token in tokens:
+        for partition, offset in token.items():
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+    return offsets
 
 
 def _name(value: Any) -> str:
@@ -193,10 +198,10 @@ def _name(value: Any) -> str:
 
 
 def _partition(text: str) -> int:
-    found = int(text)
-    if not 0 <= found <= _LARGEST_PARTITION:
+    number = int(text)
+    if not 0 <= number <= _LARGEST_PARTITION:
         raise ValueError(f"{text:.40} is no partition")
-    return found
+    return number
 
 
 def _offset(value: Any) -> int:

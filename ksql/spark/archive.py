@@ -76,8 +76,8 @@ class Stand:
 def shared_stand(jars: Sequence[Path]) -> Stand:
     """Return the stand of this installation: of its PySpark, its jars, our classes and its Java."""
     digest = hashlib.sha256(repr((str(_pyspark()), version("pyspark"))).encode())
-    with os.scandir(_pyspark() / "jars") as found:  # in the folder's order, as Java takes them
-        for jar in (*found, *jars, SOURCE_JAR):
+    with os.scandir(_pyspark() / "jars") as entries:  # in the folder's order, as Java takes them
+        for jar in (*entries, *jars, SOURCE_JAR):
             digest.update(_compared(jar).encode())
     for code in (SOURCE_JAR.read_bytes(), raw_class(), local_class(), _java().encode()):
         digest.update(code)
@@ -112,9 +112,9 @@ def _prepare(stand: Stand) -> None:
     if not jar.exists():
         # never written anew: Java compares its time too
         with tempfile.TemporaryDirectory(dir=stand.folder) as staging:
-            made = local_files_jar(Path(staging))
+            staged = local_files_jar(Path(staging))
             with contextlib.suppress(FileExistsError):
-                os.link(made, jar)
+                os.link(staged, jar)
 
 
 def _compared(jar: os.PathLike[str]) -> str:
@@ -136,7 +136,7 @@ def _pyspark() -> Path:
 def _java() -> str:
     """Return the identity of the Java in use: its place, and its release file if it has one."""
     home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    path = found.resolve()
+    executable = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    path = executable.resolve()
     release = path.parent.parent / "release"
     return f"{path}\n{release.read_text('utf-8') if release.is_file() else ''}"

@@ -47,14 +47,18 @@ class Bounds:
         if not (spec.stages or spec.moved) or not spec.max_bytes:
             return spec
         try:
-            found = self._record_bytes(spec)
+            record_bytes = self._record_bytes(spec)
         except KsqlError as problem:  # the launch itself reports what is wrong
             _log.info(
                 "records_not_looked_at",
                 extra={"query_id": spec.query_id, "reason": problem.text()},
             )
             return spec
-        return replace(spec, first_records=records_within(spec, found)) if found else spec
+        return (
+            replace(spec, first_records=records_within(spec, record_bytes))
+            if record_bytes
+            else spec
+        )
 
     def _record_bytes(self, spec: QuerySpec) -> float:
         """Return the mean of the largest part of what waits; 0 if that cannot be much."""
@@ -74,7 +78,7 @@ class Bounds:
         """Return from where to where records of each partition wait behind that batch."""
         starts: Mapping[str, StartAt] = spec.topics if behind is None else behind.offsets
         begins, ends = self.begins(spec.topics), self.ends(spec.topics)
-        found = {}
+        spans = {}
         for (topic, partition), end in ends.items():
             start = starts.get(topic, "earliest")
             if start == "latest":
@@ -82,8 +86,8 @@ class Bounds:
             first = -1 if isinstance(start, str) else start.get(partition, -1)
             first = max(first, begins.get((topic, partition), 0))
             if first < end:
-                found[topic, partition] = (first, end)
-        return found
+                spans[topic, partition] = (first, end)
+        return spans
 
 
 def records_within(spec: QuerySpec, record_bytes: float) -> int:
@@ -93,7 +97,7 @@ def records_within(spec: QuerySpec, record_bytes: float) -> int:
 
 def by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
     """Return the offsets of partitions by topic."""
-    found: Offsets = {}
+    grouped: Offsets = {}
     for (topic, partition), offset in offsets.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found
+        grouped.setdefault(topic, {})[partition] = offset
+    return grouped

@@ -23,7 +23,7 @@ def bucket_labels(count: int) -> tuple[int, ...]:
     while len(labels) < count:
         labels.setdefault(spark_partition(label, count), label)
         label += 1
-    return tuple(labels[place] for place in range(count))
+    return tuple(labels[bucket] for bucket in range(count))
 
 
 def spark_partition(label: int, partitions: int) -> int:

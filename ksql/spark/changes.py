@@ -70,10 +70,10 @@ def unpack_changes(
     rows: list[Row] = list(map(tuple, unpack_array(parts, len(changes) + both)))
     if both == len(changes):
         return rows[::2], rows[1::2]
-    each = iter(rows)
+    remaining = iter(rows)
     news: list[Row | None] = []
     olds: list[Row | None] = []
     for flag in flags:
-        news.append(None if flag == OLD else next(each))
-        olds.append(None if flag == NEW else next(each))
+        news.append(None if flag == OLD else next(remaining))
+        olds.append(None if flag == NEW else next(remaining))
     return news, olds

@@ -224,10 +224,10 @@ def _check_version(line: str) -> None:
     Raises: stored.NewerVersion, ValueError.
     """
     text = line.removeprefix("\0")
-    found = int(text[1:]) if text[:1] == "v" and text[1:].isdecimal() else 0
-    if found > _LOG_VERSION:
-        raise stored.NewerVersion(found, _LOG_VERSION)
-    if found < _LOG_VERSION:
+    version = int(text[1:]) if text[:1] == "v" and text[1:].isdecimal() else 0
+    if version > _LOG_VERSION:
+        raise stored.NewerVersion(version, _LOG_VERSION)
+    if version < _LOG_VERSION:
         raise ValueError(f"its first line is {line!r}, not a version")
 
 

@@ -110,11 +110,11 @@ def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
 
     They are ``Queues`` if each chunk has one partition's records by offset, as most have.
     """
-    found = [_unpacked(chunk) for chunk in sorted(chunks, key=_place)]
-    queues = [(run, records) for run, records in found if run is not None]
+    unpacked = [_unpacked(chunk) for chunk in sorted(chunks, key=_place)]
+    queues = [(run, records) for run, records in unpacked if run is not None]
     queues.sort(key=_partition)
-    if len(queues) < len(found) or any(starmap(_overlaps, pairwise(queues))):
-        return list(chain.from_iterable(records for _, records in found))
+    if len(queues) < len(unpacked) or any(starmap(_overlaps, pairwise(queues))):
+        return list(chain.from_iterable(records for _, records in unpacked))
     return Queues(chain.from_iterable(records for _, records in queues))
 
 
@@ -278,10 +278,10 @@ def _overlaps(one: _Queue, next_: _Queue) -> bool:
 def _run(topics: Any, partitions: Any, offsets: bytes) -> _Run | None:
     if isinstance(topics, list) or isinstance(partitions, list):
         return None
-    each = np.frombuffer(offsets, np.int64)
-    if (each[1:] < each[:-1]).any():
+    numbers = np.frombuffer(offsets, np.int64)
+    if (numbers[1:] < numbers[:-1]).any():
         return None
-    return _Run(topics, partitions, int(each[0]), int(each[-1]))
+    return _Run(topics, partitions, int(numbers[0]), int(numbers[-1]))
 
 
 def _unpacked(chunk: bytes) -> _Unpacked:
@@ -347,11 +347,11 @@ def _pack_rows(rows: Sequence[Row | None]) -> list[Any]:
         width = len(whole[0])
         if len(set(map(len, whole))) == 1:
             return [[], [[width, None, list(zip(*whole, strict=True))]]]
-    missing = [place for place, row in enumerate(rows) if row is None]
+    missing = [index for index, row in enumerate(rows) if row is None]
     widths: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row is not None:
-            widths.setdefault(len(row), []).append(place)
+            widths.setdefault(len(row), []).append(index)
     groups = [
         [width, places, list(zip(*(rows[p] for p in places), strict=True))]
         for width, places in widths.items()
@@ -365,8 +365,8 @@ def _unpack_rows(packed: list[Any], count: int) -> Iterable[Row | None]:
         return _rows(groups[0][0], count, groups[0][2])
     rows: list[Row | None] = [None] * count
     for width, places, columns in groups:
-        for place, row in zip(places, _rows(width, len(places), columns), strict=True):
-            rows[place] = row
+        for index, row in zip(places, _rows(width, len(places), columns), strict=True):
+            rows[index] = row
     return rows
 
 

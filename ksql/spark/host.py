@@ -73,13 +73,13 @@ class StageHost(StatefulProcessor):
         else:
             written = self._written(program.last_step(records, store, self._log), label)
             store.flush()
-            told = {**_held(label, store), **self._late()}
-            return [Row(produced=written, errors=self._log.untold(), **told)]
+            report = {**_held(label, store), **self._late()}
+            return [Row(produced=written, errors=self._log.untold(), **report)]
         store.flush()
         # an empty chunk brings the counts of this call; it goes where another one goes, if any
         target = out[-1].B if out else label
-        told = {**_held(label, store), **self._late()}
-        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **told)]
+        report = {**_held(label, store), **self._late()}
+        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **report)]
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""

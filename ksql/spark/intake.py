@@ -41,15 +41,15 @@ def portions(ship: Shipment, rows: Iterable[RecordBatch], log: TaskLog) -> Itera
     note = partial(log.note, "source")
     for batch in rows:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            wanted = Range(*row)
-            for block in reader.read(wanted, note, all_records=ship.all_records):
-                raw = _raw(wanted, block)
+            span = Range(*row)
+            for block in reader.read(span, note, all_records=ship.all_records):
+                raw = _raw(span, block)
                 yield Portion(raw, partial(_bytes, raw))
 
 
-def _raw(wanted: Range, block: Block) -> RawBatch:
+def _raw(span: Range, block: Block) -> RawBatch:
     """Return the records of a block, with times that Spark's own source could hand on as well."""
-    topic, partition, times = wanted.topic, wanted.partition, block.timestamps
+    topic, partition, times = span.topic, span.partition, block.timestamps
     if max(times) > LATEST_MS or min(times) < -LATEST_MS:
         late = next(n for n, time in enumerate(times) if abs(time) > LATEST_MS)
         raise RecordTooLate(topic, str(partition), str(block.offsets[late]), str(times[late]))

@@ -81,9 +81,9 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
         inner = execution.streamingQuery()
         limit = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(records)
         sources = inner.uniqueSources()
-        each = sources.keysIterator()
-        while each.hasNext():
-            sources = sources.updated(each.next(), limit)
+        keys = sources.keysIterator()
+        while keys.hasNext():
+            sources = sources.updated(keys.next(), limit)
         getattr(inner, "uniqueSources_$eq")(sources)
     except LOST:
         return False
@@ -107,11 +107,11 @@ def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:
 def physical_plan(query: StreamingQuery) -> str:
     """Return Spark's plan of the last batch; the public way prints it. Empty before one."""
     try:
-        told = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
+        plan = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
     except LOST as lost:
         raise_if_java(lost)
         return ""
-    return told.strip() if told.startswith("==") else ""
+    return plan.strip() if plan.startswith("==") else ""
 
 
 def has_looked(query: StreamingQuery) -> bool:
@@ -131,18 +131,18 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     The public way turns every number of every batch that Spark remembers into an object by calls
     of their own.
     """
-    found: list[dict[str, Any]] = []
+    batches: list[dict[str, Any]] = []
     try:
         recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
         for index in range(len(recent) - 1, -1, -1):
-            told = orjson.loads(recent[index].json())
-            if told["timestamp"] <= moment:
+            progress = orjson.loads(recent[index].json())
+            if progress["timestamp"] <= moment:
                 break
-            found.append(told)
+            batches.append(progress)
     except LOST as lost:
         raise_if_java(lost)
         return []
-    return found[::-1]
+    return batches[::-1]
 
 
 def end_needless_monitors(session: SparkSession) -> int:

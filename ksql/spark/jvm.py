@@ -98,7 +98,7 @@ class _Py4JFilter(logging.Filter):
 def quiet_py4j() -> None:
     """Silence Py4J about a JVM that is gone: we log that ourselves."""
     root = logging.getLogger()
-    if not any(isinstance(each, _Py4JFilter) for each in root.filters):
+    if not any(isinstance(filter_, _Py4JFilter) for filter_ in root.filters):
         root.addFilter(_Py4JFilter())  # it logs to the root itself
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
@@ -158,8 +158,8 @@ def connect(process: Child, settings: SparkSettings) -> Any:
         if time.monotonic() > deadline:
             raise SparkUnavailable(f"it did not answer within {_READY_S:.0f} s", settings.log_file)
         time.sleep(_POLL_S)
-    with settings.connection.open("rb") as told:
-        port, secret = read_int(told), UTF8Deserializer().loads(told)
+    with settings.connection.open("rb") as file:
+        port, secret = read_int(file), UTF8Deserializer().loads(file)
     settings.connection.unlink()
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)  # so PySpark finds the running JVM
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret

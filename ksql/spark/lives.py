@@ -135,8 +135,8 @@ def life_of(checkpoint: Path) -> Life | None:
 def _named(file: Path) -> Life | None:
     try:
         with readable(file):
-            _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
-            return Life(stored.text_of(found, "incarnation"))
+            _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
+            return Life(stored.text_of(body, "incarnation"))
     except FileNotFoundError:
         return None
 
@@ -151,11 +151,11 @@ def require(query_id: str, checkpoint: Path) -> Life:
     Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
     """
     _bring_home(checkpoint)
-    found = life_of(checkpoint)
-    if found is None:
+    life = life_of(checkpoint)
+    if life is None:
         raise CheckpointMissing(query_id, checkpoint)
     schemapaths.lead_home(checkpoint)
-    return found
+    return life
 
 
 def holds_anything(checkpoint: Path) -> bool:

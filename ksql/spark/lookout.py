@@ -95,13 +95,13 @@ class Lookout:
     def _judged(
         self,
         reading: Mapping[Reading, Mapping[str, str]],
-        found: Mapping[Reading, KsqlError],
+        problems: Mapping[Reading, KsqlError],
         before: _Suspicions,
     ) -> _Suspicions:
         """End the queries that were suspected for long enough; return what is suspected now."""
         now = self._clock()
         suspected: _Suspicions = {}
-        for query, problem in found.items():
+        for query, problem in problems.items():
             finding = (query.query_id, problem.text())
             past = before.get(finding)
             if past is None or past.ids is not reading[query]:
@@ -134,11 +134,11 @@ class Lookout:
 
     def _ask(self, topics: list[str]) -> Mapping[str, str] | None:
         try:
-            found = self._topic_ids(topics) if topics else {}
+            ids = self._topic_ids(topics) if topics else {}
         except KsqlError as error:  # whether Kafka answers at all is watched and shown elsewhere
             if not self._blind:
                 self._blind = True
                 _log.warning("topics_not_compared", extra={"reason": error.text()})
             return None
         self._blind = False
-        return found
+        return ids

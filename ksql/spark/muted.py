@@ -120,8 +120,8 @@ class TrialTask:
             sink.write(muted.results(program, map(self._batches, self.ranges), log))
         yield pa.RecordBatch.from_pydict({"records": pa.array([sink.written], pa.int64())})
 
-    def _batches(self, wanted: Range) -> Iterator[RawBatch]:
-        rows = pa.RecordBatch.from_pylist([wanted._asdict()], _RANGE)
+    def _batches(self, span: Range) -> Iterator[RawBatch]:
+        rows = pa.RecordBatch.from_pylist([span._asdict()], _RANGE)
         left = MOST_BYTES // len(self.ranges)
         for raw, size in portions(self.ship, [rows], TaskLog()):
             yield raw
@@ -164,5 +164,5 @@ def _group(session: SparkSession, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for each in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            context.setLocalProperty(each, None)  # type: ignore[arg-type] # unset
+        for prop in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(prop, None)  # type: ignore[arg-type] # unset

@@ -118,8 +118,8 @@ def changed(
     """Return what is wrong with the topics of a query that runs; None if nothing is."""
     if missing := gone(then, now):
         return TopicGone(query_id, missing)
-    if found := remade(then, {topic: now[topic] for topic in then}, set(then)):
-        return TopicRemade(query_id, found)
+    if remade_topics := remade(then, {topic: now[topic] for topic in then}, set(then)):
+        return TopicRemade(query_id, remade_topics)
     return None
 
 

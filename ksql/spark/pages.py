@@ -245,7 +245,7 @@ class PagedStore:
     def _follow(self) -> None:
         """Fetch what was hinted at, and decode it."""
         hints, self._hints = self._hints, []
-        wanted: list[tuple[_Space, dict[bytes, int]]] = []
+        lookups: list[tuple[_Space, dict[bytes, int]]] = []
         pages: list[tuple[bytes, _Space, Iterable[int]]] = []
         for space, keys in hints:
             at = self._spaces.get(space)
@@ -257,23 +257,23 @@ class PagedStore:
             places = pages_of((key for key in keys if key not in at.values), at.spread)
             at.places.update(places)
             pages.append((space, at, set(places.values())))
-            wanted.append((at, places))
+            lookups.append((at, places))
         self._fetch(pages)
-        for at, places in wanted:
+        for at, places in lookups:
             held = at.pages
-            packed = [held[place].get(key) for key, place in places.items()]
+            packed = [held[page].get(key) for key, page in places.items()]
             there = [data for data in packed if data is not None]
             values = iter(_unpacked(there))
             if len(there) == len(packed):
                 at.values.update(zip(places, values, strict=True))
             else:
-                found = (None if data is None else next(values) for data in packed)
-                at.values.update(zip(places, found, strict=True))
+                decoded = (None if data is None else next(values) for data in packed)
+                at.values.update(zip(places, decoded, strict=True))
 
-    def _fetch(self, wanted: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
+    def _fetch(self, requests: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
         """Fetch pages of spaces, all at once."""
         missing: dict[bytes, tuple[_Space, int]] = {}
-        for space, at, pages in wanted:
+        for space, at, pages in requests:
             for page in pages:
                 if page in at.pages:
                     continue
@@ -283,8 +283,8 @@ class PagedStore:
                     missing[_page_key(space, page)] = at, page
         if not missing:
             return
-        found = self._backend.get_many(list(missing))
-        for (at, page), data in zip(missing.values(), found, strict=True):
+        blobs = self._backend.get_many(list(missing))
+        for (at, page), data in zip(missing.values(), blobs, strict=True):
             at.pages[page] = {} if data is None else _content(data)
 
     def _all_pages(self, space: bytes, at: _Space) -> Iterator[Page]:
@@ -293,10 +293,10 @@ class PagedStore:
             held = {page: at.pages[page] for page in some if page in at.pages}
             missing = [page for page in some if page not in held]
             if at.page_count and missing:
-                found = self._backend.get_many([_page_key(space, page) for page in missing])
+                blobs = self._backend.get_many([_page_key(space, page) for page in missing])
                 held.update(
                     (page, _content(data))
-                    for page, data in zip(missing, found, strict=True)
+                    for page, data in zip(missing, blobs, strict=True)
                     if data is not None
                 )
             yield from held.values()
@@ -311,7 +311,7 @@ class PagedStore:
         if before == 0:
             self._inline -= at.size
         changed = self._apply(at, places)
-        wanted = at.wanted_pages()
+        page_count = at.wanted_pages()
         room = ROOT_BYTES - self._inline
         if before == 0 and at.size <= min(INLINE_BYTES, room):
             self._inline += at.size
@@ -319,11 +319,11 @@ class PagedStore:
             if at.entries == 0:
                 del self._spaces[space]
             return
-        if wanted == 0:
+        if page_count == 0:
             self.drop(space)
             return
-        if wanted != before:
-            changed |= self._grow(space, at, max(wanted, 1))
+        if page_count != before:
+            changed |= self._grow(space, at, max(page_count, 1))
             self._root_changed = True
         for page in changed:
             if content := at.pages[page]:
@@ -335,8 +335,8 @@ class PagedStore:
         """Put the changed values into their pages; returns the pages."""
         entries, size = at.entries, at.size
         values, pages = at.values, at.pages
-        for key, place in places.items():
-            page, value = pages[place], values[key]
+        for key, index in places.items():
+            page, value = pages[index], values[key]
             old = page.get(key)
             if old is not None:
                 entries -= 1
@@ -353,21 +353,21 @@ class PagedStore:
         at.dirty = set()
         return set(places.values())
 
-    def _grow(self, space: bytes, at: _Space, wanted: int) -> set[int]:
+    def _grow(self, space: bytes, at: _Space, page_count: int) -> set[int]:
         """Spread the entries over more pages; returns the pages that have changed."""
         before = at.spread
-        sources = {_parent(page, before) for page in range(before, wanted)}
+        sources = {_parent(page, before) for page in range(before, page_count)}
         self._fetch([(space, at, sources)])
         moving = [item for page in sources for item in at.pages[page].items()]
-        made: dict[int, Page] = {page: {} for page in (*sources, *range(before, wanted))}
-        places = pages_of((key for key, _ in moving), wanted)
+        grown: dict[int, Page] = {page: {} for page in (*sources, *range(before, page_count))}
+        places = pages_of((key for key, _ in moving), page_count)
         for key, data in moving:
-            made[places[key]][key] = data
-        at.pages.update(made)
-        changed = sources | set(range(before, wanted))
+            grown[places[key]][key] = data
+        at.pages.update(grown)
+        changed = sources | set(range(before, page_count))
         if at.page_count == 0:  # leaves the root
             changed.add(0)
-        at.page_count = wanted
+        at.page_count = page_count
         at.places = {}
         return changed
 

@@ -69,13 +69,13 @@ class Lately:
 
 def late_of(seen: Mapping[str, Any]) -> Recent:
     """Return what the stages of a batch report about late records."""
-    found = Recent()
+    recent = Recent()
     for stage in seen.values():
         worst = stage.get("worst")
-        found = found.plus(
+        recent = recent.plus(
             Recent(
                 late=stage.get("late") or 0,
                 worst=worst and Worst(worst["BEHIND"], worst["TOPIC"], worst["PART"]),
             )
         )
-    return found
+    return recent

@@ -117,13 +117,13 @@ class SparkRunner:
         """
         with usable(query.id):
             self._begin_life(query.id)
-        found = self._host(query)
+        running = self._host(query)
         try:
-            self._runtime.begin(found)
+            self._runtime.begin(running)
         except KsqlError:
             self._links.end(self._place(query).name)
             raise
-        self.running[query.id] = found
+        self.running[query.id] = running
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
         """Let queries continue from their checkpoints; all at once, as one may have to wait.
@@ -132,16 +132,16 @@ class SparkRunner:
         missing, as that is no new beginning. A query that is here already is never started a
         second time: if it rests after a failure, it is tried at once.
         """
-        wanted = list(queries)
-        self.go_on_soon(wanted)
-        self.await_tried(query.id for query in wanted)
+        resumed = list(queries)
+        self.go_on_soon(resumed)
+        self.await_tried(query.id for query in resumed)
 
     def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
-        wanted = list(queries)
-        for query in wanted:  # each is to know all others when it begins
+        resumed = list(queries)
+        for query in resumed:  # each is to know all others when it begins
             self._links.begin(self._place(query).name, query)
-        for query in wanted:
+        for query in resumed:
             if (present := self.running.get(query.id)) is not None:
                 present.wake()
             else:
@@ -151,14 +151,14 @@ class SparkRunner:
         """Wait some seconds, at most until each of them was tried once."""
         deadline = time.monotonic() + _FIRST_TRY_S
         for query_id in query_ids:
-            if (found := self.running.get(query_id)) is not None:
-                found.await_tried(max(deadline - time.monotonic(), 0.0))
+            if (running := self.running.get(query_id)) is not None:
+                running.await_tried(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> RunningQuery:
-        found = self._host(query, lambda: self._spec_behind_trial(query))
-        self.running[query.id] = found
-        self._runtime.watch(found)
-        return found
+        running = self._host(query, lambda: self._spec_behind_trial(query))
+        self.running[query.id] = running
+        self._runtime.watch(running)
+        return running
 
     def _host(
         self,
@@ -196,9 +196,9 @@ class SparkRunner:
 
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
-        for found in self._ending(query_id):
-            found.stop()
-            if self.running.get(query_id) is found:
+        for running in self._ending(query_id):
+            running.stop()
+            if self.running.get(query_id) is running:
                 del self.running[query_id]
         self._links.rest(self._around.space + query_id)
 
@@ -208,8 +208,8 @@ class SparkRunner:
         if switch is not None:
             switch.cancel()
             return switch.old, switch.new
-        found = self.running.get(query_id)
-        return () if found is None else (found,)
+        running = self.running.get(query_id)
+        return () if running is None else (running,)
 
     def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
         """Stop queries, all at once and within seconds.
@@ -217,21 +217,21 @@ class SparkRunner:
         A batch that takes longer is interrupted. It is repeated when the query continues, in the
         same transaction's place where results are exact. Other statements wait meanwhile.
         """
-        found: list[RunningQuery] = []
+        ending: list[RunningQuery] = []
         ended = list(query_ids)
         for query_id in ended:
-            found += self._ending(query_id)
+            ending += self._ending(query_id)
             self.running.pop(query_id, None)
-        stop_soon(found)
+        stop_soon(ending)
         for query_id in ended:
             self._links.rest(self._around.space + query_id)
 
     def has_begun(self, query_id: str) -> bool:
         """Return whether the query has finished a batch, found nothing to read, or failed."""
-        found = self.running.get(QueryId(query_id))
-        if found is None or checkpoint.committed(self.checkpoint(query_id)) is not None:
+        running = self.running.get(QueryId(query_id))
+        if running is None or checkpoint.committed(self.checkpoint(query_id)) is not None:
             return True
-        return found.has_started()
+        return running.has_started()
 
     def abandon(self, why: str) -> None:
         """End all queries at once, for good: another server is in charge of them.
@@ -239,19 +239,19 @@ class SparkRunner:
         Their tasks have no right to write any more, so no batch need be waited for.
         """
         self.abandoned = why
-        for found in [each for query_id in list(self.running) for each in self._ending(query_id)]:
-            Thread(target=found.stop, kwargs={"graceful": False}, daemon=True).start()
+        for running in [q for query_id in list(self.running) for q in self._ending(query_id)]:
+            Thread(target=running.stop, kwargs={"graceful": False}, daemon=True).start()
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
         self._links.end(self._around.space + query_id)
-        place = self.checkpoint(query_id)
+        directory = self.checkpoint(query_id)
         try:
-            life = lives.life_of(place)
+            life = lives.life_of(directory)
         except KsqlError as error:  # what cannot be read need not be known to be deleted
             _log.warning("groups_left", extra={"query_id": query_id, "reason": error.text()})
             life = None
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         if life is not None:
             self._end_groups(life.groups(self._owner(query_id)))
 
@@ -336,8 +336,8 @@ class SparkRunner:
         return self._left(paused).to_new_plan(why, half_written=half_written)
 
     def _left(self, query: PersistentQuery) -> LeftBatch:
-        place, owner = self.checkpoint(query.id), self._owner(query.id)
-        return LeftBatch(query, place, owner, self._vetting.marks)
+        directory, owner = self.checkpoint(query.id), self._owner(query.id)
+        return LeftBatch(query, directory, owner, self._vetting.marks)
 
     def _try_out(self, spec: QuerySpec, going: RunningQuery) -> None:
         """Run a plan without an effect over records that wait.
@@ -363,32 +363,32 @@ class SparkRunner:
 
     def _first_offsets(self, query: PersistentQuery) -> Offsets:
         """Return where a query begins that has finished no batch yet."""
-        wanted = read_topics(plan_of(query))
-        early = [topic for topic, start in wanted.items() if start == "earliest"]
+        topics = read_topics(plan_of(query))
+        early = [topic for topic, start in topics.items() if start == "earliest"]
         return by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
     def _begin_life(
         self, query_id: QueryId, reason: str = "another query begins under its name"
     ) -> Life:
-        place = self.checkpoint(query_id)
-        if lives.holds_anything(place):
-            self._aside.take(place, "checkpoint", reason)
-        return lives.begin(place, self._incarnation())
+        directory = self.checkpoint(query_id)
+        if lives.holds_anything(directory):
+            self._aside.take(directory, "checkpoint", reason)
+        return lives.begin(directory, self._incarnation())
 
     def _life(self, query_id: QueryId, plan: QueryPlan) -> Life:
         """Return the life with which the query continues.
 
         Raises: CheckpointMissing, OtherPlan, unless it may begin anew.
         """
-        place, wanted = self.checkpoint(query_id), shape.shape_of(query_id, plan)
+        directory, plan_shape = self.checkpoint(query_id), shape.shape_of(query_id, plan)
         try:
-            found = lives.require(query_id, place)
-            shape.adopt(query_id, place, wanted)
+            life = lives.require(query_id, directory)
+            shape.adopt(query_id, directory, plan_shape)
         except (lives.CheckpointMissing, shape.OtherPlan):
             if not self._permits.anew(query_id):
                 raise
             return self._begin_anew(query_id, plan)
-        return found
+        return life
 
     def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Life:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
@@ -484,8 +484,8 @@ class SparkRunner:
         It is written down before the first start: else a crash or a replacement before the first
         batch would lose what has come since. Newer partitions are read from their beginning.
         """
-        wanted = read_topics(plan_of(query))
-        late = [topic for topic, start in wanted.items() if start == "latest"]
+        topics = read_topics(plan_of(query))
+        late = [topic for topic, start in topics.items() if start == "latest"]
         if not late:
             return {}
         now = by_topic(self._ends(late))

@@ -434,11 +434,11 @@ class RunningQuery:
         spec = self._spec
         if spec is None or not spec.max_bytes or not self.tally.record_bytes:
             return
-        wanted = records_within(spec, self.tally.record_bytes)
+        records = records_within(spec, self.tally.record_bytes)
         bound = spec.first_records or spec.max_records
-        if not wanted <= bound * _FITS <= wanted * _FITS**2:
-            self._hands.bound(query, wanted)
-            self._spec = replace(spec, first_records=wanted)  # the next launch begins with it
+        if not records <= bound * _FITS <= records * _FITS**2:
+            self._hands.bound(query, records)
+            self._spec = replace(spec, first_records=records)  # the next launch begins with it
 
     def wake(self) -> None:
         """Have it tried again at the next look, if it rests, as if it had not failed before."""

@@ -62,13 +62,13 @@ def _lead_home(checkpoint: Path, file: Path) -> None:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return  # a query that runs clears old ones away
-    found, wanted = _found_and_wanted(checkpoint, file.parents[2].name, text)
-    if wanted == found:
+    metadata, expected = _found_and_wanted(checkpoint, file.parents[2].name, text)
+    if expected == metadata:
         return
     # first, as a checksum of the former text would refuse the new one
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     sync_folder(file.parent)
-    write_whole(file, f"{_FORM}\n{json.dumps(wanted, separators=(',', ':'))}")
+    write_whole(file, f"{_FORM}\n{json.dumps(expected, separators=(',', ':'))}")
     _log.warning("checkpoint_was_moved", extra={"file": str(file)})
 
 
@@ -79,12 +79,12 @@ def _found_and_wanted(
     form, _, body = text.partition("\n")
     if form != _FORM:
         raise ValueError(f"it begins with {form!r:.20}")
-    found = stored.parse(body)
+    metadata = stored.parse(body)
     stores = []
-    for store in _listed(found, _STORES):
+    for store in _listed(metadata, _STORES):
         noted = [_inside(checkpoint, operator, path) for path in _listed(store, _PATHS)]
         stores.append({**store, _PATHS: noted})
-    return found, {**found, _STORES: stores}
+    return metadata, {**metadata, _STORES: stores}
 
 
 def _listed(holder: object, name: str) -> list[Any]:
@@ -95,7 +95,7 @@ def _listed(holder: object, name: str) -> list[Any]:
 
 
 def _inside(checkpoint: Path, operator: str, path: object) -> str:
-    found = _INSIDE.fullmatch(path) if isinstance(path, str) else None
-    if found is None or found[2] != operator:
+    match = _INSIDE.fullmatch(path) if isinstance(path, str) else None
+    if match is None or match[2] != operator:
         raise ValueError(f"{path!r:.200} is no path of a schema of operator {operator}")
-    return f"file:{checkpoint}{found[1]}"
+    return f"file:{checkpoint}{match[1]}"

@@ -40,10 +40,12 @@ class OtherPlan(ServerError):
 
     def __init__(self, query_id: str, checkpoint: Path, then: Shape, now: Shape) -> None:
         differing = (name for name in now if name in then and then[name] != now[name])
-        found = "; ".join(f"{name}: {then[name]}, the query has {now[name]}" for name in differing)
+        differences = "; ".join(
+            f"{name}: {then[name]}, the query has {now[name]}" for name in differing
+        )
         super().__init__(
             f"the checkpoint of query {query_id} belongs to another plan: {checkpoint}",
-            detail=f"It was written by a query with {found}. Its state would be read as this "
+            detail=f"It was written by a query with {differences}. Its state would be read as this "
             "query's, and its offsets would skip records.",
             hint="Bring the query's own directory back and start again; or start once with "
             f"-o ksql.state.anew={query_id} (or =all) to begin anew, which moves it aside; or "

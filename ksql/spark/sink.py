@@ -74,11 +74,11 @@ class TaskSink:
             return
         producer, left = self._producer(), iter(self._stated(outputs))
         while records := list(islice(left, _SORTED)):
-            for place, some in self._placed(producer, self._topic, self._wanted(records)):
+            for partition, some in self._placed(producer, self._topic, self._wanted(records)):
                 for start in range(0, len(some), _AT_ONCE):
                     self._ship.await_right()
                     part = some[start : start + _AT_ONCE]
-                    self.written += producer.send(self._topic, part, self._rejected, place)
+                    self.written += producer.send(self._topic, part, self._rejected, partition)
 
     def _wanted(self, records: list[OutRecord]) -> list[OutRecord]:
         """Return those that the topic takes: one that it does not would cost its whole batch."""
@@ -188,10 +188,10 @@ class TransactionSink(TaskSink):
             self._written_before = self._transaction is None
         if self._transaction is not None:
             self._transaction.expect(self._sink_topic, self._ship.sink_id)
-            wanted = self._wanted(records)
-            for place, some in self._placed(self._transaction, self._sink_topic, wanted):
+            accepted = self._wanted(records)
+            for partition, some in self._placed(self._transaction, self._sink_topic, accepted):
                 self.written += self._transaction.send(
-                    self._sink_topic, some, self._rejected, place
+                    self._sink_topic, some, self._rejected, partition
                 )
 
     def close(self) -> None:
@@ -217,10 +217,10 @@ def open_sink(
 def batch_id() -> int:
     """Return the number of the micro-batch that this task belongs to."""
     context = TaskContext.get()
-    found = context.getLocalProperty("streaming.sql.batchId") if context else None
-    if found is None:
+    batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+    if batch is None:
         raise NoBatch
-    return int(found)
+    return int(batch)
 
 
 def write_log(ship: Shipment, log: TaskLog) -> None:

@@ -99,7 +99,7 @@ def merged(chunks: Iterable[bytes]) -> list[tuple[int, list[OutRecord]]]:
     by_partition, begin = [], 0
     for partition, count in zip(*(column.tolist() for column in counts), strict=True):
         places = order[begin : begin + count].tolist()
-        by_partition.append((partition, [records[place] for place in places]))
+        by_partition.append((partition, [records[index] for index in places]))
         begin += count
     return by_partition
 

@@ -77,9 +77,9 @@ def main() -> None:
     _bytes(spark)  # the operator, pickled
     _write(spark, _INT.pack(0))
     port = _int(spark)
-    place: str | int = _text(spark) if port == _PATH_FOLLOWS else port
+    address: str | int = _text(spark) if port == _PATH_FOLLOWS else port
     _bytes(spark)  # the schema of the grouping key
-    state = _connected(place)
+    state = _connected(address)
     for message in messages():
         _write(state, _INT.pack(0) + _INT.pack(len(message)) + message)
         if answer := _bytes(state):  # an answer without an error is empty
@@ -101,20 +101,20 @@ def _to_spark() -> io.BufferedRWPair:
     return spark
 
 
-def _connected(place: str | int) -> io.BufferedRWPair:
-    if isinstance(place, str):
+def _connected(address: str | int) -> io.BufferedRWPair:
+    if isinstance(address, str):
         there = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        there.connect(place)
+        there.connect(address)
     else:
-        there = socket.create_connection(("127.0.0.1", place))
+        there = socket.create_connection(("127.0.0.1", address))
         there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return there.makefile("rwb")
 
 
-def _check_version(wanted: str) -> None:
-    found = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if wanted != found:
-        raise SchemaRefused(f"Python {wanted} is expected, this is {found}")
+def _check_version(expected: str) -> None:
+    actual = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if expected != actual:
+        raise SchemaRefused(f"Python {expected} is expected, this is {actual}")
 
 
 def _write(file: io.BufferedRWPair, content: bytes) -> None:
@@ -123,10 +123,10 @@ def _write(file: io.BufferedRWPair, content: bytes) -> None:
 
 
 def _int(file: io.BufferedRWPair) -> int:
-    found = file.read(_INT.size)
-    if len(found) < _INT.size:
+    packed = file.read(_INT.size)
+    if len(packed) < _INT.size:
         raise SchemaRefused("Spark hung up")
-    number: int = _INT.unpack(found)[0]
+    number: int = _INT.unpack(packed)[0]
     return number
 
 

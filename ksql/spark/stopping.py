@@ -24,8 +24,8 @@ def stop_soon(queries: Iterable[RunningQuery]) -> None:
     Neither the batch nor what Spark needs to interrupt it is waited for any longer.
     """
     stoppers = [
-        (each.query_id, Thread(target=each.stop, kwargs={"timeout_s": _SOON_S}, daemon=True))
-        for each in queries
+        (query.query_id, Thread(target=query.stop, kwargs={"timeout_s": _SOON_S}, daemon=True))
+        for query in queries
     ]
     for _, stopper in stoppers:
         stopper.start()

@@ -100,12 +100,12 @@ class Tally:
 
     def _count(self, batch: Mapping[str, Any]) -> None:
         seen = batch.get("observedMetrics") or {}
-        for name, told in seen.items():
-            for bucket in told.get("held") or ():
+        for name, report in seen.items():
+            for bucket in report.get("held") or ():
                 stage = self._held.setdefault(int(name.removeprefix(STAGE)), {})
                 stage[bucket["BUCKET"]] = (bucket["ENTRIES"], bucket["SIZE"])
         rows_in, before = _read(batch["numInputRows"], seen), self.totals
-        errors = sum(told.get("errors") or 0 for told in seen.values())
+        errors = sum(report.get("errors") or 0 for report in seen.values())
         counted = late_of(seen)._replace(read=rows_in, dropped=errors)
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,
@@ -138,7 +138,7 @@ class Tally:
 
 def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
     """Return the records that a batch has read; Spark's rows may be ranges of them."""
-    counts = [told["read"] for told in seen.values() if told.get("read") is not None]
+    counts = [report["read"] for report in seen.values() if report.get("read") is not None]
     return sum(counts) if counts else spark_rows
 
 

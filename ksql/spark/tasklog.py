@@ -83,8 +83,8 @@ def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[OutRecord
         yield None, body, now_ms, None
     for operator, message in log.notes:
         logger = plog.logger_name(ship.query_id, operator)
-        told = _message(ship, operator, message, None)
-        yield None, plog.entry(logger, now_ms, told, plog.WARNING), now_ms, None
+        entry = _message(ship, operator, message, None)
+        yield None, plog.entry(logger, now_ms, entry, plog.WARNING), now_ms, None
     for operator, count in log.more.items():
         logger = plog.logger_name(ship.query_id, operator)
         summary = plog.record_processing_error(_MORE.format(count))

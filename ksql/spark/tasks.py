@@ -232,7 +232,7 @@ def ingest_row(
             pa.array([errors], pa.int32()),
             pa.array([chunk], pa.binary()),
             pa.array([ahead_ms], pa.int64()),
-            *(pa.array([each], pa.int64()) for each in read),
+            *(pa.array([number], pa.int64()) for number in read),
         ],
         ["B", "ERRORS", "BLOB", "AHEAD", "BYTES", "READ"],
     )

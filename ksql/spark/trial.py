@@ -53,12 +53,12 @@ def read(checkpoint: Path) -> PersistentQuery | None:
         return None
     try:
         _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
-        found = _STRUCTS.build(body["query"])
-        if not isinstance(found, PersistentQuery):
+        query = _STRUCTS.build(body["query"])
+        if not isinstance(query, PersistentQuery):
             raise TypeError("it holds no query")
     except (stored.NewerVersion, *_DAMAGE) as error:
         raise TrialUnreadable(file, str(error)) from error
-    return found
+    return query
 
 
 def clear(checkpoint: Path) -> None:

@@ -65,10 +65,10 @@ class Vetting:
         if missing := origins.gone(read, now):
             self._note_gone(spec, then, missing, missed)
             raise origins.TopicGone(spec.query_id, missing)
-        if found := origins.remade(then, now, begun):
+        if remade_topics := origins.remade(then, now, begun):
             if spec.fail_on_data_loss or planned is None:
-                raise origins.TopicRemade(spec.query_id, found)
-            self._read_again(spec, list(found))
+                raise origins.TopicRemade(spec.query_id, remade_topics)
+            self._read_again(spec, list(remade_topics))
         if (known := origins.kept(then, now, begun)) != then:
             origins.write(spec.checkpoint, known)
         if result and result not in there:

@@ -102,27 +102,27 @@ def _has_schema(stmt: ast.AssertSchema, registry: Registry) -> bool:
 
 
 def _problem(stmt: ast.AssertTopic, request: Request) -> str | None:
-    found = request.services.monitor.topics().get(stmt.topic)
+    topic = request.services.monitor.topics().get(stmt.topic)
     if not stmt.exists:
-        return None if found is None else f"Topic {stmt.topic} exists"
-    if found is None:
+        return None if topic is None else f"Topic {stmt.topic} exists"
+    if topic is None:
         return f"Topic {stmt.topic} does not exist"
-    actual = {"PARTITIONS": len(found), "REPLICAS": found[0] if found else 0}
-    wrong = [_mismatch(stmt.topic, each, actual) for each in stmt.properties]
+    actual = {"PARTITIONS": len(topic), "REPLICAS": topic[0] if topic else 0}
+    wrong = [_mismatch(stmt.topic, prop, actual) for prop in stmt.properties]
     return "\n".join(filter(None, wrong)) or None
 
 
-def _mismatch(topic: str, wanted: ast.Property, actual: Mapping[str, int]) -> str:
-    found = actual.get(wanted.name.upper())
-    if found is None:
-        return f"Cannot assert unknown topic property: {wanted.name}"
-    if not isinstance(wanted.value, ex.IntLit):
-        raise StatementError(f"{wanted.name} must be a whole number", span=wanted.span)
-    if found == wanted.value.value:
+def _mismatch(topic: str, prop: ast.Property, actual: Mapping[str, int]) -> str:
+    number = actual.get(prop.name.upper())
+    if number is None:
+        return f"Cannot assert unknown topic property: {prop.name}"
+    if not isinstance(prop.value, ex.IntLit):
+        raise StatementError(f"{prop.name} must be a whole number", span=prop.span)
+    if number == prop.value.value:
         return ""
     return (
-        f"Mismatched configuration for topic {topic}: For config {wanted.name}, "
-        f"expected {wanted.value.value} got {found}"
+        f"Mismatched configuration for topic {topic}: For config {prop.name}, "
+        f"expected {prop.value.value} got {number}"
     )
 
 

@@ -105,7 +105,7 @@ def _weight(value: Any) -> int:
         case dict():
             return sum(_weight(key) + _weight(one) for key, one in value.items()) + _VALUE_BYTES
         case _ if dataclasses.is_dataclass(value):
-            names = [each.name for each in dataclasses.fields(value)]
+            names = [part.name for part in dataclasses.fields(value)]
             return sum(_weight(getattr(value, name)) + _FIELD_BYTES for name in names)
         case _:
             return _VALUE_BYTES

@@ -41,18 +41,18 @@ def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
             near(stmt.name, request.engine.catalog.sources),
             span=stmt.span,
         )
-    found = description(source, request, extended=stmt.extended)
-    return e.SourceDescriptionEntity(statement_text=request.text, source_description=found)
+    described = description(source, request, extended=stmt.extended)
+    return e.SourceDescriptionEntity(statement_text=request.text, source_description=described)
 
 
 def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
     """Answer DESCRIBE STREAMS|TABLES [EXTENDED]."""
-    found = [s for s in request.engine.catalog.sources.values() if s.kind == stmt.kind]
+    sources = [s for s in request.engine.catalog.sources.values() if s.kind == stmt.kind]
     return e.SourceDescriptions(
         statement_text=request.text,
         source_descriptions=tuple(
             description(source, request, extended=stmt.extended)
-            for source in sorted(found, key=lambda s: s.name)
+            for source in sorted(sources, key=lambda s: s.name)
         ),
     )
 
@@ -132,13 +132,13 @@ def _statistics(
 def _pulls(source: DataSource, request: Request) -> tuple[e.HostStatistic, ...]:
     """Count the pull queries of a source, at each server that has answered any."""
     return tuple(
-        e.HostStatistic(host, f"pull-query-requests-{name}", value, found.last_ms)
-        for host, found in sorted(request.services.pulls(source.name).items())
+        e.HostStatistic(host, f"pull-query-requests-{name}", value, pulls.last_ms)
+        for host, pulls in sorted(request.services.pulls(source.name).items())
         for name, value in (
-            ("total", found.total),
-            ("error-total", found.failed),
-            ("local", found.local),
-            ("remote", found.remote),
+            ("total", pulls.total),
+            ("error-total", pulls.failed),
+            ("local", pulls.local),
+            ("remote", pulls.remote),
         )
     )
 
@@ -146,28 +146,28 @@ def _pulls(source: DataSource, request: Request) -> tuple[e.HostStatistic, ...]:
 def _summed(statistics: tuple[e.HostStatistic, ...]) -> tuple[str, ...]:
     """Return each statistic's sum over all servers."""
     sums: dict[str, float] = {}
-    for each in statistics:
-        sums[each.name] = sums.get(each.name, 0) + each.value
+    for statistic in statistics:
+        sums[statistic.name] = sums.get(statistic.name, 0) + statistic.value
     return tuple(f"{name}: {_plain(value)}" for name, value in sums.items())
 
 
 def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
     """Return how each query counts stream time and sends a table's changes to an aggregate."""
-    found: list[str] = []
+    lines: list[str] = []
     for query in writers:
         plan = plan_of(query)
         for name, text in (("stream time", time_counted(plan)), ("changes", changes_sent(plan))):
-            found += [f"{query.id}: {name}: {text}"] if text else []
-    return tuple(found)
+            lines += [f"{query.id}: {name}: {text}"] if text else []
+    return tuple(lines)
 
 
 def _kept(source: DataSource, request: Request) -> tuple[str, ...]:
     """Return how a table's rows are kept for pull queries."""
-    found = source.queryable()
-    if found is None:
+    table = source.queryable()
+    if table is None:
         return ()
-    text = request.services.monitor.health(str(found.created_by)).store
-    return (f"{found.created_by}: store: {text}",) if text else ()
+    text = request.services.monitor.health(str(table.created_by)).store
+    return (f"{table.created_by}: store: {text}",) if text else ()
 
 
 def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, StageState]]:
@@ -175,28 +175,28 @@ def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, Stag
     if not health.stages:
         return []
     names = stages(plan_of(query))
-    return [(f"stage {each.stage} {names[each.stage]}", each) for each in health.stages]
+    return [(f"stage {stage.stage} {names[stage.stage]}", stage) for stage in health.stages]
 
 
 def _unknown(writers: tuple[PersistentQuery, ...], request: Request) -> tuple[str, ...]:
     """Return, for each stage whose state is known in part, in how many of its buckets it is."""
-    found: list[str] = []
+    lines: list[str] = []
     for query in writers:
         plan, health = plan_of(query), request.services.monitor.health(query.id)
-        known = {each.stage: each.buckets for each in health.stages}
-        found += [
+        known = {stage.stage: stage.buckets for stage in health.stages}
+        lines += [
             f"{query.id}: state of stage {number} {name}: known in {known.get(number, 0)} of "
             f"{plan.buckets} buckets, in each from its first record since the server began"
             for number, name in enumerate(stages(plan) if health.known else ())
             if known.get(number, 0) < plan.buckets
         ]
-    return tuple(found)
+    return tuple(lines)
 
 
 def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
     """Return statistics as one text, with more lines; when anything last came, if ever."""
-    lines = [*(f"{each.name}: {_plain(each.value)}" for each in statistics), *more]
-    last = max((each.timestamp for each in statistics), default=0)
+    lines = [*(f"{statistic.name}: {_plain(statistic.value)}" for statistic in statistics), *more]
+    last = max((statistic.timestamp for statistic in statistics), default=0)
     if last:
         lines.append(f"last-message: {_moment(last)}")
     return "\n".join(lines)
@@ -292,9 +292,9 @@ def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
 
 def push_of(query_id: str, request: Request) -> RunningPush | None:
     """Find the push query of that id, in any case of its letters."""
-    wanted = query_id.upper()
+    upper = query_id.upper()
     pushes = request.services.pushes()
-    return next((each for each in pushes if each.plan.query_id.upper() == wanted), None)
+    return next((push for push in pushes if push.plan.query_id.upper() == upper), None)
 
 
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
@@ -302,10 +302,10 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     health = request.services.monitor.health(query.id)
     plan = plan_of(query)
     described = of_plan(plan, query.statement, query.sink, request)
-    told = (*health.errors, *health.warnings)
-    errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
-    wanted = request.settings.flag(SPARK_PLAN)
-    spark = request.services.monitor.spark_plan(query.id) if wanted else ""
+    messages = (*health.errors, *health.warnings)
+    errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in messages)
+    with_plan = request.settings.flag(SPARK_PLAN)
+    spark = request.services.monitor.spark_plan(query.id) if with_plan else ""
     kept = "".join(
         f"\nstate of {name}: {state.rows} rows, {state.size_bytes} bytes in {state.buckets} of "
         f"{plan.buckets} buckets"

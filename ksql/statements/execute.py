@@ -51,9 +51,9 @@ class SandboxTopics:
 
     def create(self, topic: Topic) -> bool:
         """Pretend to create it."""
-        made = self.describe(topic.name) is None
+        is_new = self.describe(topic.name) is None
         self.changed[topic.name] = topic
-        return made
+        return is_new
 
     def delete(self, names: Iterable[str]) -> None:
         """Pretend to delete."""
@@ -137,8 +137,8 @@ class Execution:
             raise self._failed(waiting.error)
 
     def _failed(self, error: KsqlError) -> RequestFailed:
-        told = [*self._done, *_told(self._request, self._token)]
-        return RequestFailed(error, self._left[0].text, told)
+        entities = [*self._done, *_told(self._request, self._token)]
+        return RequestFailed(error, self._left[0].text, entities)
 
 
 def _told(request: Request, token: Token | None) -> list[Entity]:
@@ -163,9 +163,9 @@ def is_distributed(text: str, request: Request) -> bool:
     """
     changing = False
     unpacked = Unpacked(request.settings)
-    for each in _split(text, request.settings):
+    for raw in _split(text, request.settings):
         try:
-            parsed = parsed_one(each, request)
+            parsed = parsed_one(raw, request)
             unpacked.add(parsed)
         except KsqlError:
             return changing
@@ -224,22 +224,22 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     registry = None if context.registry is None else SandboxRegistry(context.registry)
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
     unpacked = Unpacked(request.settings)
-    for each in raw:
+    for part in raw:
         try:
-            parsed = parsed_one(each, request, context.catalog)
+            parsed = parsed_one(part, request, context.catalog)
             unpacked.add(parsed)
             statement = parsed.statement
             if statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(statement).__name__} cannot be executed here")
             context = _pretend(statement, parsed.text, request, context)
         except KsqlError as error:
-            raise RequestFailed(error, each.text) from error
+            raise RequestFailed(error, part.text) from error
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
     """Return whether it may mean a push query, which no command knows."""
-    wanted = statement.query_id
-    return wanted is not None and catalog.query(wanted) is None
+    query_id = statement.query_id
+    return query_id is not None and catalog.query(query_id) is None
 
 
 def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
@@ -270,8 +270,8 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
                 context.topics.create(topic)
             context.topics.delete(prepared.doomed_topics)
             if context.registry is not None:
-                for each in prepared.registrations:
-                    context.registry.register(each.subject, each.schema)
+                for registration in prepared.registrations:
+                    context.registry.register(registration.subject, registration.schema)
                 forget(prepared.doomed_subjects, context.registry)
             return replace(context, catalog=catalog, offset=context.offset + 1)
         case _:

@@ -33,12 +33,14 @@ _EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 def explain(stmt: ast.Explain, request: Request) -> e.Entity:
     """Answer EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
     if isinstance(stmt.target, str):
-        plan, found = _running(stmt.target, stmt, request)
+        plan, described = _running(stmt.target, stmt, request)
     else:
-        plan, found = _dry(stmt.target, request)
+        plan, described = _dry(stmt.target, request)
     if request.settings.flag(GENERATED_CODE):
-        found = replace(found, execution_plan=f"{found.execution_plan}\n\n{_code(plan, request)}")
-    return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
+        described = replace(
+            described, execution_plan=f"{described.execution_plan}\n\n{_code(plan, request)}"
+        )
+    return e.QueryDescriptionEntity(statement_text=request.text, query_description=described)
 
 
 def _code(plan: QueryPlan, request: Request) -> str:
@@ -91,10 +93,10 @@ def _dry_create(
         raise StatementError(prepared.warning)
     schemas.check(prepared.registrations, context.registry)
     plan = codec.loads(prepared.plans["new"])
-    found = of_plan(plan, text, target.name, request)
+    described = of_plan(plan, text, target.name, request)
     if prepared.verdict is None:
-        return plan, found
-    return plan, replace(found, upgrade=UpgradeReport.of(prepared.verdict, prepared.query_id))
+        return plan, described
+    return plan, replace(described, upgrade=UpgradeReport.of(prepared.verdict, prepared.query_id))
 
 
 HANDLERS: Handlers = {

@@ -150,11 +150,11 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
         return
     if format_.schema_id is not None or key_schema_fits(format_, columns, source.topic, registry):
         return
-    found = registry.latest(subject_name(source.topic, "key"))
+    latest = registry.latest(subject_name(source.topic, "key"))
     raise CannotInsert(
         f"Cannot INSERT VALUES into data source {quote_always(source.name)}. "
         "ksqlDB generated schema would overwrite existing key schema.",
-        detail=f"\tExisting Schema: {found.schema.text if found else 'none'}\n"
+        detail=f"\tExisting Schema: {latest.schema.text if latest else 'none'}\n"
         f"\tksqlDB Generated: {schema_for(format_, columns, 'key').text}",
     )
 
@@ -183,7 +183,7 @@ def target(name: str, request: Request) -> DataSource:
 def _unknown(name: str, request: Request) -> CannotInsert:
     message = f"Cannot insert values into an unknown stream/table: {quote_always(name)}"
     known = request.engine.catalog.sources
-    twin = next((each for each in known if each.upper() == name.upper()), None)
+    twin = next((column for column in known if column.upper() == name.upper()), None)
     if twin is not None:
         advice = (
             "try removing double quotes from the source name."
@@ -205,15 +205,15 @@ def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request)
             span=_odd_one(len(columns), stmt.values),
         )
     settings = dict(request.settings.overrides)
-    found = {}
+    row = {}
     for column, expr in zip(columns, stmt.values, strict=True):
         with _at(expr.span):
-            found[column.name] = constant_value(
+            row[column.name] = constant_value(
                 expr, column.type, request.engine.functions, settings, column.name
             )
             if column.name == ROWTIME:
-                _check_time(found[ROWTIME])
-    return found
+                _check_time(row[ROWTIME])
+    return row
 
 
 def _with_columns(stmt: ast.InsertValues, columns: Sequence[Column]) -> str:
@@ -232,13 +232,13 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         raise CannotInsert(f"Cannot insert into HEADER columns: {names}")
     if not stmt.columns:
         return [*source.schema.key, *source.schema.value]
-    found: list[Column] = []
-    for at, (name, place) in enumerate(zip(stmt.columns, stmt.places, strict=True)):
-        with _at(place):
+    columns: list[Column] = []
+    for at, (name, span) in enumerate(zip(stmt.columns, stmt.places, strict=True)):
+        with _at(span):
             if name in stmt.columns[:at]:
                 raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
-            found.append(_column(name, source))
-    return found
+            columns.append(_column(name, source))
+    return columns
 
 
 def _column(name: str, source: DataSource) -> Column:

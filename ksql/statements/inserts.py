@@ -73,12 +73,12 @@ def _row(columns: Sequence[Column], given: Mapping[str, Any]) -> tuple[Any, ...]
     return tuple(_value(column, given.get(column.name)) for column in columns)
 
 
-def _value(column: Column, found: Any) -> Any:
+def _value(column: Column, given: Any) -> Any:
     try:
-        return coerced(found, column.type)
+        return coerced(given, column.type)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise CannotInsert(
-            f"Can't coerce a field of type {_kind(found)} ({_shown(found)}) into type {column.type}"
+            f"Can't coerce a field of type {_kind(given)} ({_shown(given)}) into type {column.type}"
             f" for column {quote_always(column.name)}",
             detail="" if isinstance(error, TypeError | DecimalException) else str(error),
         ) from error
@@ -105,34 +105,34 @@ def _kind(value: Any) -> str:
             return "OBJECT"
 
 
-def coerced(value: Any, wanted: SqlType) -> Any:
+def coerced(value: Any, target: SqlType) -> Any:
     """Return a JSON value with that type: numbers widen, texts become times, bytes and decimals.
 
     Raises: TypeError for types that do not convert; ValueError or ArithmeticError for the value.
     """
-    match value, wanted:
+    match value, target:
         case (None, _) | (bool(), model.BOOLEAN):
             return value
         case bool(), _:
-            raise coerce.CastNotSupported(model.BOOLEAN, wanted)
+            raise coerce.CastNotSupported(model.BOOLEAN, target)
         case int(), _:
-            return strict(value, _integer_type(value), wanted)
+            return strict(value, _integer_type(value), target)
         case Decimal(), model.DOUBLE:
             return float(value)
         case Decimal(), model.Decimal():
-            return decimals.fitter(wanted, exact=True)(value)
+            return decimals.fitter(target, exact=True)(value)
         case str(), model.Decimal():
-            return decimals.fitter(wanted, exact=True)(coerce.parse_number(value))
+            return decimals.fitter(target, exact=True)(coerce.parse_number(value))
         case str(), _:
-            return strict(value, model.STRING, wanted)
+            return strict(value, model.STRING, target)
         case list(), model.Array(item):
-            return [coerced(each, item) for each in value]
+            return [coerced(element, item) for element in value]
         case dict(), model.Map(key, item):
             return {strict(k, model.STRING, key): coerced(v, item) for k, v in value.items()}
         case dict(), model.Struct():
-            return _struct(value, wanted)
+            return _struct(value, target)
         case _:
-            raise TypeError(f"no {wanted}")
+            raise TypeError(f"no {target}")
 
 
 def _integer_type(value: int) -> SqlType:
@@ -143,9 +143,9 @@ def _integer_type(value: int) -> SqlType:
     return model.Decimal(len(str(abs(value))), 0)
 
 
-def _struct(value: Mapping[str, Any], wanted: model.Struct) -> dict[str, Any]:
-    given = {name_of(name): each for name, each in value.items()}
-    unknown = given.keys() - {field.name for field in wanted.fields}
+def _struct(value: Mapping[str, Any], target: model.Struct) -> dict[str, Any]:
+    given = {name_of(name): member for name, member in value.items()}
+    unknown = given.keys() - {field.name for field in target.fields}
     if unknown:
         raise ValueError(f"there is no field {quote_always(min(unknown))}")
-    return {field.name: coerced(given.get(field.name), field.type) for field in wanted.fields}
+    return {field.name: coerced(given.get(field.name), field.type) for field in target.fields}

@@ -99,11 +99,11 @@ class NoLongerInFile(StatementError):
     """Sources and queries that run, and that the file says nothing about."""
 
     def __init__(self, sources: Collection[DataSource], queries: Collection[QueryId]) -> None:
-        drops = [f"DROP {each.kind} IF EXISTS {quote_always(each.name)};" for each in sources]
-        ends = [f"TERMINATE {each};" for each in queries]
+        drops = [f"DROP {source.kind} IF EXISTS {quote_always(source.name)};" for source in sources]
+        ends = [f"TERMINATE {query_id};" for query_id in queries]
         super().__init__(
             "the file says nothing about what runs: "
-            + ", ".join([*(each.name for each in sources), *queries]),
+            + ", ".join([*(source.name for source in sources), *queries]),
             hint="Restore their statements or, to end them for good, end the file with:\n"
             + "\n".join([*ends, *reversed(drops)]),
         )
@@ -191,9 +191,9 @@ class _Reading:
         if isinstance(statement, ast.SetProperty | ast.UnsetProperty):
             settings.HANDLERS[type(statement)](statement, self.request)
             return True
-        wanted = self._is_wanted(statement, parsed)
-        self.to_run += wanted
-        return wanted
+        needed = self._is_wanted(statement, parsed)
+        self.to_run += needed
+        return needed
 
     def _is_wanted(self, statement: ast.Statement, parsed: Parsed) -> bool:
         match statement:
@@ -207,9 +207,9 @@ class _Reading:
             case ast.CreateType():
                 return self._makes_type(statement, parsed.span)
             case ast.DropType(name, True):
-                found = name in self.catalog.types
+                exists = name in self.catalog.types
                 self.catalog = self.catalog.without_type(name)
-                return found
+                return exists
             case ast.DropSource(if_exists=True):
                 self._once(statement.name, parsed.span)
                 return statement.name in self.catalog.sources
@@ -300,14 +300,14 @@ class _Reading:
         """
         catalog = self.request.engine.catalog
         sources = [
-            each
-            for each in catalog.sources.values()
-            if each.name not in self._known and each.topic != spared
+            source
+            for source in catalog.sources.values()
+            if source.name not in self._known and source.topic != spared
         ]
         queries = [
-            each.id
-            for each in catalog.queries.values()
-            if each.kind == "INSERT" and each.id not in self._settled
+            query.id
+            for query in catalog.queries.values()
+            if query.kind == "INSERT" and query.id not in self._settled
         ]
         if sources or queries:
             raise NoLongerInFile(sources, queries)
@@ -322,7 +322,7 @@ def _words(text: str) -> tuple[str, ...]:
     words = [word.text for raw in split(text)[:1] for word in raw.words if word.text != ";"]
     for extra in (["OR", "REPLACE"], ["IF", "NOT", "EXISTS"]):
         for at in range(1, min(len(words), _HEAD)):
-            if [each.upper() for each in words[at : at + len(extra)]] == extra:
+            if [word.upper() for word in words[at : at + len(extra)]] == extra:
                 del words[at : at + len(extra)]
                 break
     return tuple(words)

@@ -66,7 +66,7 @@ class HostReport:
         Raises: UnreadablePlan.
         """
         return [
-            RunningPush(each.text, codec.loads(each.plan, functions), host) for each in self.pushes
+            RunningPush(push.text, codec.loads(push.plan, functions), host) for push in self.pushes
         ]
 
 
@@ -74,20 +74,20 @@ def report(services: Services, queries: Sequence[str]) -> HostReport:
     """Return this server's report: the details of those queries or, without any, all in short."""
     known = services.engine.catalog.queries
     if queries:
-        asked = [query_id for query_id in known if query_id in queries]
+        chosen = [query_id for query_id in known if query_id in queries]
         return HostReport(
-            health={query_id: services.monitor.health(query_id) for query_id in asked},
-            details={query_id: details(services, query_id) for query_id in asked},
+            health={query_id: services.monitor.health(query_id) for query_id in chosen},
+            details={query_id: details(services, query_id) for query_id in chosen},
         )
     return HostReport(
         health={query_id: services.monitor.health(query_id) for query_id in known},
         pushes=[
-            PushReport(text=each.text, plan=codec.dumps(each.plan)) for each in services.pushes()
+            PushReport(text=push.text, plan=codec.dumps(push.plan)) for push in services.pushes()
         ],
         pulls={
-            name: each
+            name: pulls
             for name in services.engine.catalog.sources
-            for each in services.pulls(name).values()
+            for pulls in services.pulls(name).values()
         },
     )
 
@@ -109,9 +109,9 @@ def _adapter() -> TypeAdapter[HostReport]:
     return TypeAdapter(HostReport)
 
 
-def form(found: HostReport) -> bytes:
+def form(host_report: HostReport) -> bytes:
     """Return a report as it is sent."""
-    plain = _adapter().dump_python(found, mode="json")
+    plain = _adapter().dump_python(host_report, mode="json")
     return orjson.dumps({"version": VERSION, "report": plain}, option=orjson.OPT_NON_STR_KEYS)
 
 
@@ -120,9 +120,9 @@ def of_form(data: bytes) -> HostReport:
 
     Raises: ValueError, NewerVersion.
     """
-    found = stored.parse(data)
-    stored.version_of(found, VERSION)
+    body = stored.parse(data)
+    stored.version_of(body, VERSION)
     try:
-        return _adapter().validate_python(found.get("report"))
+        return _adapter().validate_python(body.get("report"))
     except ValidationError as error:
         raise ValueError(f"{error.error_count()} of its fields cannot be read") from error

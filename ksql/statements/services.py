@@ -185,8 +185,8 @@ class Request:
     def wrote(self, written: Written | None) -> None:
         """Remember a record that was written."""
         if written is not None:
-            place = written.topic, written.partition
-            self.written[place] = max(written.end, self.written.get(place, 0))
+            partition = written.topic, written.partition
+            self.written[partition] = max(written.end, self.written.get(partition, 0))
 
     @property
     def engine(self) -> Engine:

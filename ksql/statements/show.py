@@ -35,37 +35,37 @@ def source_info(source: DataSource) -> e.SourceInfo:
 
 def _sources(stmt: ast.Show, request: Request) -> e.Entity:
     kind = "STREAM" if stmt.what == "STREAMS" else "TABLE"
-    found = [s for s in request.engine.catalog.sources.values() if s.kind == kind]
-    found.sort(key=lambda source: source.name)
+    sources = [s for s in request.engine.catalog.sources.values() if s.kind == kind]
+    sources.sort(key=lambda source: source.name)
     if stmt.extended:
         return e.SourceDescriptions(
             statement_text=request.text,
             source_descriptions=tuple(
-                describe.description(source, request, extended=True) for source in found
+                describe.description(source, request, extended=True) for source in sources
             ),
         )
-    rows = tuple(map(source_info, found))
+    rows = tuple(map(source_info, sources))
     if kind == "STREAM":
         return e.Streams(statement_text=request.text, streams=rows)
     return e.Tables(statement_text=request.text, tables=rows)
 
 
 def _queries(stmt: ast.Show, request: Request) -> e.Entity:
-    found: list[PersistentQuery] = list(request.engine.catalog.queries.values())
+    queries: list[PersistentQuery] = list(request.engine.catalog.queries.values())
     pushes = request.services.pushes()
     if stmt.extended:
-        described = [describe.query_description(query, request) for query in found]
+        described = [describe.query_description(query, request) for query in queries]
         described += [describe.push_description(push, request) for push in pushes]
         return e.QueryDescriptions(statement_text=request.text, query_descriptions=tuple(described))
-    rows = [describe.query_info(query, request) for query in found]
+    rows = [describe.query_info(query, request) for query in queries]
     rows += [describe.push_info(push) for push in pushes]
     return e.Queries(statement_text=request.text, queries=tuple(rows))
 
 
 def _topics(stmt: ast.Show, request: Request) -> e.Entity:
     hidden = rights.matching(rights.HIDDEN, request.settings.text(rights.HIDDEN))
-    found = sorted(request.services.monitor.topics().items())
-    rows = [(n, tuple(r)) for n, r in found if stmt.all_ or not hidden.fullmatch(n)]
+    topics = sorted(request.services.monitor.topics().items())
+    rows = [(n, tuple(r)) for n, r in topics if stmt.all_ or not hidden.fullmatch(n)]
     if not stmt.extended:
         infos = tuple(e.TopicInfo(name, replicas) for name, replicas in rows)
         return e.TopicList(statement_text=request.text, topics=infos)

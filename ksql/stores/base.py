@@ -46,25 +46,25 @@ class StoredRow(NamedTuple):
 class NewerStore(ServerError):
     """A store that a later version of the service has written."""
 
-    def __init__(self, where: str, found: int, known: int) -> None:
+    def __init__(self, where: str, number: int, known: int) -> None:
         super().__init__(
-            f"{where} has format {found}, this version reads up to {known}",
+            f"{where} has format {number}, this version reads up to {known}",
             hint="Start the version that wrote it, or delete the store: the topic refills it.",
         )
         self.where = where
-        self.found = found
+        self.found = number
         self.known = known
 
 
 class OlderStore(ServerError):
     """A store of an earlier format, for a caller that reads the newest only."""
 
-    def __init__(self, where: str, found: int, known: int) -> None:
+    def __init__(self, where: str, number: int, known: int) -> None:
         super().__init__(
-            f"the store {where} has format {found}, this version writes format {known}",
+            f"the store {where} has format {number}, this version writes format {known}",
             hint="The server upgrades it as ksql.upgrade.mode says.",
         )
-        self.found = found
+        self.found = number
 
 
 class StoreDamaged(ServerError):
@@ -227,9 +227,9 @@ class Store(Rows, Protocol):
         """End all use and discard what is not committed; a second call does nothing."""
 
 
-def united(found: Iterable[Hidden | None]) -> Hidden | None:
+def united(parts: Iterable[Hidden | None]) -> Hidden | None:
     """Return the hidden windows of several stores or reads as one span; None if there are none."""
-    spans = [span for span in found if span is not None]
+    spans = [span for span in parts if span is not None]
     if not spans:
         return None
     return Hidden(

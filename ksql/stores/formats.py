@@ -71,9 +71,9 @@ class Formats:
         """The number of the format in which new stores are made."""
         return max(self.rows)
 
-    def convert(self, found: int) -> Convert:
+    def convert(self, number: int) -> Convert:
         """Return the way of a value from that format to the newest, step by step."""
-        steps = [self.converters[n, n + 1] for n in range(found, self.newest)]
+        steps = [self.converters[n, n + 1] for n in range(number, self.newest)]
 
         def whole(data: bytes) -> bytes:
             for step in steps:

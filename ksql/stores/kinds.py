@@ -30,10 +30,10 @@ def store_type(text: str) -> StoreType:
 
     Raises: ValueError.
     """
-    found = next((each for each in TYPES if each == text.lower()), None)
-    if found is None:
+    kind = next((kind for kind in TYPES if kind == text.lower()), None)
+    if kind is None:
         raise ValueError(f"{text} is no type of store")
-    return found
+    return kind
 
 
 def open_store(kind: StoreType, path: Path, budget: StoreBudget) -> Store:
@@ -64,12 +64,12 @@ def carry(old: Store, new: Store) -> None:
 
 def _loaded(path: Path, budget: StoreBudget) -> MemoryStore:
     """Fill a store in memory from the one on disk, which is then deleted."""
-    made = MemoryStore()
+    store = MemoryStore()
     if path.exists():
         left = TxnStore.open(path, budget, older=True)
         try:
-            carry(left, made)
+            carry(left, store)
         finally:
             left.close()
         destroy(path)
-    return made
+    return store

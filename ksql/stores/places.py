@@ -65,9 +65,9 @@ def discard(store: Path) -> None:
     """
     gone = _beside(store, "gone")
     destroy(gone)
-    for each in (copy_of(store), _beside(store, "old"), store):
-        if each.exists():
-            _move(each, gone)
+    for directory in (copy_of(store), _beside(store, "old"), store):
+        if directory.exists():
+            _move(directory, gone)
             destroy(gone)
 
 
@@ -75,7 +75,7 @@ def places(directory: Path) -> set[int]:
     """Return the partitions of which a table's directory holds anything."""
     if not directory.is_dir():
         return set()
-    numbers = (each.name.partition(".")[0] for each in directory.iterdir())
+    numbers = (entry.name.partition(".")[0] for entry in directory.iterdir())
     return {int(number) for number in numbers if number.isdecimal()}
 
 

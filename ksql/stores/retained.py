@@ -164,9 +164,9 @@ class Retained(Store):
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed, and the time that it had moved to."""
-        found = self._store.recover(offset)
+        recovered = self._store.recover(offset)
         self._begin()
-        return found
+        return recovered
 
     def tidy(self, most: int = SLICE) -> int:
         """Put the deletions of forgotten rows, looking at so many at most; if it is time for that.

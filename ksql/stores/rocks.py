@@ -154,26 +154,26 @@ class Rocks:
         A store that has entries and no format was written before stores had one: format 0.
         """
         known = formats.KNOWN
-        found, newest = self.number(_FORMAT), known.newest
-        if found is None:
+        number, newest = self.number(_FORMAT), known.newest
+        if number is None:
             if self._is_empty():
                 self.write((), {_FORMAT: newest}, logged=True)
                 return
-            found = 0
-        if found > newest:
-            raise NewerStore(f"the store {self._path}", found, newest)
-        if found not in known.rows:
-            raise StoreDamaged(str(self._path), f"its format is {found}")
-        if found < newest and not older:
-            raise OlderStore(str(self._path), found, newest)
-        self.format = known.rows[found]
+            number = 0
+        if number > newest:
+            raise NewerStore(f"the store {self._path}", number, newest)
+        if number not in known.rows:
+            raise StoreDamaged(str(self._path), f"its format is {number}")
+        if number < newest and not older:
+            raise OlderStore(str(self._path), number, newest)
+        self.format = known.rows[number]
 
     def _is_empty(self) -> bool:
         try:
-            found = self._db.iter(ReadOptions())
-            found.seek_to_first()
-            there = found.valid()
-            found.status()
+            rows = self._db.iter(ReadOptions())
+            rows.seek_to_first()
+            there = rows.valid()
+            rows.status()
         except Exception as error:
             raise self._failure(error) from error
         return not there
@@ -193,11 +193,11 @@ class Rocks:
         reading = ReadOptions()
         reading.set_iterate_upper_bound(_AFTER_ROWS if hi is None else _ROW + hi)
         try:
-            found = self._db.iter(reading)
-            found.seek(_ROW + (lo or b""))
+            rows = self._db.iter(reading)
+            rows.seek(_ROW + (lo or b""))
         except Exception as error:
             raise self._failure(error) from error
-        return self._rows(found, reading)
+        return self._rows(rows, reading)
 
     def number(self, name: str) -> int | None:
         """Return one of the store's own numbers."""
@@ -231,12 +231,12 @@ class Rocks:
         reading.set_iterate_upper_bound(_AFTER_ROWS)
         reading.fill_cache(False)
         try:
-            found = self._db.iter(reading)
-            found.seek(_ROW + start)
-            while found.valid():
-                yield found.key()[1:], found.value()
-                found.next()
-            found.status()
+            rows = self._db.iter(reading)
+            rows.seek(_ROW + start)
+            while rows.valid():
+                yield rows.key()[1:], rows.value()
+                rows.next()
+            rows.status()
         except Exception as error:
             raise self._failure(error) from error
 
@@ -258,10 +258,10 @@ class Rocks:
     def mark(self, name: str) -> bytes | None:
         """Return one of the store's own marks, which are bytes."""
         try:
-            found = self._db.get(_name(name))
+            value = self._db.get(_name(name))
         except Exception as error:
             raise self._failure(error) from error
-        return None if found is None else bytes(found)
+        return None if value is None else bytes(value)
 
     def about_rows(self) -> int:
         """Return about how many rows there are, by RocksDB's own guess."""
@@ -322,17 +322,17 @@ class Rocks:
             else:
                 return
 
-    def _rows(self, found: Any, _held: ReadOptions) -> Iterator[StoredRow]:
+    def _rows(self, rows: Any, _held: ReadOptions) -> Iterator[StoredRow]:
         """Read an iterator of RocksDB, which points into the options' bounds without owning them.
 
         It ends at damage as at the end of the rows; its status shows which.
         """
-        unpack, key, value, move = self.format.unpack, found.key, found.value, found.next
+        unpack, key, value, move = self.format.unpack, rows.key, rows.value, rows.next
         try:
-            while found.valid():
+            while rows.valid():
                 yield StoredRow(key()[1:], *unpack(value()))
                 move()
-            found.status()
+            rows.status()
         except Exception as error:
             raise self._failure(error) from error
 
@@ -343,10 +343,10 @@ class Rocks:
             return NewerStore(where, error.found, error.known)
         if isinstance(error, DbClosedError) or str(error) == _CLOSING:
             return StoreClosed(str(self._path))
-        found = failure(error, self._path)
-        if isinstance(found, StoreDamaged):
+        error_ = failure(error, self._path)
+        if isinstance(error_, StoreDamaged):
             self.damage = str(error)
-        return found
+        return error_
 
 
 def failure(error: Exception, path: Path) -> ServerError:

@@ -97,12 +97,12 @@ class TxnStore(Store):
         """Return the row of that key, or None."""
         self._rocks.check_open()
         # in this order: a batch moves from the first to the second, and from there to the disk
-        found = self._batch.get(key)
-        if found is None and (applying := self._applying) is not None:
-            found = applying.get(key)
-        if found is None:
+        change = self._batch.get(key)
+        if change is None and (applying := self._applying) is not None:
+            change = applying.get(key)
+        if change is None:
             return self._rocks.get(key)
-        return None if found[1] is None else Stored(found[1], found[2])
+        return None if change[1] is None else Stored(change[1], change[2])
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Return rows with ``lo <= key < hi`` in order."""
@@ -214,5 +214,5 @@ class _Committed(Rows):
 
 def _over(upper: list[Change], lower: list[Change]) -> list[Change]:
     """Lay later changes over earlier ones; both and the result are in the keys' order."""
-    found = coalesced((*lower, *upper))
-    return [found[key] for key in sorted(found)]
+    changes = coalesced((*lower, *upper))
+    return [changes[key] for key in sorted(changes)]

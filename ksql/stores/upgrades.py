@@ -108,22 +108,22 @@ class Upgrades:
 
     def work(self) -> bool:
         """Copy a slice of one store; return whether a store that was waited for has an outcome."""
-        for path, each in self._running.items():
-            if not (each.whole or each.given_up):
-                each.step()
-                self._report(path, each)
-                return self._mode != "in_place" and bool(each.whole or each.given_up)
+        for path, upgrade in self._running.items():
+            if not (upgrade.whole or upgrade.given_up):
+                upgrade.step()
+                self._report(path, upgrade)
+                return self._mode != "in_place" and bool(upgrade.whole or upgrade.given_up)
         return False
 
     @property
     def busy(self) -> bool:
         """Whether rows are left to copy."""
-        return any(not (each.whole or each.given_up) for each in self._running.values())
+        return any(not (upgrade.whole or upgrade.given_up) for upgrade in self._running.values())
 
     def rescued(self, path: Path) -> bool:
         """Put the whole copy of a damaged store in its place; False if there is none."""
-        found = self._running.get(path)
-        if found is None or not found.whole:
+        upgrade = self._running.get(path)
+        if upgrade is None or not upgrade.whole:
             return False
         self._swap(path)
         return True
@@ -131,9 +131,9 @@ class Upgrades:
     def leave(self, path: Path) -> None:
         """Close a store that is being upgraded; its copy stays, and is continued later."""
         self._failed.pop(path, None)
-        found = self._running.pop(path, None)
-        if found is not None:
-            _closed(found)
+        upgrade = self._running.pop(path, None)
+        if upgrade is not None:
+            _closed(upgrade)
 
     def places(self) -> list[Path]:
         """Return the stores whose upgrade is not at its end."""
@@ -141,64 +141,64 @@ class Upgrades:
 
     def states(self) -> list[UpgradeState]:
         """Return how far each upgrade is; for any thread."""
-        found = [
+        states = [
             UpgradeState(
                 store=path,
-                whole=each.whole,
-                done=each.done,
-                rows=each.rows,
-                failure=each.given_up,
+                whole=upgrade.whole,
+                done=upgrade.done,
+                rows=upgrade.rows,
+                failure=upgrade.given_up,
             )
-            for path, each in list(self._running.items())
+            for path, upgrade in list(self._running.items())
         ]
         failed = [
             UpgradeState(store=path, whole=False, done=0, rows=0, failure=reason)
             for path, reason in list(self._failed.items())
         ]
-        return found + failed
+        return states + failed
 
     def _older(self, kind: StoreType, path: Path) -> Store | None:
         """Begin the upgrade of a store, or continue it, or end it."""
-        found = Upgrading.open(path, self._budget, hindrance=self._hindrance(path))
-        if found is None:
+        upgrade = Upgrading.open(path, self._budget, hindrance=self._hindrance(path))
+        if upgrade is None:
             _log.warning("store_begins_anew", extra={"store": str(path), "reason": _UNSURE})
             discard_copy(path)
             destroy(path)
             return open_store(kind, path, self._budget)
-        self._running[path] = found
-        if found.whole and path not in self._begun:
+        self._running[path] = upgrade
+        if upgrade.whole and path not in self._begun:
             self._swap(path)
             return open_store(kind, path, self._budget)
         self._failed.pop(path, None)
         self._logged[path] = 0
-        self._report(path, found)
+        self._report(path, upgrade)
         if self._mode != "in_place":
             return self._waited(kind, path)
         self._begun.add(path)
-        return found
+        return upgrade
 
     def _waited(self, kind: StoreType, path: Path) -> Store | None:
         """Return the store that was waited for, if there is an outcome.
 
         Raises: StoreDamaged: it can only be filled anew.
         """
-        found = self._running[path]
-        if found.whole:
+        upgrade = self._running[path]
+        if upgrade.whole:
             self._swap(path)
             return open_store(kind, path, self._budget)
-        if not found.given_up:
+        if not upgrade.given_up:
             return None
         self.leave(path)
-        if found.damage:
-            raise StoreDamaged(str(path), found.damage)
-        self._failed[path] = found.given_up
+        if upgrade.damage:
+            raise StoreDamaged(str(path), upgrade.damage)
+        self._failed[path] = upgrade.given_up
         return None
 
     def _swap(self, path: Path) -> None:
-        found = self._running[path]
-        found.finish()
+        upgrade = self._running[path]
+        upgrade.finish()
         swap(path)
-        self._say("store_upgraded", path, found)
+        self._say("store_upgraded", path, upgrade)
         del self._running[path]
 
     def _promoted(self, path: Path) -> bool:
@@ -231,27 +231,27 @@ class Upgrades:
             return ""
         return f"the copy of the store {path} needs {needed} more bytes, {free} are free"
 
-    def _report(self, path: Path, found: Upgrading) -> None:
-        if found.given_up:
-            self._say("store_upgrade_given_up", path, found, reason=found.given_up)
-        elif found.whole:
-            self._say("store_upgrade_whole", path, found)
-        elif not found.done:
-            self._say("store_upgrade_begins", path, found)
+    def _report(self, path: Path, upgrade: Upgrading) -> None:
+        if upgrade.given_up:
+            self._say("store_upgrade_given_up", path, upgrade, reason=upgrade.given_up)
+        elif upgrade.whole:
+            self._say("store_upgrade_whole", path, upgrade)
+        elif not upgrade.done:
+            self._say("store_upgrade_begins", path, upgrade)
         else:
-            percent = 100 * found.done // max(found.rows, 1)
+            percent = 100 * upgrade.done // max(upgrade.rows, 1)
             if percent // _LOGGED_PERCENT > self._logged[path] // _LOGGED_PERCENT:
                 self._logged[path] = percent
-                self._say("store_upgrade", path, found)
+                self._say("store_upgrade", path, upgrade)
 
-    def _say(self, event: str, path: Path, found: Upgrading, **more: str) -> None:
+    def _say(self, event: str, path: Path, upgrade: Upgrading, **more: str) -> None:
         about = {
             "store": str(path),
             "mode": self._mode,
-            "found": found.found,
+            "found": upgrade.old_format,
             "wanted": formats.KNOWN.newest,
-            "done": found.done,
-            "about": found.rows,
+            "done": upgrade.done,
+            "about": upgrade.rows,
         }
         level = logging.INFO if event == "store_upgrade" else logging.WARNING
         _log.log(level, event, extra=about | more)

@@ -45,13 +45,13 @@ _CURSOR: Final = "cursor"
 class Copy:
     """The copy of a store: how far it is, and whether it is whole; for the store's writer."""
 
-    def __init__(self, old: Rocks, made: Rocks) -> None:
+    def __init__(self, old: Rocks, new: Rocks) -> None:
         self._old = old
-        self._made = made
-        self.store = TxnStore(made)
-        self.done = made.number(_DONE) or 0
-        self.whole = made.number(_WHOLE) is not None
-        self._cursor = made.mark(_CURSOR) or b""
+        self._new = new
+        self.store = TxnStore(new)
+        self.done = new.number(_DONE) or 0
+        self.whole = new.number(_WHOLE) is not None
+        self._cursor = new.mark(_CURSOR) or b""
         self._convert = formats.KNOWN.convert(old.format.number)
 
     @classmethod
@@ -62,17 +62,17 @@ class Copy:
         """
         position = old.number(POSITION)
         try:
-            made = Rocks.open(copy_of(path), budget, logged=True)
+            new = Rocks.open(copy_of(path), budget, logged=True)
         except KsqlError:  # damaged, or of another version than this: the old store has it all
             discard_copy(path)
-            made = Rocks.open(copy_of(path), budget, logged=True)
-        if made.number(POSITION) != position:
-            made.close()
+            new = Rocks.open(copy_of(path), budget, logged=True)
+        if new.number(POSITION) != position:
+            new.close()
             discard_copy(path)
-            made = Rocks.open(copy_of(path), budget, logged=True)
+            new = Rocks.open(copy_of(path), budget, logged=True)
             numbers = {name: old.number(name) for name in (CLOCK, HIDDEN, PARTIAL)}
-            made.write((), {POSITION: position, **numbers})
-        return cls(old, made)
+            new.write((), {POSITION: position, **numbers})
+        return cls(old, new)
 
     def step(self, most_rows: int = SLICE_ROWS, most_bytes: int = SLICE_BYTES) -> int:
         """Copy the next rows; return how many were looked at, 0 once the copy is whole."""
@@ -85,8 +85,8 @@ class Copy:
             if size >= most_bytes:
                 break
         if not rows:
-            self._made.flush()  # to files that are on the disk for good
-            self._made.write((), {_WHOLE: 1})
+            self._new.flush()  # to files that are on the disk for good
+            self._new.write((), {_WHOLE: 1})
             self.whole = True
             return 0
         self._cursor = rows[-1][0] + b"\x00"
@@ -94,23 +94,23 @@ class Copy:
         newer = self._known(rows[0][0], self._cursor)
         convert = self._convert
         kept = ((key, convert(data)) for key, data in rows if key not in newer)
-        self._made.write_raw(kept, {_DONE: self.done}, {_CURSOR: self._cursor})
+        self._new.write_raw(kept, {_DONE: self.done}, {_CURSOR: self._cursor})
         return len(rows)
 
     def _known(self, start: bytes, end: bytes) -> set[bytes]:
         """Return the keys of a slice that the copy has from the topic already."""
-        found = itertools.takewhile(lambda row: row[0] < end, self._made.raw(start))
-        return {key for key, _ in found}
+        rows = itertools.takewhile(lambda row: row[0] < end, self._new.raw(start))
+        return {key for key, _ in rows}
 
     def all_of(self) -> None:
         """Count an emptied store as copied."""
         self.store.clear()
-        self._made.write((), {_WHOLE: 1})
+        self._new.write((), {_WHOLE: 1})
         self.whole = True
 
     def settle(self) -> None:
         """Bring to files that are on the disk for good what it has in its log only."""
-        self._made.flush()
+        self._new.flush()
 
 
 class Upgrading(Store):
@@ -122,7 +122,7 @@ class Upgrading(Store):
         self._old = old
         self._copy: Copy | None = None
         self._timed = rocks.format.timed
-        self.found = rocks.format.number
+        self.old_format = rocks.format.number
         self.rows = rocks.about_rows()
         self.given_up = ""
 
@@ -136,17 +136,17 @@ class Upgrading(Store):
         """
         rocks = Rocks.open(path, budget, logged=True, older=True)
         try:
-            found = cls(path, rocks, TxnStore(rocks))
-            if found.position() is None:
+            upgrade = cls(path, rocks, TxnStore(rocks))
+            if upgrade.position() is None:
                 rocks.close()
                 return None
-            found.given_up = hindrance
+            upgrade.given_up = hindrance
             if not hindrance:
-                found.begin(budget)
+                upgrade.begin(budget)
         except BaseException:
             rocks.close()
             raise
-        return found
+        return upgrade
 
     def begin(self, budget: StoreBudget) -> None:
         """Begin the copy, or continue it."""
@@ -279,9 +279,9 @@ class Upgrading(Store):
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed; or empty both."""
-        found = self._old.recover(offset)
-        self._both(lambda copy: copy.store.recover(offset) if found else copy.all_of())
-        return found
+        recovered = self._old.recover(offset)
+        self._both(lambda copy: copy.store.recover(offset) if recovered else copy.all_of())
+        return recovered
 
     def clear(self) -> None:
         """Forget all rows, the position and the times: then the copy is whole."""

@@ -45,8 +45,8 @@ class LiteralError(ParseError):
         """
         if self.span is None:
             return self.message
-        place = f"line {self.span.line}:{self.span.column + 1}"
-        return f"{PREPARING}{place}: {self.message}"
+        where = f"line {self.span.line}:{self.span.column + 1}"
+        return f"{PREPARING}{where}: {self.message}"
 
 
 class VariableError(ParseError):
@@ -148,7 +148,7 @@ def string_value(token: Token) -> str:
     variables = token.context.variables
     if not variables or "${" not in text:
         return text
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _VARIABLE.sub(lambda reference: variables.get(reference[1], reference[0]), text)
 
 
 def with_variables(word: Word, variables: Mapping[str, str]) -> str:
@@ -157,7 +157,7 @@ def with_variables(word: Word, variables: Mapping[str, str]) -> str:
         case "VARIABLE":
             return variables.get(word.text[2:-1], word.text)
         case "STRING":
-            return _VARIABLE.sub(lambda found: _quoted(found, variables), word.text)
+            return _VARIABLE.sub(lambda reference: _quoted(reference, variables), word.text)
         case _:
             return word.text
 
@@ -168,17 +168,17 @@ def growth(word: Word, variables: Mapping[str, str]) -> int:
         case "VARIABLE":
             return len(variables.get(word.text[2:-1], word.text)) - len(word.text)
         case "STRING":
-            found = [one for one in _VARIABLE.finditer(word.text) if one[1] in variables]
-            values = [variables[one[1]] for one in found]
+            references = [one for one in _VARIABLE.finditer(word.text) if one[1] in variables]
+            values = [variables[one[1]] for one in references]
             quotes = sum(value.count("'") for value in values)
-            return sum(map(len, values)) + quotes - sum(len(one[0]) for one in found)
+            return sum(map(len, values)) + quotes - sum(len(one[0]) for one in references)
         case _:
             return 0
 
 
-def _quoted(found: re.Match[str], variables: Mapping[str, str]) -> str:
-    value = variables.get(found[1])
-    return found[0] if value is None else value.replace("'", "''")
+def _quoted(reference: re.Match[str], variables: Mapping[str, str]) -> str:
+    value = variables.get(reference[1])
+    return reference[0] if value is None else value.replace("'", "''")
 
 
 def _variable(token: Token) -> str:
@@ -328,7 +328,9 @@ value(model.Field, "type_field")
 @rule("decimal_type")
 def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
     """Build ``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
-    digits, places = (_integer(each.text, each.span, bits=32).value for each in (precision, scale))
+    digits, places = (
+        _integer(token.text, token.span, bits=32).value for token in (precision, scale)
+    )
     shown = f"DECIMAL({digits},{places})"
     if digits < 1:
         raise BadType(f"DECIMAL precision must be >= 1: {shown}", span=span)

@@ -130,8 +130,8 @@ class WrongKeyMark(ParseError):
 
         Its place is written as ksqlDB does once a statement has been read.
         """
-        place = f"Line: {self.span.line}, Col: {self.span.column}: " if self.span else ""
-        return f"{place}{self.message}\n{self.hint}"
+        where = f"Line: {self.span.line}, Col: {self.span.column}: " if self.span else ""
+        return f"{where}{self.message}\n{self.hint}"
 
 
 def _check_mark(kind: ast.SourceKind, column: ast.ColumnDef) -> None:

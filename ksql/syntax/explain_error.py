@@ -73,7 +73,7 @@ def not_in_tests(words: Sequence[Word]) -> ParseError:
 def unexpected(machine: Machine, at: int) -> ParseError:
     """Explain the error at the word ``at``, or at the end of the text."""
     words = machine.words
-    span, shown = _place(words, at)
+    span, shown = _span_and_text(words, at)
     near = _near(span, shown)
     accepted = machine.accepted()
     advice = _variable_hint(words, at) or mistakes.hint(machine, at)
@@ -101,32 +101,32 @@ def _similar(machine: Machine, accepted: set[str], at: int) -> str:
     A name may stand in many places: a misspelt keyword is then read as one, and what stops the
     parse is a word or two behind it.
     """
-    for place in range(min(at, len(machine.words) - 1), max(at - _LOOK_BACK, 0), -1):
-        word = machine.words[place]
-        if word.key in RESERVED and (place < at or "NAME" in accepted):
+    for index in range(min(at, len(machine.words) - 1), max(at - _LOOK_BACK, 0), -1):
+        word = machine.words[index]
+        if word.key in RESERVED and (index < at or "NAME" in accepted):
             continue
-        keyword = _meant(machine, place, at) if len(word.key) >= _LEAST_SIMILAR else ""
+        keyword = _meant(machine, index, at) if len(word.key) >= _LEAST_SIMILAR else ""
         if keyword:
-            instead = f" instead of '{word.text}'" if place < at else ""
+            instead = f" instead of '{word.text}'" if index < at else ""
             return f"Did you mean '{keyword}'{instead}?"
     return ""
 
 
-def _meant(machine: Machine, place: int, at: int) -> str:
+def _meant(machine: Machine, index: int, at: int) -> str:
     """Return the most similar keyword that, put there, lets the parse come beyond ``at``."""
     words = list(machine.words)
-    word = words[place]
+    word = words[index]
     if word.kind != "NAME":
         return ""
     for keyword in similar(word.key, machine.lexer.keywords, count=3, least=0.7):
-        words[place] = replace(word, key=keyword)
+        words[index] = replace(word, key=keyword)
         with contextlib.suppress(ParseError):
             if keyword != word.key and machine.reach(words) > at:
                 return keyword
     return ""
 
 
-def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:
+def _span_and_text(words: Sequence[Word], at: int) -> tuple[Span, str]:
     if at < len(words):
         return words[at].span, words[at].text
     if not words:

@@ -98,32 +98,32 @@ class Lexer:
         Raises: ParseError for a character that starts no word, or too many open brackets.
         """
         lines = Lines(text)
-        found: list[Word] = []
-        place = depth = 0
-        while place < len(text):
-            match = self._scan(text, place)
+        words: list[Word] = []
+        position = depth = 0
+        while position < len(text):
+            match = self._scan(text, position)
             if match is None:
-                raise _unreadable(text, lines.span(place, place + 1))
+                raise _unreadable(text, lines.span(position, position + 1))
             kind = match.lastgroup or ""
-            place, start, part = match.end(), match.start(), match.group()
+            position, start, part = match.end(), match.start(), match.group()
             if kind in self._ignored:
                 continue
             if kind == "SIGN":
                 if part == "/" and text.startswith("/*", start):
-                    raise _unreadable(text, lines.span(start, place))
+                    raise _unreadable(text, lines.span(start, position))
                 kind = key = part
                 depth += _STEP.get(part, 0)
             else:
                 key = part.upper() if kind == "NAME" else kind
-                if kind in NUMBERS and _is_sign_of_number(found):
-                    start = found.pop().span.start
+                if kind in NUMBERS and _is_sign_of_number(words):
+                    start = words.pop().span.start
                     part = "-" + part
-            found.append(Word(kind, key, part, lines.span(start, place)))
+            words.append(Word(kind, key, part, lines.span(start, position)))
             if depth > MAX_NESTING:
-                raise TooDeep(found[-1].span)
+                raise TooDeep(words[-1].span)
             if part == ";":
                 depth = 0
-        return found
+        return words
 
 
 _STEP = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -172,11 +172,11 @@ def is_keyword(words: Sequence[Word], at: int) -> bool | None:
 
 def opens_lambda(words: Sequence[Word], at: int) -> bool:
     """Return whether the bracket is that of ``(a, b) =>``."""
-    place = at + 1
-    while place + 2 < len(words) and words[place].kind in {"NAME", "QUOTED", "VARIABLE"}:
-        if words[place + 1].kind == ")":
-            return words[place + 2].kind == "=>"
-        if words[place + 1].kind != ",":
+    index = at + 1
+    while index + 2 < len(words) and words[index].kind in {"NAME", "QUOTED", "VARIABLE"}:
+        if words[index + 1].kind == ")":
+            return words[index + 2].kind == "=>"
+        if words[index + 1].kind != ",":
             return False
-        place += 2
+        index += 2
     return False

@@ -55,14 +55,14 @@ def hint(machine: Machine, at: int) -> str:
 def mistakes() -> Mistakes:
     """Read the examples, at the first error that is met."""
     text = resources.files("grammar").joinpath("bad.toml").read_text("utf-8")
-    found = Mistakes({}, [], {})
+    hints = Mistakes({}, [], {})
     for entry in tomllib.loads(text)["mistake"]:
         for words in entry.get("words", ()):
-            found.phrases.append((words.split(), entry["hint"]))
-        found.starts.update(dict.fromkeys(entry.get("starts", ()), entry["hint"]))
+            hints.phrases.append((words.split(), entry["hint"]))
+        hints.starts.update(dict.fromkeys(entry.get("starts", ()), entry["hint"]))
         for example in entry.get("examples", ()):
-            found.places[place(example, entry.get("context", 1))] = entry["hint"]
-    return found
+            hints.places[place(example, entry.get("context", 1))] = entry["hint"]
+    return hints
 
 
 def place(example: str, context: int) -> Place:

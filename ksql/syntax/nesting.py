@@ -60,15 +60,15 @@ def check_nesting(tree: object, span: Span) -> None:
 
 def _parts(node: object) -> list[object]:
     """Return the nodes directly below; tuples are no level of their own."""
-    found: list[object] = []
+    parts: list[object] = []
     waiting = [getattr(node, name) for name in _names(type(node))]
     while waiting:
         value = waiting.pop()
         if isinstance(value, tuple):
             waiting.extend(value)
         elif _names(type(value)):
-            found.append(value)
-    return found
+            parts.append(value)
+    return parts
 
 
 _FIELDS: dict[object, tuple[str, ...]] = {Span: ()}

@@ -55,18 +55,18 @@ def split(text: str) -> list[RawStatement]:
     """
     if any(len(part.strip()) > LONGEST_STATEMENT for part in text.split(";")):
         raise TooLong
-    found: list[RawStatement] = []
+    statements: list[RawStatement] = []
     words: list[Word] = []
     for word in grammar().lexer.words(text):
         words.append(word)
         if len(words) > MOST_WORDS or word.span.end - words[0].span.start > LONGEST_STATEMENT:
             raise TooLong(words[0].span)
         if word.kind == ";":
-            found.append(_raw(text, words))
+            statements.append(_raw(text, words))
             words = []
     if words:
-        found.append(_raw(text, words))
-    return found
+        statements.append(_raw(text, words))
+    return statements
 
 
 def parse_one(
@@ -116,15 +116,15 @@ def _check_unpacked(raw: RawStatement, variables: Mapping[str, str] | None) -> N
 def _substituted(raw: RawStatement, variables: Mapping[str, str] | None) -> str:
     if not variables or "${" not in raw.text:
         return raw.text
-    parts, place = [], raw.span.start
+    parts, position = [], raw.span.start
     for word in raw.words:
         text = with_variables(word, variables)
         if text != word.text:
-            before = raw.text[place - raw.span.start : word.span.start - raw.span.start]
+            before = raw.text[position - raw.span.start : word.span.start - raw.span.start]
             comment = text.startswith("-") and before.endswith("-")  # it would become one
             parts += [before, " " if comment else "", text]
-            place = word.span.end
-    return "".join(parts) + raw.text[place - raw.span.start :]
+            position = word.span.end
+    return "".join(parts) + raw.text[position - raw.span.start :]
 
 
 def parse(

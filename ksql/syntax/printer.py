@@ -265,20 +265,20 @@ def _print(stmt: ast.PrintTopic) -> str:
     return f"PRINT {string_literal(stmt.topic)}{beginning}{interval}{limit}"
 
 
-def _if_exists(wanted: bool) -> str:
-    return "IF EXISTS " if wanted else ""
+def _if_exists(flag: bool) -> str:
+    return "IF EXISTS " if flag else ""
 
 
-def _if_not_exists(wanted: bool) -> str:
-    return "IF NOT EXISTS " if wanted else ""
+def _if_not_exists(flag: bool) -> str:
+    return "IF NOT EXISTS " if flag else ""
 
 
 def _absent(exists: bool) -> str:
     return "" if exists else "NOT EXISTS "
 
 
-def _extended(wanted: bool) -> str:
-    return " EXTENDED" if wanted else ""
+def _extended(flag: bool) -> str:
+    return " EXTENDED" if flag else ""
 
 
 def _timeout(timeout: ast.Duration | None) -> str:

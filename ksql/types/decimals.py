@@ -163,10 +163,10 @@ def exact_double(value: float) -> decimal.Decimal:
 
     Raises: ArithmeticError for infinities and NaN.
     """
-    found = decimal.Decimal(repr(value))
-    if not found.is_finite():
+    exact = decimal.Decimal(repr(value))
+    if not exact.is_finite():
         raise ArithmeticError(f"{value} is not a number")
-    return found
+    return exact
 
 
 def operation(

@@ -71,8 +71,8 @@ _SCHEMA: Final = frozenset({"schemaId", "fullSchemaName"})
 _NULLABLE: Final = frozenset({"nullableRepresentation"})
 
 CAPABILITIES: Final[dict[str, Capabilities]] = {
-    each.name: each
-    for each in (
+    row.name: row
+    for row in (
         Capabilities("JSON"),
         Capabilities("JSON_SR", infers=True, properties=_SCHEMA),
         Capabilities("AVRO", infers=True, properties=_SCHEMA),
@@ -118,10 +118,10 @@ def capabilities(name: str) -> Capabilities:
 
     Raises: UnknownFormat.
     """
-    found = CAPABILITIES.get(name.upper())
-    if found is None:
+    row = CAPABILITIES.get(name.upper())
+    if row is None:
         raise UnknownFormat(name)
-    return found
+    return row
 
 
 def as_written(format_: Format) -> Format:

@@ -24,10 +24,10 @@ def hash_code(key: str | int) -> int:
     else:
         data = key.encode("utf-16-le", "surrogatepass")
         units = (data[i] | data[i + 1] << 8 for i in range(0, len(data), _UNIT))
-    found = 0
+    code = 0
     for unit in units:
-        found = (31 * found + unit) % _WORD
-    return found
+        code = (31 * code + unit) % _WORD
+    return code
 
 
 def entries(values: dict[Any, Any]) -> list[tuple[Any, Any]]:

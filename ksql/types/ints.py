@@ -35,8 +35,8 @@ def remainder(a: int, b: int) -> int:
 
     Raises: ZeroDivisionError.
     """
-    found = abs(a) % abs(b)
-    return -found if a < 0 else found
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
 
 
 def saturate(value: float, low: int, high: int) -> int:

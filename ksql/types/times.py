@@ -38,10 +38,10 @@ def _clock_ms(hour: str, minute: str, second: str | None, fraction: str | None) 
 
 def _full_date(text: str) -> int:
     """Return epoch days of ``yyyy-MM-dd``; a day after the month's last is its last, as in Java."""
-    found = _DATE.match(text)
-    if not found:
+    match = _DATE.match(text)
+    if not match:
         raise ValueError(f"'{text}' is not a date of the form yyyy-MM-dd")
-    year, month, day = (int(group) for group in found.groups())
+    year, month, day = (int(group) for group in match.groups())
     if not 1 <= month <= 12 or not 1 <= day <= 31 or year == 0:
         raise ValueError(f"a field of the date '{text}' is out of its range")
     day = min(day, calendar.monthrange(year, month)[1])
@@ -60,8 +60,8 @@ def _zone_ms(zone: str, local_ms: int) -> int:
     """Return how far the zone is ahead of UTC at that local time."""
     if not zone.strip():
         return 0
-    if found := _OFFSET.match(zone):
-        sign, hours, minutes, seconds = found.groups()
+    if match := _OFFSET.match(zone):
+        sign, hours, minutes, seconds = match.groups()
         offset = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
         if offset > _MAX_OFFSET_S:
             raise ValueError(f"the zone '{zone}' is out of range")
@@ -88,10 +88,10 @@ def parse_time(text: str) -> int:
 
     Raises: ValueError.
     """
-    found = _TIME.match(text.strip())
-    if not found:
+    match = _TIME.match(text.strip())
+    if not match:
         raise ValueError(f"'{text}' is not a time of the form HH:mm[:ss[.SSS]]")
-    return _clock_ms(*found.groups())
+    return _clock_ms(*match.groups())
 
 
 def parse_timestamp(text: str) -> int:
@@ -106,11 +106,11 @@ def parse_timestamp(text: str) -> int:
     start = rest.find("+") if "+" in rest else rest.find("-")
     clock, zone = (rest, "") if start < 0 else (rest[:start], rest[start:])
     clock = clock.removesuffix("Z")
-    found = _STAMP_TIME.match(clock + _ZERO_TIME[len(clock) :])
-    if not found:
+    match = _STAMP_TIME.match(clock + _ZERO_TIME[len(clock) :])
+    if not match:
         raise ValueError(f"'{text}' is not a timestamp of the form yyyy-MM-dd'T'HH:mm:ss.SSS")
-    midnight = found.groups() == _END_OF_DAY
-    local = _full_date(date) * DAY_MS + (DAY_MS if midnight else _clock_ms(*found.groups()))
+    midnight = match.groups() == _END_OF_DAY
+    local = _full_date(date) * DAY_MS + (DAY_MS if midnight else _clock_ms(*match.groups()))
     return local - _zone_ms(zone, local)
 
 

@@ -63,8 +63,8 @@ def kept_by(data: bytes, *, session: bool) -> int:
     Its start, or the end of a session.
     """
     suffix = _SPAN.size if session else _TIME.size
-    found: int = _TIME.unpack_from(data, len(data) - suffix)[0]
-    return found
+    time_ms: int = _TIME.unpack_from(data, len(data) - suffix)[0]
+    return time_ms
 
 
 def all_kept_by(keys: Iterable[bytes], *, session: bool) -> list[int]:

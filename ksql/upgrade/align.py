@@ -46,7 +46,9 @@ def align(
 def _placed(sink: Sink, old: Sink) -> Sink:
     """Leave the windows of a key where they lie, in the result's topic and in the state."""
     scattered = {source.topic for source in sources(old) if source.scattered}
-    below = with_sources(sink.source, lambda each: replace(each, scattered=each.topic in scattered))
+    below = with_sources(
+        sink.source, lambda source: replace(source, scattered=source.topic in scattered)
+    )
     return replace(sink, source=below, gathered=old.gathered)
 
 

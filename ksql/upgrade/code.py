@@ -27,7 +27,11 @@ Code = tuple[tuple[str, str], ...]
 def code_of(plan: Plan, functions: Functions) -> Code:
     """Return the users' functions that a plan calls, as they are now."""
     called = {name: functions.find(name) for name in _called(plan)}
-    return tuple(sorted((name, each.code) for name, each in called.items() if each and each.code))
+    return tuple(
+        sorted(
+            (name, function.code) for name, function in called.items() if function and function.code
+        )
+    )
 
 
 def other_code(plan: QueryPlan, functions: Functions) -> frozenset[str]:
@@ -96,9 +100,9 @@ def _kept(name: str, plan: Plan) -> str:
         if any(name in _called_in(expr) for expr in remembered(node)):
             return "it bears on what the query groups, joins or aggregates by"
         if isinstance(node, Aggregate) and result_kind(node.source) == "TABLE":
-            exploded = (each for each in nodes(node.source) if isinstance(each, Explode))
+            exploded = (step for step in nodes(node.source) if isinstance(step, Explode))
             if any(fold.function == name for fold in node.folds) or any(
-                call.function == name for each in exploded for call in each.calls
+                call.function == name for step in exploded for call in step.calls
             ):
                 return "it takes back rows of a table that its former code has aggregated"
     return ""

@@ -104,7 +104,7 @@ def deciding(plan: QueryPlan) -> set[str]:
     steps, core = passive(plan.sink.source)
     if result_kind(core) != "TABLE" or not any(isinstance(step, Filter) for step in steps):
         return set()
-    parts, used = _asked(plan)
+    parts, used = _conditions_and_folds(plan)
     return {call.function for call in calls((*parts, *used))} | {fold.function for fold in used}
 
 
@@ -120,14 +120,14 @@ def _marked(plan: Plan) -> Plan:
 
 def _passing(plan: QueryPlan, functions: Functions) -> tuple[object, ...]:
     """Return all that decides which rows of the result pass."""
-    parts, used = _asked(plan)
+    parts, used = _conditions_and_folds(plan)
     settings = bearing(plan.settings, parts, [fold.function for fold in used])
     decided_by = deciding(plan)
-    code = [each for each in plan.code if each[0] in decided_by]
+    code = [entry for entry in plan.code if entry[0] in decided_by]
     return _counted(parts, functions), sorted(map(repr, used)), settings, code
 
 
-def _asked(plan: QueryPlan) -> tuple[tuple[Bound, ...], tuple[Fold, ...]]:
+def _conditions_and_folds(plan: QueryPlan) -> tuple[tuple[Bound, ...], tuple[Fold, ...]]:
     """Return the conditions on rows of the result, and the aggregates that they read."""
     steps, core = passive(plan.sink.source)
     parts = (*conditions(steps, "WHERE"), *conditions(steps, "HAVING"))

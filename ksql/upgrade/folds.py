@@ -25,10 +25,10 @@ def with_twins(
     Example:
         running ``COUNT(*)``; new ``COUNT(1), SUM(A)``: ``COUNT(*), SUM(A)``.
     """
-    known = {each.name for each in running}
+    known = {fold.name for fold in running}
     own = {fold.name for fold in folds}
     twins: dict[str, str] = {}
-    found = []
+    aligned = []
     for fold in folds:
         twin = None if fold.name in known else _twin(fold, running)
         if twin is not None:
@@ -36,13 +36,13 @@ def with_twins(
             if twin.name in own:
                 continue
             own.add(twin.name)
-        found.append(fold if twin is None else replace(twin, slot=fold.slot))
-    return tuple(found), twins
+        aligned.append(fold if twin is None else replace(twin, slot=fold.slot))
+    return tuple(aligned), twins
 
 
 def _twin(fold: Fold, running: Sequence[Fold]) -> Fold | None:
     meaning = _meaning(fold)
-    return next((each for each in running if _meaning(each) == meaning), None)
+    return next((candidate for candidate in running if _meaning(candidate) == meaning), None)
 
 
 def _meaning(fold: Fold) -> tuple[Any, ...]:

@@ -60,7 +60,7 @@ def with_later(old: Plan, new: Plan) -> Plan:
     twins, kept = list(sources(old)), {source.name for source in _kept(new)}
 
     def marked(source: Source) -> Source:
-        twin = next((each for each in twins if each.name == source.name), None)
+        twin = next((candidate for candidate in twins if candidate.name == source.name), None)
         if twin is None:
             return source
         twins.remove(twin)
@@ -75,7 +75,7 @@ def with_later(old: Plan, new: Plan) -> Plan:
 
 def compare(old: Plan, new: Plan) -> Iterator[Difference]:
     """Yield the conditions, and table functions, that come to read what kept rows may lack."""
-    later = {each.name: each for each in _later(new) if each.table}
+    later = {source.name: source for source in _later(new) if source.table}
     before = {repr(expr) for _, expr in _selecting(old)}
     for clause, expr in _selecting(new):
         lacking = [later[name] for name in _read(expr) if name in later]
@@ -91,7 +91,9 @@ def notes(new: Plan) -> Iterator[str]:
     """Say which columns that the plan reads are NULL in rows that its joins keep."""
     read = {name for node in nodes(new) for expr in _expressions(node) for name in _read(expr)}
     for table in (True, False):
-        lacking = [each for each in _later(new) if each.name in read and each.table is table]
+        lacking = [
+            source for source in _later(new) if source.name in read and source.table is table
+        ]
         if lacking:
             until = "until they change" if table else "as long as they wait"
             yield (

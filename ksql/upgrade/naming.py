@@ -118,11 +118,11 @@ class _Naming:
             case Explode():
                 below, names = self.visit(plan.source)
                 calls = tuple(_call(call, names) for call in plan.calls)
-                told = {old.name: new.name for old, new in zip(plan.calls, calls, strict=True)}
-                return replace(plan, source=below, calls=calls), {**names, **told}
+                renamed = {old.name: new.name for old, new in zip(plan.calls, calls, strict=True)}
+                return replace(plan, source=below, calls=calls), {**names, **renamed}
             case Select():
                 below, names = self.visit(plan.source)
-                key, value = (_each(part, names) for part in (plan.key, plan.value))
+                key, value = (_renamed_columns(part, names) for part in (plan.key, plan.value))
                 return replace(plan, source=below, key=key, value=value), {}
             case Aggregate():
                 return self._aggregate(plan)
@@ -133,7 +133,7 @@ class _Naming:
                 return replace(plan, source=below), names
 
     def _source(self, plan: Source) -> tuple[Plan, Names]:
-        twin = next((each for each in self._sources if each.name == plan.name), None)
+        twin = next((source for source in self._sources if source.name == plan.name), None)
         if twin is None:
             return plan, {}
         self._sources.remove(twin)
@@ -144,9 +144,9 @@ class _Naming:
     def _aggregate(self, plan: Aggregate) -> tuple[Plan, Names]:
         below, names = self.visit(plan.source)
         group, changed = self._named(plan.group, names)
-        told = [_fold(fold, names) for fold in plan.folds]
-        folds, twins = with_twins(told, self._folds)
-        for before, fold in zip(plan.folds, told, strict=True):
+        renamed = [_fold(fold, names) for fold in plan.folds]
+        folds, twins = with_twins(renamed, self._folds)
+        for before, fold in zip(plan.folds, renamed, strict=True):
             changed[before.name] = twins.get(fold.name, fold.name)
         return replace(plan, source=below, group=group, folds=folds), changed
 
@@ -172,17 +172,17 @@ class _Naming:
         self, columns: tuple[Named, ...], names: Names
     ) -> tuple[tuple[Named, ...], dict[str, str]]:
         """Name key columns: those of the running plan keep its names, each name once."""
-        told = _each(columns, names)
+        renamed = _renamed_columns(columns, names)
         free = list(self._keys)
-        found = []
-        for key in told:
+        keys = []
+        for key in renamed:
             twin = _twin(key, free)
             if twin in free:
                 free.remove(twin)
-            found.append(twin)
-        if len({key.name for key in found}) < len(found):
-            found = list(told)
-        return tuple(found), {old.name: new.name for old, new in zip(columns, found, strict=True)}
+            keys.append(twin)
+        if len({key.name for key in keys}) < len(keys):
+            keys = list(renamed)
+        return tuple(keys), {old.name: new.name for old, new in zip(columns, keys, strict=True)}
 
 
 def _same_key(name: str, twin: Join, taken: Collection[str]) -> Names:
@@ -205,19 +205,19 @@ def _in_order(columns: tuple[Column, ...], running: tuple[Column, ...]) -> tuple
     Example:
         running ``V, H HEADERS``; ALTER puts W before the headers: ``V, W, H`` becomes ``V, H, W``.
     """
-    places = {column.name: place for place, column in enumerate(running)}
-    found = tuple(sorted(columns, key=lambda column: places.get(column.name, len(places))))
+    places = {column.name: index for index, column in enumerate(running)}
+    ordered = tuple(sorted(columns, key=lambda column: places.get(column.name, len(places))))
     same = all(
-        [column for column in found if column.role is role]
+        [column for column in ordered if column.role is role]
         == [column for column in columns if column.role is role]
         for role in Role
     )
-    return found if same else columns
+    return ordered if same else columns
 
 
 def _twin(key: Named, running: list[Named]) -> Named:
     """Return a running column that computes the same; under the same name if there is a choice."""
-    same = [each for each in running if each.expr == key.expr]
+    same = [candidate for candidate in running if candidate.expr == key.expr]
     return key if key in same or not same else same[0]
 
 
@@ -230,7 +230,7 @@ def _renamed(expr: Bound, names: Names) -> Bound:
     return trees.rewrite(expr, rename)
 
 
-def _each(columns: tuple[Named, ...], names: Names) -> tuple[Named, ...]:
+def _renamed_columns(columns: tuple[Named, ...], names: Names) -> tuple[Named, ...]:
     return tuple(Named(column.name, _renamed(column.expr, names)) for column in columns)
 
 

@@ -82,7 +82,7 @@ def _belongs_to_the_query(name: str) -> bool:
 
 def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
     """List the inherited settings for which a new query would get other values."""
-    would, has = _told(fresh), _told(plan)
+    would, has = _settings_of(fresh), _settings_of(plan)
     return tuple(
         f"{name} = {has[name]} (a new query would have {would[name]})"
         for name in _differing(has, would)
@@ -91,7 +91,7 @@ def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
 
 def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
     """Yield the settings that the request states and that are others than the running query's."""
-    before, after = _told(old), _told(new)
+    before, after = _settings_of(old), _settings_of(new)
     for name in _differing(before, after):
         text = f"{before[name]} became {after[name]}"
         kept = next(_kept(name, old, new), None)
@@ -105,13 +105,13 @@ def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
 def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
     """Return the names whose values differ; one that is nowhere stated has its default."""
     names = dict.fromkeys((*a, *b))
-    for each in (a, b):
+    for side in (a, b):
         for name in names:
-            each.setdefault(name, PROPERTIES[name].default if name in PROPERTIES else "none")
+            side.setdefault(name, PROPERTIES[name].default if name in PROPERTIES else "none")
     return [name for name in names if a[name].lower() != b[name].lower()]
 
 
-def _told(plan: QueryPlan) -> dict[str, str]:
+def _settings_of(plan: QueryPlan) -> dict[str, str]:
     """Return the plan's settings by name; the buckets are compared as a field."""
     caching = "0 (every change is emitted)" if plan.every_change else "caching"
     return {**dict(plan.settings), CACHE: caching}
@@ -126,15 +126,15 @@ def bearing(
     """Return the settings that bear on expressions, or on what these functions aggregate."""
     stated = dict(settings)
     called = {*functions, *(call.function for call in calls(tuple(parts)))}
-    found = {
-        f"{each}.{name}": value
-        for each in called
-        for name, value in function_settings(each, stated).items()
+    relevant = {
+        f"{function}.{name}": value
+        for function in called
+        for name, value in function_settings(function, stated).items()
     }
     for name, concerns in _BEARING.items():
         if name in stated and any(map(concerns, (n for part in parts for n in trees.nodes(part)))):
-            found[name] = stated[name].lower()
-    return found
+            relevant[name] = stated[name].lower()
+    return relevant
 
 
 # --- what the state keeps of a setting

@@ -33,8 +33,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 def _signed(value: Any, functions: Functions) -> Any:
     if isinstance(value, tuple):
-        made = tuple(_signed(item, functions) for item in value)
-        return made if any(x is not y for x, y in zip(made, value, strict=True)) else value
+        members = tuple(_signed(item, functions) for item in value)
+        return members if any(x is not y for x, y in zip(members, value, strict=True)) else value
     changes = {}
     for name in _fields(value.__class__):
         before = getattr(value, name)
@@ -43,7 +43,7 @@ def _signed(value: Any, functions: Functions) -> Any:
             changes[name] = after
     if isinstance(value, bound.Call | Fold | TableCall) and isinstance(value.overload, int):
         function = functions.find(value.function)
-        found = function and find_overload(function, value.overload)
-        if found:
-            changes["overload"] = signature(found)
+        overload = function and find_overload(function, value.overload)
+        if overload:
+            changes["overload"] = signature(overload)
     return dataclasses.replace(value, **changes) if changes else value

@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     """Return the query's characteristics; ``simple`` alone if it has none of the others."""
-    found: list[Trait] = []
+    plan_traits: list[Trait] = []
     all_nodes = list(nodes(plan.sink))
     aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
     joins = any(isinstance(node, Join) for node in all_nodes)
     stages = _stages(plan.sink)
     if stages:
-        found.append("stateful")
+        plan_traits.append("stateful")
     if any(node.window for node in aggregates) or plan.sink.window:
-        found.append("windowed")
+        plan_traits.append("windowed")
     if joins:
-        found.append("joined")
+        plan_traits.append("joined")
     if stages > 1:
-        found.append("multistage")
+        plan_traits.append("multistage")
     if any(is_volatile(node, functions) for node in all_nodes):
-        found.append("nondeterministic")
-    return tuple(found) or ("simple",)
+        plan_traits.append("nondeterministic")
+    return tuple(plan_traits) or ("simple",)
 
 
 def keeps_state(plan: Plan) -> bool:

@@ -69,9 +69,9 @@ def validate(
     old, new = signed(old, functions), signed(new, functions)
     old = _with_distinct_names(old, new)
     aligned = align(old, new, functions, generation)
-    wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
+    target = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
-        *_compare_fields(old, wanted),
+        *_compare_fields(old, target),
         *_compare(old.sink, aligned.sink, functions),
         *grown.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
@@ -80,10 +80,12 @@ def validate(
     changes = tuple(dict.fromkeys(found_changes))
     classes = in_order({change.kind for change in changes})
     exactly_once = is_exactly_once(dict(aligned.settings))
-    found = traits(aligned, functions)
+    plan_traits = traits(aligned, functions)
     notes = tuple(_notes(old, aligned, functions))
     promised = guarantees(classes, notes, exactly_once=exactly_once)
-    return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
+    return Verdict(
+        classes=classes, traits=plan_traits, guarantees=promised, changes=changes
+    ), aligned
 
 
 def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator[str]:
@@ -213,7 +215,7 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
 def _windows_changed(old: Plan, new: Plan) -> Iterator[Difference]:
     """Yield what became of the window of an aggregate that is there in another shape as well."""
     pairs = [_aggregates(plan) for plan in (old, new)]
-    if all(len(found) == 1 for found in pairs):
+    if all(len(pair) == 1 for pair in pairs):
         ([before], [after]) = pairs
         if before.window != after.window:
             text = f"{shown(before.window)} became {shown(after.window)}"
@@ -227,7 +229,10 @@ def _compare_filters(
     for clause in ("WHERE", "HAVING"):
         before, after = (conditions(steps, clause) for steps in (old, new))
         if not same_conditions(before, after, functions):
-            yield clause, _became(*(" AND ".join(map(show, each)) for each in (before, after)))
+            yield (
+                clause,
+                _became(*(" AND ".join(map(show, conjuncts)) for conjuncts in (before, after))),
+            )
 
 
 def _became(before: str, after: str) -> str:
@@ -242,8 +247,10 @@ def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Diff
         for steps in (old, new)
     )
     if before != after:
-        told = (", ".join(show_call(c.function, c.args) for c in each) for each in (before, after))
-        yield _change("data selection", "SELECT", f"table functions: {_became(*told)}")
+        texts = (
+            ", ".join(show_call(c.function, c.args) for c in calls) for calls in (before, after)
+        )
+        yield _change("data selection", "SELECT", f"table functions: {_became(*texts)}")
 
 
 def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Difference]:
@@ -271,14 +278,14 @@ def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
 def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
     """Return the columns of the result's key, over what the step below makes them of."""
     keyed = next((step.key for step in steps if isinstance(step, Select)), ())
-    made = core.group if isinstance(core, Aggregate) else ()
-    made = core.keys if isinstance(core, Rekey) else made
-    below = {named.name: named.expr for named in made}
-    found = []
+    columns = core.group if isinstance(core, Aggregate) else ()
+    columns = core.keys if isinstance(core, Rekey) else columns
+    below = {named.name: named.expr for named in columns}
+    keys = []
     for named in keyed:
         expr = named.expr
-        found.append((named.name, below.get(expr.name, expr) if isinstance(expr, Column) else expr))
-    return found
+        keys.append((named.name, below.get(expr.name, expr) if isinstance(expr, Column) else expr))
+    return keys
 
 
 # --- fields and their rules
@@ -299,8 +306,8 @@ def _compare_fields(
         if _essence(before) == _essence(after):
             continue
         if rule == "match":
-            told = f"{shown(before)} became {shown(after)}"
-            yield _other_grace(before, after, final=final) or _refused(kind, clause, told)
+            message = f"{shown(before)} became {shown(after)}"
+            yield _other_grace(before, after, final=final) or _refused(kind, clause, message)
         elif rule == "grow":
             yield from _compare_columns(before, after, clause)
             if isinstance(new, Sink):
@@ -329,17 +336,17 @@ def _compare_columns(
 ) -> Iterator[Difference]:
     places = {column.name: (index, column) for index, column in enumerate(new)}
     for index, column in enumerate(old):
-        found = places.get(column.name)
-        if found is None:
+        earlier = places.get(column.name)
+        if earlier is None:
             yield _refused("unsupported", clause, f"column {column} was removed")
-        elif found[1].type != column.type:
-            text = f"column {quote(column.name)} was {column.type}, is {found[1].type}"
+        elif earlier[1].type != column.type:
+            text = f"column {quote(column.name)} was {column.type}, is {earlier[1].type}"
             yield _refused("unsupported", clause, text)
-        elif found[1].role != column.role:
+        elif earlier[1].role != column.role:
             text = f"column {quote(column.name)} moved between key and value"
             yield _refused("unsupported", clause, text)
-        elif found[0] != index:
-            text = f"column {quote(column.name)} moved from place {index + 1} to {found[0] + 1}"
+        elif earlier[0] != index:
+            text = f"column {quote(column.name)} moved from place {index + 1} to {earlier[0] + 1}"
             yield _refused("unsupported", clause, text)
 
 

@@ -147,19 +147,21 @@ class Access:
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> KsqlError | None:
         """Return why a request with these headers is not answered; None if it is."""
-        found: dict[bytes, list[str]] = {}
+        by_name: dict[bytes, list[str]] = {}
         for name, value in headers:
             if (lowered := name.lower()) in _LOOKED_AT:
-                found.setdefault(lowered, []).append(value.decode("latin-1"))
-        hosts = found.get(b"host", [])
+                by_name.setdefault(lowered, []).append(value.decode("latin-1"))
+        hosts = by_name.get(b"host", [])
         for host in hosts if len(hosts) == 1 else hosts and [", ".join(hosts)]:
             if not self._is_own(host):
                 return ForeignHost(host)
-        for origin in found.get(b"origin", []):
+        for origin in by_name.get(b"origin", []):
             if not self._may_use(origin, hosts):
                 return ForeignOrigin(origin)
-        cross = "cross-site" in (site.strip().lower() for site in found.get(b"sec-fetch-site", []))
-        if cross and b"origin" not in found and EVERY not in self.origins:
+        cross = "cross-site" in (
+            site.strip().lower() for site in by_name.get(b"sec-fetch-site", [])
+        )
+        if cross and b"origin" not in by_name and EVERY not in self.origins:
             return ForeignOrigin("the browser says cross-site")
         return None
 
@@ -213,14 +215,14 @@ class Guard:
         """Return why a body is not read, as far as its headers say."""
         if scope["type"] != "http":
             return None
-        found = {name.lower(): value for name, value in scope["headers"]}
-        if b"transfer-encoding" in found and b"content-length" in found:
+        by_name = {name.lower(): value for name, value in scope["headers"]}
+        if b"transfer-encoding" in by_name and b"content-length" in by_name:
             return AmbiguousBody()
-        coding = found.get(b"content-encoding", b"").strip()
+        coding = by_name.get(b"content-encoding", b"").strip()
         if any(part.strip() in _CODINGS for part in coding.lower().split(b",")):
             return CompressedBody(coding.decode("latin-1"))
-        limit, told = self._access.max_body_bytes, found.get(b"content-length", b"0")
-        if scope["path"] == ENDLESS or not told.isdigit() or int(told) <= limit:
+        limit, length = self._access.max_body_bytes, by_name.get(b"content-length", b"0")
+        if scope["path"] == ENDLESS or not length.isdigit() or int(length) <= limit:
             return None
         return BodyTooLong(limit)
 

@@ -35,16 +35,16 @@ class Connection(socket.socket):
     """A client's socket; ``is_busy``: whether the client waits for this end."""
 
     table: Connections | None = None
-    place = ""
+    client = ""
     closing = False
     is_busy: Callable[[], bool]
 
     @classmethod
-    def of(cls, accepted: socket.socket, table: Connections, place: str) -> Connection:
+    def of(cls, accepted: socket.socket, table: Connections, client: str) -> Connection:
         """Return the socket, which knows the table that it is to be in."""
-        made = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        made.table, made.place, made.is_busy = table, place, _never
-        return made
+        connection = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        connection.table, connection.client, connection.is_busy = table, client, _never
+        return connection
 
     def close(self) -> None:
         """Close, and make room."""
@@ -78,7 +78,7 @@ class Listening(socket.socket):
         while self._taken < _AT_ONCE:
             self._taken += 1
             accepted, address = super().accept()
-            connection = Connection.of(accepted, self.table, place_of(address))
+            connection = Connection.of(accepted, self.table, client_of(address))
             if self.table.admit(connection):
                 return connection, address
             connection.close()
@@ -92,7 +92,7 @@ class Connections:
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
         self._most_of_one = most_of_one
-        self._by_place: dict[str, OrderedDict[int, Connection]] = {}
+        self._by_client: dict[str, OrderedDict[int, Connection]] = {}
         self._count = self._closing = 0
         self._crowded = Seldom()
 
@@ -102,66 +102,66 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Take a new one if there is room, or some can be made."""
-        mine = self._by_place.get(connection.place, OrderedDict())
+        mine = self._by_client.get(connection.client, OrderedDict())
         full: Iterable[OrderedDict[int, Connection]] = ()
         if len(mine) >= self._most_of_one:
             full = (mine,)
         elif self._count >= self._most:
-            full = sorted(self._by_place.values(), key=len, reverse=True)
-        if full and not self._make_room(full, connection.place):
+            full = sorted(self._by_client.values(), key=len, reverse=True)
+        if full and not self._make_room(full, connection.client):
             return False
-        self._by_place.setdefault(connection.place, mine)[id(connection)] = connection
+        self._by_client.setdefault(connection.client, mine)[id(connection)] = connection
         self._count += 1
         return True
 
     def touch(self, connection: Connection) -> None:
         """Take note that something has come or gone."""
-        mine = self._by_place.get(connection.place)
+        mine = self._by_client.get(connection.client)
         if mine is not None and id(connection) in mine:
             mine.move_to_end(id(connection))
 
     def forget(self, connection: Connection) -> None:
         """Take note that one is closed."""
-        mine = self._by_place.get(connection.place)
+        mine = self._by_client.get(connection.client)
         if mine is None or mine.pop(id(connection), None) is None:
             return
         self._count -= 1
         self._closing -= connection.closing
         if not mine:
-            del self._by_place[connection.place]
+            del self._by_client[connection.client]
 
     def _make_room(self, full: Iterable[OrderedDict[int, Connection]], newcomer: str) -> bool:
-        found = None
+        idle = None
         if self._closing < _MOST_CLOSING:
-            each = itertools.chain.from_iterable(mine.values() for mine in full)
-            found = next((one for one in each if not one.closing and not one.is_busy()), None)
+            connections = itertools.chain.from_iterable(mine.values() for mine in full)
+            idle = next((one for one in connections if not one.closing and not one.is_busy()), None)
         if times := self._crowded.due():
             extra = {"open": self._count, "address": newcomer, "times": times}
             _log.warning("connections_crowded", extra=extra)
-        if found is None:
+        if idle is None:
             return False
         self._closing += 1
-        found.make_room()
+        idle.make_room()
         return True
 
 
-def place_of(address: Any) -> str:
+def client_of(address: Any) -> str:
     """Return the address by which a client is counted; of IPv6 the network."""
     host = str(address[0]).partition("%")[0] if isinstance(address, tuple) and address else ""
     with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(host)
-        if isinstance(found, ipaddress.IPv6Address):
-            if found.ipv4_mapped is not None:
-                return str(found.ipv4_mapped)
-            return str(ipaddress.ip_network((int(found), _NETWORK_BITS), strict=False))
+        ip = ipaddress.ip_address(host)
+        if isinstance(ip, ipaddress.IPv6Address):
+            if ip.ipv4_mapped is not None:
+                return str(ip.ipv4_mapped)
+            return str(ipaddress.ip_network((int(ip), _NETWORK_BITS), strict=False))
     return host
 
 
 def connection_of(transport: asyncio.BaseTransport) -> Connection | None:
     """Return the connection below a transport; None if nobody counts it."""
     shown = transport.get_extra_info("socket")
-    found = getattr(shown, "_sock", None)  # asyncio shows a socket's shadow
-    return found if isinstance(found, Connection) else None
+    sock = getattr(shown, "_sock", None)  # asyncio shows a socket's shadow
+    return sock if isinstance(sock, Connection) else None
 
 
 def quiet_about_descriptors(loop: asyncio.AbstractEventLoop) -> None:

@@ -193,6 +193,6 @@ class Exchange:
             await self._send({"type": "http.response.body", "body": b"Internal Server Error"})
 
 
-def _check_type(message: MutableMapping[str, Any], wanted: str) -> None:
-    if message["type"] != wanted:
-        raise BadAnswer(f"'{wanted}' was expected, not '{message['type']}'")
+def _check_type(message: MutableMapping[str, Any], expected: str) -> None:
+    if message["type"] != expected:
+        raise BadAnswer(f"'{expected}' was expected, not '{message['type']}'")

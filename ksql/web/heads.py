@@ -35,12 +35,12 @@ class Head(NamedTuple):
 
 def ordinary(data: bytes) -> Head | None:
     """Return the head that the bytes begin with; None if it is no ordinary one, or not whole."""
-    found = _HEAD.match(data)
-    if found is None or found.end() > _LONGEST:
+    match = _HEAD.match(data)
+    if match is None or match.end() > _LONGEST:
         return None
     headers = []
     hosts, length, closes = 0, None, False
-    for line in found[3].splitlines():
+    for line in match[3].splitlines():
         name, _, value = line.partition(b":")
         name, value = name.lower(), value.strip(b" \t")
         headers.append((name, value))
@@ -59,4 +59,4 @@ def ordinary(data: bytes) -> Head | None:
             return None
     if hosts != 1:
         return None
-    return Head(found[1].decode(), found[2], headers, found.end(), length or 0, closes)
+    return Head(match[1].decode(), match[2], headers, match.end(), length or 0, closes)

@@ -18,10 +18,12 @@ def listen(host: str, port: int) -> Listening:
 
     Raises: OSError.
     """
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
-    place = str(address[0]), int(address[1])
-    sock = socket.create_server(place, family=family, backlog=_BACKLOG)
+    addresses = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, _, _, _, address = addresses[0]
+    endpoint = str(address[0]), int(address[1])
+    sock = socket.create_server(endpoint, family=family, backlog=_BACKLOG)
     # connections inherit it; without it every answer waits 40 ms for an acknowledgement
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return Listening(sock.family, sock.type, sock.proto, sock.detach())

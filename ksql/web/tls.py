@@ -42,7 +42,7 @@ class NoCertificate(StartError):
 class NoPemStore(StartError):
     """A key store or trust store of Java's own format."""
 
-    def __init__(self, found: str, *, trusted: bool = False) -> None:
+    def __init__(self, type_: str, *, trusted: bool = False) -> None:
         if trusted:
             convert = "openssl pkcs12 -in trusted.p12 -nokeys -out trusted.pem"
             names, file = (TRUSTED_TYPE, TRUSTED), "trusted.pem"
@@ -50,7 +50,7 @@ class NoPemStore(StartError):
             convert = "openssl pkcs12 -in server.p12 -nodes -out server.pem"
             names, file = (TYPE, KEYSTORE), "server.pem"
         super().__init__(
-            f"{'trust' if trusted else 'key'} stores of the type {found} cannot be read",
+            f"{'trust' if trusted else 'key'} stores of the type {type_} cannot be read",
             hint=f"Convert it: {convert}, then {names[0]}={PEM} and {names[1]}={file}",
         )
 
@@ -69,9 +69,9 @@ class BadKeyStore(StartError):
 class NoTrustStore(StartError):
     """Clients' certificates are asked for, and nothing says which are good."""
 
-    def __init__(self, asked: str) -> None:
+    def __init__(self, policy: str) -> None:
         super().__init__(
-            f"{CLIENTS}={asked}, but the server does not know whom to trust",
+            f"{CLIENTS}={policy}, but the server does not know whom to trust",
             hint=f"Name a PEM file with the certificates that sign clients': "
             f"{CLIENTS_TRUSTED}=.., or {TRUSTED}=.. if they sign brokers' as well",
         )
@@ -145,15 +145,15 @@ def server_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _ask_clients(context: ssl.SSLContext, configuration: Mapping[str, str]) -> None:
-    asked = configuration.get(CLIENTS, "NONE").upper()
-    mode = _CLIENTS[asked]  # the table of properties has checked it
+    policy = configuration.get(CLIENTS, "NONE").upper()
+    mode = _CLIENTS[policy]  # the table of properties has checked it
     if mode == ssl.CERT_NONE:
         return
     path, kind = configuration.get(CLIENTS_TRUSTED, ""), PEM
     if not path:
         path, kind = configuration.get(TRUSTED, ""), configuration.get(TRUSTED_TYPE, "JKS").upper()
     if not path:
-        raise NoTrustStore(asked)
+        raise NoTrustStore(policy)
     if kind != PEM:
         raise NoPemStore(kind, trusted=True)
     try:

@@ -38,8 +38,8 @@ def has_backslash(text: str) -> bool:
 def advice(text: str, is_command: Callable[[str], bool]) -> str:
     """Return the sentence that refuses such a text and names the command or statement to use."""
     plain = text.strip().rstrip(";").strip()
-    found = _WORDS.fullmatch(plain)
-    word, rest = (found[1].rstrip("+"), found[2]) if found else ("", "")
+    match = _WORDS.fullmatch(plain)
+    word, rest = (match[1].rstrip("+"), match[2]) if match else ("", "")
     same = plain.lstrip("\\").strip()
     if same and is_command(same):
         instead = same

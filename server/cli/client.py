@@ -138,8 +138,8 @@ class Client:
     def info(self, timeout_s: float = 5.0) -> JsonObject:
         """Return version and ids of the server."""
         body = self._ask("GET", "/info", timeout=timeout_s)
-        found: JsonObject = body["KsqlServerInfo"]
-        return found
+        info: JsonObject = body["KsqlServerInfo"]
+        return info
 
     def execute(
         self,
@@ -161,8 +161,8 @@ class Client:
             "commandSequenceNumber": sequence,
             "requestProperties": _request(token),
         }
-        found: list[JsonObject] = self._ask("POST", "/ksql", json=body)
-        return found
+        entities: list[JsonObject] = self._ask("POST", "/ksql", json=body)
+        return entities
 
     def close_query(self, query_id: str) -> bool:
         """End a push query; False if the server knows no such query (any more)."""
@@ -250,35 +250,35 @@ def _events(response: httpx.Response) -> Iterator[list[Event]]:
     pending = ""
     for chunk in response.iter_bytes():
         pending += decode(chunk)
-        place = 0
+        position = 0
         events: list[Event] = []
-        while (start := _skip(pending, place)) < len(pending):
+        while (start := _skip(pending, position)) < len(pending):
             try:
-                found, place = _DECODER.raw_decode(pending, start)
+                document, position = _DECODER.raw_decode(pending, start)
             except json.JSONDecodeError:
                 break  # the rest of this element is still on its way
-            if (failure := _failure_in(found)) is not None:
+            if (failure := _failure_in(document)) is not None:
                 yield events
                 raise failure
-            if (event := _event(found, pending[start:place])) is not None:
+            if (event := _event(document, pending[start:position])) is not None:
                 events.append(event)
-        pending = pending[place:]
+        pending = pending[position:]
         yield events
     if pending[_skip(pending, 0) :]:
         raise Unreachable("the server's answer broke off")
 
 
-def _skip(text: str, place: int) -> int:
-    found = _BETWEEN.match(text, place)
-    return found.end() if found else place
+def _skip(text: str, position: int) -> int:
+    match = _BETWEEN.match(text, position)
+    return match.end() if match else position
 
 
-def _event(found: JsonObject, raw: str) -> Event | None:
+def _event(document: JsonObject, raw: str) -> Event | None:
     """Return what an element is; None for one that only later versions of the terminal know.
 
     Raises: Unreachable for a row or a header that cannot be read.
     """
-    match found:
+    match document:
         case {"row": {"columns": values, **more}}:
             return Row(values, bool(more.get("tombstone")), raw)
         case {"header": {"queryId": query_id, "schema": schema, **more}}:
@@ -295,8 +295,8 @@ def _event(found: JsonObject, raw: str) -> Event | None:
             return None
 
 
-def _failure_in(found: JsonObject) -> ServerFailure | None:
-    body = found.get("errorMessage")
+def _failure_in(document: JsonObject) -> ServerFailure | None:
+    body = document.get("errorMessage")
     return ServerFailure.of(body) if isinstance(body, dict) else None
 
 
@@ -307,9 +307,9 @@ def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
     """Return the columns of a schema text: ``(("A", "INTEGER"), ("B", "ARRAY<STRING>"))``."""
     columns = []
     for part in _top_level(text):
-        found = _COLUMN.match(part)
-        if found:
-            columns.append((found[1].replace("``", "`"), found[2].removesuffix(" KEY")))
+        match = _COLUMN.match(part)
+        if match:
+            columns.append((match[1].replace("``", "`"), match[2].removesuffix(" KEY")))
     return tuple(columns)
 
 
@@ -317,7 +317,7 @@ def _top_level(text: str) -> Iterator[str]:
     """Return the parts between those commas that stand in no brackets and no quotes."""
     depth = start = 0
     quoted = False
-    for place, letter in enumerate(text):
+    for position, letter in enumerate(text):
         if letter == "`":
             quoted = not quoted
         elif quoted:
@@ -327,6 +327,6 @@ def _top_level(text: str) -> Iterator[str]:
         elif letter in ">)":
             depth -= 1
         elif letter == "," and depth == 0:
-            yield text[start:place].strip()
-            start = place + 1
+            yield text[start:position].strip()
+            start = position + 1
     yield text[start:].strip()

@@ -57,9 +57,9 @@ def find(text: str) -> tuple[Command, str] | None:
     words = text.strip().rstrip(";").strip()
     for name in sorted(COMMANDS, key=len, reverse=True):
         pattern = r"\s+".join(map(re.escape, name.split()))
-        found = re.fullmatch(rf"{pattern}(?:\s+({_ARGUMENT}))?", words, re.IGNORECASE)
-        if found:
-            return COMMANDS[name].run, (found[1] or "").strip()
+        match = re.fullmatch(rf"{pattern}(?:\s+({_ARGUMENT}))?", words, re.IGNORECASE)
+        if match:
+            return COMMANDS[name].run, (match[1] or "").strip()
     return None
 
 
@@ -184,10 +184,10 @@ def output_named(text: str) -> Output:
 
     Raises: CommandFailed.
     """
-    found = OUTPUTS.get(text.upper())
-    if found is None:
+    chosen = OUTPUTS.get(text.upper())
+    if chosen is None:
         raise CommandFailed(f"there is no output form '{text}', only TABLE, JSON and CSV")
-    return found
+    return chosen
 
 
 @command("timing", "[ON | OFF]")

@@ -57,12 +57,12 @@ class SqlCompleter(Completer):
         return self._outside(cut.rest.text, document)
 
     def _outside(self, statement: str, document: Document) -> Iterator[Completion]:
-        found = _WORD.search(document.text_before_cursor)
-        word = found[0] if found else ""
+        match = _WORD.search(document.text_before_cursor)
+        word = match[0] if match else ""
         head = statement[: len(statement) - len(word)]
         yield from self._of_commands(f"{head}{word}" if word else f"{head} ".lstrip(), word)
-        place = _place(head, document)
-        yield from _matching(word, candidates(place, self.names))
+        cursor = _cursor(head, document)
+        yield from _matching(word, candidates(cursor, self.names))
 
     def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
         """Return the rest of a command, or what it may be given."""
@@ -86,24 +86,26 @@ class SqlCompleter(Completer):
         if "<file>" in self._commands.get(" ".join(head.lower().split()), ""):
             yield from self._paths.get_completions(Document(word), event)
             return
-        place = _place(head, document)
+        cursor = _cursor(head, document)
         if quote == "'":
             is_closed = document.text_after_cursor.startswith(quote)
             end = "" if is_closed else quote
-            yield from _matching(word, (Candidate(text + end) for text in texts(place, self.names)))
+            yield from _matching(
+                word, (Candidate(text + end) for text in texts(cursor, self.names))
+            )
         else:
-            quoted = (c for c in candidates(place, self.names) if c.text.startswith(quote))
+            quoted = (c for c in candidates(cursor, self.names) if c.text.startswith(quote))
             yield from _matching(quote + word, quoted)
 
 
-def _place(head: str, document: Document) -> Place:
+def _cursor(head: str, document: Document) -> Place:
     rest = document.text_after_cursor.partition(";")[0]
     return Place(tokens_of(head), tokens_of(f"{head} {rest}"))
 
 
-def _matching(word: str, found: Iterable[Candidate]) -> Iterator[Completion]:
+def _matching(word: str, options: Iterable[Candidate]) -> Iterator[Completion]:
     start, is_lower = word.upper().lstrip("`"), word.islower()
-    for candidate in found:
+    for candidate in options:
         text = candidate.text
         if text.upper().lstrip("`'").startswith(start):
             shown = text.lower() if is_lower and text in _MAY_BE_LOWER else text

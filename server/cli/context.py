@@ -45,50 +45,50 @@ class Candidate:
 Rule = Callable[[Place, Names], "Iterable[Candidate] | None"]
 
 
-def candidates(place: Place, names: Names) -> list[Candidate]:
+def candidates(cursor: Place, names: Names) -> list[Candidate]:
     """Return all that may stand at a place, the likeliest first."""
-    if place.before[:1] == ("EXPLAIN",) and len(place.before) > 1:
-        place = replace(place, before=place.before[1:])
+    if cursor.before[:1] == ("EXPLAIN",) and len(cursor.before) > 1:
+        cursor = replace(cursor, before=cursor.before[1:])
     for rule in _RULES:
-        found = rule(place, names)
-        if found is not None:
-            return list(found)
+        matches = rule(cursor, names)
+        if matches is not None:
+            return list(matches)
     return []
 
 
-def texts(place: Place, names: Names) -> list[str]:
+def texts(cursor: Place, names: Names) -> list[str]:
     """Return the words that fit in the quotes that begin at a place."""
-    named = place.before[-2] if place.last == "=" and place.before[1:] else ""
-    if place.last in ("SET", "UNSET", "SYSTEM"):
+    named = cursor.before[-2] if cursor.last == "=" and cursor.before[1:] else ""
+    if cursor.last in ("SET", "UNSET", "SYSTEM"):
         return list(names.properties)
-    if place.last == "PRINT" or named == "KAFKA_TOPIC":
+    if cursor.last == "PRINT" or named == "KAFKA_TOPIC":
         return list(names.topics)
     if named in ("FORMAT", "KEY_FORMAT", "VALUE_FORMAT"):
         return list(FORMATS)
     return []
 
 
-def _start(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    return None if place.before else _words(FIRST)
+def _start(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+    return None if cursor.before else _words(FIRST)
 
 
-def _column_of(place: Place, names: Names) -> Iterable[Candidate] | None:
+def _column_of(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     """Return the columns of the source before a point; a path into a struct is not followed."""
-    if place.last == "->":
+    if cursor.last == "->":
         return ()
-    if place.last != ".":
+    if cursor.last != ".":
         return None
-    read = sources_of(place.whole, names)
-    return _columns(source for source, alias in read if place.before[-2:-1] == (alias,))
+    read = sources_of(cursor.whole, names)
+    return _columns(source for source, alias in read if cursor.before[-2:-1] == (alias,))
 
 
-def _text(place: Place, names: Names) -> Iterable[Candidate] | None:
-    if place.last == "PRINT":
+def _text(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+    if cursor.last == "PRINT":
         topics = names.topics
         return (Candidate(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
-    found = texts(place, names)
-    if found or place.last in ("SET", "UNSET", "SYSTEM"):
-        return (Candidate(f"'{text}'") for text in found)
+    choices = texts(cursor, names)
+    if choices or cursor.last in ("SET", "UNSET", "SYSTEM"):
+        return (Candidate(f"'{text}'") for text in choices)
     return None
 
 
@@ -96,9 +96,9 @@ def _may_be_bare(topic: str) -> bool:
     return bool(_BARE_TOPIC.match(topic)) and topic.upper() not in RESERVED
 
 
-def _thing(place: Place, names: Names) -> Iterable[Candidate] | None:
+def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     """Return the name of what a statement is about."""
-    match tuple(token for token in place.before if token not in ("IF", "EXISTS")):
+    match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
             return (*_named(names.queries, "query"), *_words(("ALL",)))
         case ("EXPLAIN",):
@@ -122,19 +122,19 @@ def _thing(place: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _fixed(place: Place, _names: Names) -> Iterable[Candidate] | None:
+def _fixed(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
     """Return the words that a table has for the last words; a verb counts at the start only."""
     for count in (3, 2, 1):
-        before = place.before[-count:]
+        before = cursor.before[-count:]
         known = NEXT.get(" ".join(before))
-        if known is not None and (before == place.before or before[0] not in FIRST):
+        if known is not None and (before == cursor.before or before[0] not in FIRST):
             return _words(known)
     return None
 
 
-def _rest(place: Place, _names: Names) -> Iterable[Candidate] | None:
+def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
     """Return the words that continue a statement that is no query."""
-    match place.before:
+    match cursor.before:
         case ("SHOW" | "LIST", "STREAMS" | "TABLES" | "QUERIES" | "TOPICS") | (
             "DESCRIBE",
             "STREAMS" | "TABLES",
@@ -146,79 +146,83 @@ def _rest(place: Place, _names: Names) -> Iterable[Candidate] | None:
             return _words(("FROM", "INTERVAL", "LIMIT"))
         case ("INSERT", "INTO", _):
             return _words(("VALUES", "SELECT"))
-        case ("INSERT", *_, ")") if "SELECT" not in place.before and not place.inside():
+        case ("INSERT", *_, ")") if "SELECT" not in cursor.before and not cursor.inside():
             return _words(("VALUES", "SELECT"))
-        case ("CREATE", *_) if "SELECT" not in place.before and not place.inside():
-            return _words(("SELECT",) if place.last == "AS" else ("WITH", "AS"))
+        case ("CREATE", *_) if "SELECT" not in cursor.before and not cursor.inside():
+            return _words(("SELECT",) if cursor.last == "AS" else ("WITH", "AS"))
         case _:
             return None
 
 
-def _property(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    if place.inside()[-1:] != ("WITH",):
+def _property(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+    if cursor.inside()[-1:] != ("WITH",):
         return None
-    return _named(WITH_PROPERTIES if place.last in ("(", ",") else (), "property")
+    return _named(WITH_PROPERTIES if cursor.last in ("(", ",") else (), "property")
 
 
-def _type(place: Place, names: Names) -> Iterable[Candidate] | None:
+def _type(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     types = (*_named(TYPES, "type"), *_named(names.types, "type"))
-    before, inside = place.before, place.inside()
+    before, inside = cursor.before, cursor.inside()
     if before[:2] == ("CREATE", "TYPE"):
-        return types if place.last in ("AS", "<") or _after_a_field(place) else ()
+        return types if cursor.last in ("AS", "<") or _after_a_field(cursor) else ()
     if before[:1] == ("ALTER",) and len(before) > 2:
-        adding = before[-2] in ("ADD", "COLUMN") and place.last != "COLUMN"
-        return types if adding else _words(("COLUMN",) if place.last == "ADD" else ("ADD",))
-    if place.last == "AS" and inside[-1:] == ("CAST",):
+        adding = before[-2] in ("ADD", "COLUMN") and cursor.last != "COLUMN"
+        return types if adding else _words(("COLUMN",) if cursor.last == "ADD" else ("ADD",))
+    if cursor.last == "AS" and inside[-1:] == ("CAST",):
         return types
     if inside[:1] == ("CREATE",) and not {"AS", "WITH"} & {*inside}:
-        if place.last == "<" or _after_a_field(place) or (place.last == "," and _in_angles(place)):
+        if (
+            cursor.last == "<"
+            or _after_a_field(cursor)
+            or (cursor.last == "," and _in_angles(cursor))
+        ):
             return types
-        return () if place.last in ("(", ",") else _words(("KEY", "PRIMARY", "HEADERS"))
+        return () if cursor.last in ("(", ",") else _words(("KEY", "PRIMARY", "HEADERS"))
     return None
 
 
-def _in_angles(place: Place) -> bool:
-    return place.before.count("<") > place.before.count(">")
+def _in_angles(cursor: Place) -> bool:
+    return cursor.before.count("<") > cursor.before.count(">")
 
 
-def _after_a_field(place: Place) -> bool:
+def _after_a_field(cursor: Place) -> bool:
     """Return whether the last token is the name of a column or field, so that its type follows."""
-    is_first = place.before[-2:-1] in (("(",), (",",)) or place.before[-3:-1] == ("STRUCT", "<")
-    return is_first and place.after_a_name
+    is_first = cursor.before[-2:-1] in (("(",), (",",)) or cursor.before[-3:-1] == ("STRUCT", "<")
+    return is_first and cursor.after_a_name
 
 
-def _target_column(place: Place, names: Names) -> Iterable[Candidate] | None:
+def _target_column(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     """Return a column between the brackets of INSERT INTO s (..)."""
-    match place.inside():
+    match cursor.inside():
         case ("INSERT", "INTO", target):
             return _columns(source for source in names.sources if source.name == target)
         case _:
             return None
 
 
-def _operand(place: Place, names: Names) -> Iterable[Candidate] | None:
+def _operand(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     """Return the start of an expression.
 
     Columns of the sources that are read, functions, a few words.
     """
-    if place.last not in _OPERAND_FOLLOWS or not {*place.before} & {"SELECT", "VALUES"}:
+    if cursor.last not in _OPERAND_FOLLOWS or not {*cursor.before} & {"SELECT", "VALUES"}:
         return None
-    if place.last == "*" and place.before[-2] in _BEFORE_A_STAR:
+    if cursor.last == "*" and cursor.before[-2] in _BEFORE_A_STAR:
         return None
-    read = sources_of(place.whole, names)
+    read = sources_of(cursor.whole, names)
     columns = _columns(source for source, _ in read) if read else _columns(names.sources)
     aliases = _named([alias for _, alias in read] if len(read) > 1 else [], "source")
     return (*columns, *aliases, *_named(names.functions, "function"), *_words(OPERANDS))
 
 
-def _after_operand(place: Place, _names: Names) -> Iterable[Candidate] | None:
+def _after_operand(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
     """Return the clauses that may still come, then the words that continue an expression."""
-    clauses = [word for word in place.before if word in CLAUSES or word == "SELECT"]
+    clauses = [word for word in cursor.before if word in CLAUSES or word == "SELECT"]
     if not clauses:
         return None
     latest = clauses[-1]
     goes_on = _GOES_ON if latest in _IN_EXPRESSIONS else ()
-    if place.inside():
+    if cursor.inside():
         return _words(goes_on)
     if latest == "SELECT":
         return _words(("FROM", "AS", *goes_on))
@@ -257,5 +261,5 @@ def _sources(sources: Iterable[Source]) -> tuple[Candidate, ...]:
 
 def _columns(sources: Iterable[Source]) -> tuple[Candidate, ...]:
     """Return the columns of sources; one that several have is offered once."""
-    found = {name: type_ for source in sources for name, type_ in source.columns}
-    return tuple(Candidate(name, type_) for name, type_ in found.items())
+    types = {name: type_ for source in sources for name, type_ in source.columns}
+    return tuple(Candidate(name, type_) for name, type_ in types.items())

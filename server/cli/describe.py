@@ -35,7 +35,7 @@ def describe_source(source: JsonObject) -> RenderableType:
 
 
 def _details(source: JsonObject) -> list[tuple[str, str]]:
-    found = [
+    details = [
         ("Type", source["type"]),
         ("Window", source.get("windowType")),
         ("Timestamp field", source.get("timestamp") or "the record's own"),
@@ -44,7 +44,7 @@ def _details(source: JsonObject) -> list[tuple[str, str]]:
         ("Kafka topic", f"{source['topic']}{_size(source)}"),
         ("Statement", source.get("statement")),
     ]
-    return [(name, clean(value)) for name, value in found if value]
+    return [(name, clean(value)) for name, value in details if value]
 
 
 def _size(source: JsonObject) -> str:
@@ -173,12 +173,15 @@ def _tasks(tasks: Iterable[JsonObject]) -> list[RenderableType]:
     rows = []
     for task in tasks:
         for offset in task["topicOffsets"]:
-            place: dict[str, Any] = offset["topicPartitionEntity"]
+            partition: dict[str, Any] = offset["topicPartitionEntity"]
             rows.append(
                 [
                     task["taskId"],
-                    place["topic"],
-                    *map(str, (place["partition"], offset["endOffset"], offset["committedOffset"])),
+                    partition["topic"],
+                    *map(
+                        str,
+                        (partition["partition"], offset["endOffset"], offset["committedOffset"]),
+                    ),
                 ]
             )
     headers = ["Task", "Kafka topic", "Partition", "End", "Committed"]

@@ -80,13 +80,13 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.config_file is None:
         return {}
     try:
-        found = parse_properties(arguments.config_file.read_text(encoding="utf-8"))
+        properties = parse_properties(arguments.config_file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ValueError(f"cannot read {arguments.config_file}: {why}") from error
-    arguments.cacert = arguments.cacert or found.get("ssl.truststore.location")
-    arguments.cert = arguments.cert or found.get("ssl.keystore.location")
-    return {name: value for name, value in found.items() if not name.startswith("ssl.")}
+    arguments.cacert = arguments.cacert or properties.get("ssl.truststore.location")
+    arguments.cert = arguments.cert or properties.get("ssl.keystore.location")
+    return {name: value for name, value in properties.items() if not name.startswith("ssl.")}
 
 
 def _set_up(terminal: Terminal, properties: dict[str, str]) -> None:

@@ -43,21 +43,21 @@ def fetch_names(client: Client) -> Names:
 
     Raises: ServerFailure, Unreachable.
     """
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    names: defaultdict[str, list[str]] = defaultdict(list)
     sources: list[Source] = []
     for entity in client.execute(ASKED):
         sources += map(_source, entity.get("sourceDescriptions") or ())
         for key in ("functions", "queries", "topics"):
-            found[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
-        found["properties"] += map(_setting, filter(_may_be_set, entity.get("properties") or ()))
-        found["types"] += entity.get("types") or ()
+            names[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
+        names["properties"] += map(_setting, filter(_may_be_set, entity.get("properties") or ()))
+        names["types"] += entity.get("types") or ()
     return Names(
         sources=tuple(sources),
-        functions=tuple(found["functions"]),
-        queries=tuple(found["queries"]),
-        topics=tuple(found["topics"]),
-        properties=tuple(sorted(set(found["properties"]))),
-        types=tuple(map(quoted, found["types"])),
+        functions=tuple(names["functions"]),
+        queries=tuple(names["queries"]),
+        topics=tuple(names["topics"]),
+        properties=tuple(sorted(set(names["properties"]))),
+        types=tuple(map(quoted, names["types"])),
     )
 
 

@@ -33,29 +33,29 @@ class Place:
     def inside(self) -> tuple[str, ...]:
         """Return the tokens up to the innermost bracket that is still open; empty if none is."""
         depth = 0
-        for place in range(len(self.before) - 1, -1, -1):
-            depth += {")": 1, "(": -1}.get(self.before[place], 0)
+        for index in range(len(self.before) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(self.before[index], 0)
             if depth < 0:
-                return self.before[:place]
+                return self.before[:index]
         return ()
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
     """Return the tokens of a text; words that are not quoted in capitals."""
-    found = _TOKEN.findall(text)
-    return tuple(token if token[0] in "`\"'" else token.upper() for token in found)
+    tokens = _TOKEN.findall(text)
+    return tuple(token if token[0] in "`\"'" else token.upper() for token in tokens)
 
 
 def sources_of(tokens: Sequence[str], names: Names) -> list[tuple[Source, str]]:
     """Return the sources that a statement reads, each with its alias or name."""
     by_name = {source.name: source for source in names.sources}
-    found = []
-    for place, token in enumerate(tokens[:-1]):
-        source = by_name.get(tokens[place + 1]) if token in ("FROM", "JOIN") else None
+    sources = []
+    for index, token in enumerate(tokens[:-1]):
+        source = by_name.get(tokens[index + 1]) if token in ("FROM", "JOIN") else None
         if source is not None:
-            following = [t for t in tokens[place + 2 : place + 4] if t != "AS"]
-            found.append((source, _alias(following) or source.name))
-    return found
+            following = [t for t in tokens[index + 2 : index + 4] if t != "AS"]
+            sources.append((source, _alias(following) or source.name))
+    return sources
 
 
 def _alias(following: Sequence[str]) -> str:

@@ -145,19 +145,19 @@ def _queries(entity: JsonObject) -> RenderableType:
     drawn = _QUERIES(entity)
     if not entity["queries"]:
         return drawn
-    told = [
+    lines = [
         Text(f"Warning: {item['id']}: {warning}")
         for item in entity["queries"]
         for warning in item.get("warnings") or ()
     ]
     hint = Text("For more of a query: EXPLAIN <Query ID>;", style="dim")
-    return Group(drawn, *told, Text(), hint)
+    return Group(drawn, *lines, Text(), hint)
 
 
 def _replicas(item: JsonObject) -> str:
     """Return one number if all partitions have as many replicas, else one each."""
-    found = sorted(set(item["replicaInfo"]))
-    return str(found[0]) if len(found) == 1 else ", ".join(map(str, item["replicaInfo"]))
+    counts = sorted(set(item["replicaInfo"]))
+    return str(counts[0]) if len(counts) == 1 else ", ".join(map(str, item["replicaInfo"]))
 
 
 _TOPIC_COLUMNS: tuple[tuple[str, Callable[[Any], object]], ...] = (
@@ -213,10 +213,10 @@ def _schema_name(entity: JsonObject) -> str:
 
 def _several(key: str, one: Renderer) -> Renderer:
     def renderer(entity: JsonObject) -> RenderableType:
-        found: list[RenderableType] = []
+        parts: list[RenderableType] = []
         for item in entity[key]:
-            found += [one(item), Text()]
-        return Group(*found) if found else Text("Nothing to describe.", style="dim")
+            parts += [one(item), Text()]
+        return Group(*parts) if parts else Text("Nothing to describe.", style="dim")
 
     return renderer
 

@@ -100,12 +100,14 @@ class RowTable:
         self._names = [name for name, _ in columns]
         self._look = look
         self._elastic = [n for n, (_, type_) in enumerate(columns) if type_ not in _USUAL]
-        self._wanted = [cell_len(name) for name in self._names]
+        self._full_widths = [cell_len(name) for name in self._names]
         if look.grows:
             usual = [_USUAL.get(type_, _ELASTIC) for _, type_ in columns]
-            self._wanted = list(map(max, self._wanted, usual))
+            self._full_widths = list(map(max, self._full_widths, usual))
         for row in sample:
-            self._wanted = list(map(max, self._wanted, map(cell_len, map(cell_text, row))))
+            self._full_widths = list(
+                map(max, self._full_widths, map(cell_len, map(cell_text, row)))
+            )
         self.widths = self._fitted()
 
     def header(self) -> list[str]:
@@ -124,11 +126,11 @@ class RowTable:
 
     def _grown(self, needed: Sequence[int]) -> list[str]:
         """Widen the columns for a row; the lines that end the old table and begin the new one."""
-        if self._look.column_width or not any(map(int.__gt__, needed, self._wanted)):
+        if self._look.column_width or not any(map(int.__gt__, needed, self._full_widths)):
             return []
-        self._wanted = [
+        self._full_widths = [
             max(new, old + _STEP) if new > old else old
-            for new, old in zip(needed, self._wanted, strict=True)
+            for new, old in zip(needed, self._full_widths, strict=True)
         ]
         widths = self._fitted()
         if widths == self.widths:  # the terminal has no more room: the row is wrapped or cut
@@ -148,15 +150,15 @@ class RowTable:
 
     def _fitted(self) -> list[int]:
         """Give each column its wish if there is room; else take from the widest, texts first."""
-        count, look = len(self._wanted), self._look
+        count, look = len(self._full_widths), self._look
         if look.column_width:
             return [look.column_width] * count
         if look.width is None:
-            return list(self._wanted)
+            return list(self._full_widths)
         room = max(look.width - 3 * count - 1, count)
-        if sum(self._wanted) <= room:
-            return list(self._wanted)
-        widths = _narrowed(self._wanted, room, self._elastic, _SHORT)
+        if sum(self._full_widths) <= room:
+            return list(self._full_widths)
+        widths = _narrowed(self._full_widths, room, self._elastic, _SHORT)
         least = max(1, min(_LEAST, room // count))
         return _narrowed(widths, room, range(count), least)
 
@@ -165,19 +167,19 @@ def _joined(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} " for cell in cells) + "|"
 
 
-def _narrowed(wanted: list[int], room: int, places: Sequence[int], least: int) -> list[int]:
+def _narrowed(widths: list[int], room: int, places: Sequence[int], least: int) -> list[int]:
     """Lower the widest of these columns to one common height, until all fit or are at the least."""
-    others = sum(width for place, width in enumerate(wanted) if place not in places)
+    others = sum(width for index, width in enumerate(widths) if index not in places)
     limit = max(
         (
             limit
-            for limit in range(least, max(wanted) + 1)
-            if others + _cut(wanted, places, limit) <= room
+            for limit in range(least, max(widths) + 1)
+            if others + _cut(widths, places, limit) <= room
         ),
         default=least,
     )
-    return [min(w, limit) if place in places else w for place, w in enumerate(wanted)]
+    return [min(w, limit) if index in places else w for index, w in enumerate(widths)]
 
 
-def _cut(wanted: list[int], places: Sequence[int], limit: int) -> int:
-    return sum(min(wanted[place], limit) for place in places)
+def _cut(widths: list[int], places: Sequence[int], limit: int) -> int:
+    return sum(min(widths[index], limit) for index in places)

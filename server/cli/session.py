@@ -70,7 +70,7 @@ class Session:
 
     def filled(self, text: str) -> str:
         """Return the text with the variables it names; unknown ones stay as they are."""
-        return _VARIABLE.sub(lambda found: self.variables.get(found[1], found[0]), text)
+        return _VARIABLE.sub(lambda reference: self.variables.get(reference[1], reference[0]), text)
 
 
 def _plain(text: str) -> str:
@@ -161,9 +161,9 @@ def answer_locally(text: str, session: Session, client: Client) -> list[JsonObje
     Raises: Refused; ServerFailure, Unreachable while a property is checked.
     """
     for pattern, handler in _LOCAL:
-        found = pattern.match(text)
-        if found:
-            return handler(session, client, *found.groups())
+        match = pattern.match(text)
+        if match:
+            return handler(session, client, *match.groups())
     return None
 
 

@@ -60,19 +60,19 @@ def split(text: str, is_command: Callable[[str], bool] = lambda _line: False) ->
 
     ``is_command`` says of such a line whether it is one.
     """
-    found: list[Statement] = []
+    statements: list[Statement] = []
     start = 0
     while True:
         end = _end_of_command(text, start, is_command)
         if end is None:
             one = _next(text, start)
             if not one.is_ended:
-                return Split(tuple(found), one.statement, one.open_quote, one.open_at)
+                return Split(tuple(statements), one.statement, one.open_quote, one.open_at)
             end, statement = one.end, one.statement
         else:
             statement = _statement(_COMMENT.sub(_blank, text[start:end]), text, start)
         if statement.text != ";":
-            found.append(statement)
+            statements.append(statement)
         start = end
 
 
@@ -82,10 +82,10 @@ def _end_of_command(text: str, start: int, is_command: Callable[[str], bool]) ->
     An argument in quotes may stand on the next line.
     """
     skipped = _BEFORE.match(text, start)
-    place = start if skipped is None else skipped.end()
-    end = text.find("\n", place)
+    position = start if skipped is None else skipped.end()
+    end = text.find("\n", position)
     end = len(text) if end < 0 else end
-    line = _COMMENT.sub(_blank, text[place:end]).rstrip()
+    line = _COMMENT.sub(_blank, text[position:end]).rstrip()
     if not line or text[end : end + _GLANCE].lstrip().startswith("'"):
         return None
     return end if is_command(line) else None
@@ -103,19 +103,19 @@ class _Next:
 
 
 def _next(text: str, start: int) -> _Next:
-    clean: list[str] = []  # what lies before ``place``, without comments
-    place = start
+    clean: list[str] = []  # what lies before ``position``, without comments
+    position = start
     for token in _TOKEN.finditer(text, start):
-        before = text[place : token.start()]
+        before = text[position : token.start()]
         if token.lastgroup == "open":
             open_at = len("".join([*clean, before]).lstrip())
-            statement = _statement("".join([*clean, text[place:]]), text, start)
+            statement = _statement("".join([*clean, text[position:]]), text, start)
             return _Next(statement, len(text), open_quote=token[0], open_at=open_at)
         clean += [before, _blank(token) if token.lastgroup == "comment" else token[0]]
-        place = token.end()
+        position = token.end()
         if token.lastgroup == "end":
-            return _Next(_statement("".join(clean), text, start), place, is_ended=True)
-    return _Next(_statement("".join([*clean, text[place:]]), text, start), len(text))
+            return _Next(_statement("".join(clean), text, start), position, is_ended=True)
+    return _Next(_statement("".join([*clean, text[position:]]), text, start), len(text))
 
 
 def _blank(comment: re.Match[str]) -> str:
@@ -123,6 +123,6 @@ def _blank(comment: re.Match[str]) -> str:
 
 
 def _statement(clean: str, text: str, start: int) -> Statement:
-    place = start + len(clean) - len(clean.lstrip())
-    column = place - text.rfind("\n", 0, place)
-    return Statement(clean.strip(), text.count("\n", 0, place) + 1, column)
+    begin = start + len(clean) - len(clean.lstrip())
+    column = begin - text.rfind("\n", 0, begin)
+    return Statement(clean.strip(), text.count("\n", 0, begin) + 1, column)

@@ -128,11 +128,13 @@ class Terminal:
         total = len(statements) + bool(cut.open_quote)
         if first > max(total, 1):
             raise CommandFailed(f"there is no statement {first} in it: it has {total}")
-        for number, each in enumerate(statements, 1):
-            if number < first and not of_the_session(each.text):
+        for number, statement in enumerate(statements, 1):
+            if number < first and not of_the_session(statement.text):
                 continue
-            if not self._run_one(replace(each, line=each.line + line - 1)):
-                return self._stopped(number, total, within=_SCRIPT.match(each.text) is not None)
+            if not self._run_one(replace(statement, line=statement.line + line - 1)):
+                return self._stopped(
+                    number, total, within=_SCRIPT.match(statement.text) is not None
+                )
         if cut.open_quote:
             self._tell(NeverClosed(cut), replace(cut.rest, line=cut.rest.line + line - 1))
             return self._stopped(total, total)
@@ -199,9 +201,9 @@ class Terminal:
         return True
 
     def _run_found(self, text: str) -> None:
-        found = self._find(text)
-        if found is not None:
-            command, argument = found
+        parsed = self._find(text)
+        if parsed is not None:
+            command, argument = parsed
             command(self, argument)
         elif has_backslash(text):
             raise CommandFailed(advice(text, lambda other: self._find(other) is not None))

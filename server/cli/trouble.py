@@ -48,11 +48,11 @@ def render_trouble(
     text = statement.text
     if isinstance(error, ServerFailure) and error.statement:
         text = error.statement
-    place = _place_in(message, text)
-    fact, _, rest = clean(_located(message, place, statement, script)).partition("\n")
+    position = _place_in(message, text)
+    fact, _, rest = clean(_located(message, position, statement, script)).partition("\n")
     parts: list[RenderableType] = [Text(fact, style="red")]
-    if place is not None:
-        parts += _caret(text, place, width)
+    if position is not None:
+        parts += _caret(text, position, width)
     if rest:
         parts.append(Text(rest))
     return Group(*parts)
@@ -60,34 +60,34 @@ def render_trouble(
 
 def _place_in(message: str, text: str) -> _Place | None:
     """Return the first place that the message names, if the text has it."""
-    found = _PLACE.search(message)
-    if found is None:
+    match = _PLACE.search(message)
+    if match is None:
         return None
-    line, column = int(found[1]), int(found[2])
+    line, column = int(match[1]), int(match[2])
     lines = text.split("\n")
     if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
         return None
     return _Place(line, column)
 
 
-def _located(message: str, place: _Place | None, statement: Statement, script: str) -> str:
+def _located(message: str, position: _Place | None, statement: Statement, script: str) -> str:
     """Return the message with one place in it: the user's own."""
-    if place is None:
+    if position is None:
         return f"{script}, line {statement.line}: {message}" if script else message
-    own = place.within(statement)
-    found = _PLACE.search(message)
-    if found is None:
+    own = position.within(statement)
+    match = _PLACE.search(message)
+    if match is None:
         return message
-    before, after = message[: found.start()], message[found.end() :]
-    after = re.sub(rf"\s+at {re.escape(str(place))}(?!\d)", "", after)
+    before, after = message[: match.start()], message[match.end() :]
+    after = re.sub(rf"\s+at {re.escape(str(position))}(?!\d)", "", after)
     if script:
         return f"{script}, {own}: {_AT.sub('', before)}{after}"
-    return f"{before}{own}{found[3] or ''}{after}"
+    return f"{before}{own}{match[3] or ''}{after}"
 
 
-def _caret(text: str, place: _Place, width: int | None) -> list[RenderableType]:
+def _caret(text: str, position: _Place, width: int | None) -> list[RenderableType]:
     """Return the line in question and a caret under the column; a long line is shown around it."""
-    shown, at = text.split("\n")[place.line - 1].replace("\t", " "), place.column - 1
+    shown, at = text.split("\n")[position.line - 1].replace("\t", " "), position.column - 1
     room = (width or 10_000) - len(_MARGIN) - 1
     if len(shown) > room:
         start = max(0, min(at - room // 2, len(shown) - room))

@@ -33,10 +33,10 @@ def _verdict(report: dict[str, Any], *, dry: bool) -> Text:
     done = "would be accepted" if dry else "accepted"
     word = done if accepted else "would be refused" if dry else "refused"
     query = f" of {report['queryId']}" if report.get("queryId") else ""
-    found = Text(f"Upgrade{query} ")
-    found.append(word, style="bold green" if accepted else "bold red")
-    found.append(f": {', '.join(report.get('classes', ()))}")
-    return found
+    line = Text(f"Upgrade{query} ")
+    line.append(word, style="bold green" if accepted else "bold red")
+    line.append(f": {', '.join(report.get('classes', ()))}")
+    return line
 
 
 def _section(name: str, content: RenderableType) -> Padding:

@@ -32,12 +32,12 @@ def _grammar() -> dict[str, str]:
 
 def _first_of(rule: str) -> set[str]:
     """Return the words that a text of this rule may start with."""
-    found: set[str] = set()
+    words: set[str] = set()
     for word, inner in (
         match.groups() for match in map(_FIRST.match, _RULES[rule].split("|")) if match
     ):
-        found |= {word} if word else _first_of(inner)
-    return found
+        words |= {word} if word else _first_of(inner)
+    return words
 
 
 _RULES = _grammar()

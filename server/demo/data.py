@@ -79,12 +79,12 @@ def ordered(raw: pd.DataFrame) -> pd.DataFrame:
     hours = pd.to_datetime(raw["time_hour"], utc=True).dt.tz_localize(None)
     planned_ms = hours.astype("datetime64[ms]").astype("int64") + raw["minute"] * _MINUTE_MS
     delay_ms = raw["dep_delay"].fillna(0).astype("int64") * _MINUTE_MS
-    found = raw.drop(columns=["time_hour", "minute"]).assign(
+    flights = raw.drop(columns=["time_hour", "minute"]).assign(
         departed_ms=planned_ms + delay_ms, dep_delay=raw["dep_delay"].astype("Int64")
     )
-    found = found.sort_values("departed_ms", kind="stable", ignore_index=True)
-    found.insert(0, "id", range(len(found)))
-    return found
+    flights = flights.sort_values("departed_ms", kind="stable", ignore_index=True)
+    flights.insert(0, "id", range(len(flights)))
+    return flights
 
 
 def plain(column: pd.Series) -> list[object]:

@@ -56,11 +56,11 @@ class Expected:
 
     def hourly(self, switch: Offsets) -> Rows:
         """Return the table of windows: carrier, hour, number, sum, average, worst since."""
-        found = self.flights.assign(
+        flights = self.flights.assign(
             hour_ms=self.flights["departed_ms"] // HOUR_MS * HOUR_MS,
             since=self.flights["dep_delay"].where(self.after(switch)),
         )
-        table = found.groupby(["carrier", "hour_ms"], as_index=False).agg(
+        table = flights.groupby(["carrier", "hour_ms"], as_index=False).agg(
             departures=("id", "size"),
             delay=("dep_delay", "sum"),
             departed=("dep_delay", "count"),
@@ -99,11 +99,11 @@ class Check:
         return not self.missing and not self.surplus
 
 
-def compare(what: str, expected: Rows, found: Rows) -> Check:
+def compare(what: str, expected: Rows, actual: Rows) -> Check:
     """Return how the answers differ, duplicates counted."""
     return Check(
         what,
-        found.total(),
-        tuple((expected - found).elements()),
-        tuple((found - expected).elements()),
+        actual.total(),
+        tuple((expected - actual).elements()),
+        tuple((actual - expected).elements()),
     )

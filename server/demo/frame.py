@@ -98,13 +98,13 @@ def _stopping(show: Show) -> Iterator[None]:
 @contextlib.contextmanager
 def _signals(show: Show) -> Iterator[None]:
     """End the demo at the first signal in good order, at the next one at once."""
-    asked = False
+    is_stopping = False
 
     def ask(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal is_stopping
+        if is_stopping:
             os._exit(_INTERRUPTED)
-        asked = True
+        is_stopping = True
         show.interrupted()
         raise KeyboardInterrupt
 

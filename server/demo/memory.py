@@ -39,7 +39,7 @@ def rss_of_tree(root: int, table: Iterable[tuple[int, int, int]]) -> int:
 
 def _from_proc() -> list[tuple[int, int, int]]:
     page = resource.getpagesize()
-    found = []
+    processes = []
     for folder in _PROC.iterdir():
         if not folder.name.isdigit():
             continue
@@ -48,8 +48,8 @@ def _from_proc() -> list[tuple[int, int, int]]:
         except OSError:  # it ended meanwhile
             continue
         fields = stat[stat.rindex(")") + 2 :].split()
-        found.append((int(folder.name), int(fields[_PARENT]), int(fields[_RSS_PAGES]) * page))
-    return found
+        processes.append((int(folder.name), int(fields[_PARENT]), int(fields[_RSS_PAGES]) * page))
+    return processes
 
 
 def _from_ps() -> list[tuple[int, int, int]]:

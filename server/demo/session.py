@@ -101,17 +101,17 @@ class Session:
     def rows(self, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
         """Ask for rows, without showing anything: columns and values."""
         headers: list[str] = []
-        found: list[tuple[object, ...]] = []
+        rows: list[tuple[object, ...]] = []
         with self._client.query(sql, SETTINGS, {}) as batches:
             for event in (event for batch in batches for event in batch):
                 match event:
                     case Header(columns=columns):
                         headers = [name for name, _ in columns]
                     case Row(values=values):
-                        found.append(tuple(map(_value, values)))
+                        rows.append(tuple(map(_value, values)))
                     case _:
                         pass
-        return headers, found
+        return headers, rows
 
     def reading(self, query_id: str) -> Reading:
         """Return how far the query is."""
@@ -126,8 +126,8 @@ class Session:
 
     def statement_of(self, query_id: str) -> str:
         """Return the statement that a running query was made by."""
-        found = self._ask("SHOW QUERIES;")["queries"]
-        return next((q["queryString"] for q in found if q["id"] == query_id), "")
+        queries = self._ask("SHOW QUERIES;")["queries"]
+        return next((q["queryString"] for q in queries if q["id"] == query_id), "")
 
     def await_begun(self, query_id: str) -> None:
         """Wait until the query has finished a batch.
@@ -141,18 +141,18 @@ class Session:
 
         Raises: QueryInTrouble when nothing happens for long.
         """
-        found = {}
+        read_counts = {}
         for query_id in query_ids:
             now = self._await(query_id, lambda now: now.read == now.there > 0)
-            found[query_id] = now.read
-        return found
+            read_counts[query_id] = now.read
+        return read_counts
 
     def _await(self, query_id: str, reached: Callable[[Reading], bool]) -> Reading:
         """Wait for a reading; a failed query is tried again, so only a long rest is trouble."""
-        last, told, since = -1, 0, time.monotonic()
+        last, reported, since = -1, 0, time.monotonic()
         while not reached(now := self.reading(query_id)):
-            if len(now.errors) > told:
-                told = len(now.errors)
+            if len(now.errors) > reported:
+                reported = len(now.errors)
                 self._show.bad(f"{query_id} failed and will be tried again: {now.errors[-1]}")
             if now.read != last:
                 last, since = now.read, time.monotonic()

@@ -79,9 +79,9 @@ class Show:
     ) -> None:
         """Show rows under headers; numbers, and columns in ``right``, are aligned there."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for place, header in enumerate(headers):
-            numeric = all(isinstance(row[place], int | float | None) for row in rows)
-            table.add_column(header, justify="right" if numeric or place in right else "left")
+        for index, header in enumerate(headers):
+            numeric = all(isinstance(row[index], int | float | None) for row in rows)
+            table.add_column(header, justify="right" if numeric or index in right else "left")
         for row in rows:
             table.add_row(*(v if isinstance(v, Text) else Text(_cell(v)) for v in row))
         self._print(table)

@@ -46,11 +46,11 @@ def directory(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield _own(keep)
         return
-    made = Path(tempfile.mkdtemp(prefix="ksql-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix="ksql-demo-"))
     try:
-        yield made
+        yield folder
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _own(keep: Path) -> Path:

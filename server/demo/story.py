@@ -187,16 +187,16 @@ class Story:
         ]
 
     def _checks(self, expected: Expected) -> dict[str, Check]:
-        found = {sink: topics.read(self._site.kafka, sink) for sink in self._ids}
+        records = {sink: topics.read(self._site.kafka, sink) for sink in self._ids}
         hourly = topics.table_rows(
-            found["HOURLY"], ("DEPARTURES", "DELAY", "AVERAGE", "WORST"), windowed=True
+            records["HOURLY"], ("DEPARTURES", "DELAY", "AVERAGE", "WORST"), windowed=True
         )
-        carriers = topics.table_rows(found["CARRIERS"], ("DEPARTURES", "MILES", "WORST"))
+        carriers = topics.table_rows(records["CARRIERS"], ("DEPARTURES", "MILES", "WORST"))
         delayed = topics.stream_rows(
-            found["DELAYED"], ("ID", "CARRIER", "FLIGHT", "DEST", "DEP_DELAY")
+            records["DELAYED"], ("ID", "CARRIER", "FLIGHT", "DEST", "DEP_DELAY")
         )
         named = topics.stream_rows(
-            found["DEPARTURES"], ("AIRLINE", "TAILNUM", "ID", "FLIGHT", "ROUTE", "DEP_DELAY")
+            records["DEPARTURES"], ("AIRLINE", "TAILNUM", "ID", "FLIGHT", "ROUTE", "DEP_DELAY")
         )
         switches = self._switches
         return {
@@ -222,10 +222,10 @@ class Story:
 
     def _rows_out_by_sink(self) -> dict[str, int]:
         ends = self._site.admin.end_offsets(self._ids)
-        found = dict.fromkeys(self._ids, 0)
+        counts = dict.fromkeys(self._ids, 0)
         for (topic, _partition), end in ends.items():
-            found[topic] += end
-        return found
+            counts[topic] += end
+        return counts
 
     def _rows_out(self) -> int:
         return sum(self._rows_out_by_sink().values())

@@ -86,9 +86,9 @@ def _window_key(key: bytes | None) -> Row:
 
     Source: Kafka Streams, ``TimeWindowedSerializer``.
     """
-    found = key or b""
-    split = len(found) - _TIME_BYTES
-    return found[:split].decode(), int.from_bytes(found[split:], "big")
+    raw = key or b""
+    split = len(raw) - _TIME_BYTES
+    return raw[:split].decode(), int.from_bytes(raw[split:], "big")
 
 
 def _session_key(key: bytes | None) -> Row:

@@ -69,8 +69,8 @@ class LagRequest(Body):
 @router.get("/clusterStatus", responses=answers(c.ClusterStatus))
 async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
     """Return the servers that are known, and how far their stores are."""
-    found = await door.call(door.service.cluster_status)
-    return Response(dumps(to_wire(found)), media_type=kind)
+    status = await door.call(door.service.cluster_status)
+    return Response(dumps(to_wire(status)), media_type=kind)
 
 
 @router.post(
@@ -93,17 +93,17 @@ async def lag(request: Request) -> Response:
     return Response(dumps({"ok": True}), media_type=kind)
 
 
-def _lags(told: HostLags) -> c.HostStoreLags:
+def _lags(lags: HostLags) -> c.HostStoreLags:
     stores = {
         name: c.StateStoreLags(
             {
-                partition: c.LagInfo(each.current, each.end, each.lag)
-                for partition, each in store.by_partition.items()
+                partition: c.LagInfo(partition_lag.current, partition_lag.end, partition_lag.lag)
+                for partition, partition_lag in store.by_partition.items()
             }
         )
-        for name, store in told.stores.items()
+        for name, store in lags.stores.items()
     }
-    return c.HostStoreLags(stores, told.updated_ms)
+    return c.HostStoreLags(stores, lags.updated_ms)
 
 
 OFTEN: Final = {"/heartbeat": heartbeat, "/lag": lag}

@@ -55,15 +55,15 @@ _EMPTY = answers({"type": "object"}, JSON)
 async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
     """Return a verdict per part; 503 as soon as one of them fails."""
     if door.state == "READY":
-        found = await door.health()
-        healthy = found.is_healthy
+        health = await door.health()
+        healthy = health.is_healthy
     else:
-        found, healthy = Health(server_state=door.state), False
+        health, healthy = Health(server_state=door.state), False
     parts = {
-        part: PartHealth(well, found.reasons.get(part) or None)
-        for part, well in found.details.items()
+        part: PartHealth(well, health.reasons.get(part) or None)
+        for part, well in health.details.items()
     }
-    report = HealthReport(healthy, parts, found.server_state)
+    report = HealthReport(healthy, parts, health.server_state)
     return Response(dumps(to_wire(report)), 200 if healthy else 503, media_type=kind)
 
 
@@ -77,7 +77,7 @@ async def live() -> Response:
 async def ready(door: TheDoor) -> Response:
     """Answer whether statements are taken: 503 with the reason while they are not."""
     _ = door.service
-    found = await door.health()
-    if not found.details.get(_COMMANDS, True):
-        raise StatementsRefused(found.reasons.get(_COMMANDS, ""))
+    health = await door.health()
+    if not health.details.get(_COMMANDS, True):
+        raise StatementsRefused(health.reasons.get(_COMMANDS, ""))
     return Response(b"{}", media_type=JSON)

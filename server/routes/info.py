@@ -60,9 +60,12 @@ async def info(kind: JsonKind, door: TheDoor) -> Response:
 
 
 async def _metadata(door: Door) -> Metadata:
-    found = await door.probe(door.service.info)
-    clusters = {"kafka-cluster": found.kafka_cluster_id, "ksql-cluster": found.ksql_service_id}
-    return Metadata(found.version, ClusterId(ClusterScope((), clusters), ""))
+    server_info = await door.probe(door.service.info)
+    clusters = {
+        "kafka-cluster": server_info.kafka_cluster_id,
+        "ksql-cluster": server_info.ksql_service_id,
+    }
+    return Metadata(server_info.version, ClusterId(ClusterScope((), clusters), ""))
 
 
 @router.get("/v1/metadata", responses=answers(Metadata))

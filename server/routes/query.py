@@ -108,11 +108,11 @@ class NoSuchQuery(KsqlError):
 
 def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
     """Describe the forms of rows; ``json`` is that of application/json."""
-    found = answers(json, JSON) | errors()
+    responses = answers(json, JSON) | errors()
     streamed = answers(list[StreamedRow], V1_JSON, V1_PROTOBUF)[200]["content"]
     lines = {DELIMITED: {"schema": {"type": "string"}}, PLAIN: {"schema": {"type": "string"}}}
-    found[200]["content"] |= streamed | lines
-    return found
+    responses[200]["content"] |= streamed | lines
+    return responses
 
 
 async def _answer(
@@ -123,9 +123,9 @@ async def _answer(
     properties: Mapping[str, Mapping[str, str]],
 ) -> Response:
     door = door_of(request)
-    made: Callable[[ResultStream], Form] = form
+    writer: Callable[[ResultStream], Form] = form
     if is_on(properties["request"], DEBUG) and issubclass(form, StreamedRows):
-        made = partial(form, source_host=door.service.host)
+        writer = partial(form, source_host=door.service.host)
     stream = await door.query(
         text,
         properties["session"],
@@ -139,12 +139,12 @@ async def _answer(
         ),
     )
     if isinstance(stream, Whole):
-        return whole_response(stream, made, kind, request.scope)
+        return whole_response(stream, writer, kind, request.scope)
     if stream.kind == "print":
         return text_response(door, stream)
     if is_brief(stream):
-        return await brief_response(door, stream, made, kind, request.scope)
-    return await rows_response(door, stream, made, kind, request.is_disconnected)
+        return await brief_response(door, stream, writer, kind, request.scope)
+    return await rows_response(door, stream, writer, kind, request.is_disconnected)
 
 
 @router.post(

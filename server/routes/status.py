@@ -34,8 +34,8 @@ class Statuses:
 @router.get("/status", responses=answers(Statuses))
 async def statuses(kind: JsonKind, door: TheDoor) -> Response:
     """Return the last state of every statement this server knows."""
-    found = await door.call(door.service.statuses)
-    states = Statuses({command_id: status.status for command_id, status in found.items()})
+    by_command = await door.call(door.service.statuses)
+    states = Statuses({command_id: status.status for command_id, status in by_command.items()})
     return Response(dumps(to_wire(states)), media_type=kind)
 
 
@@ -46,7 +46,7 @@ async def status(kind: JsonKind, command_id: str, door: TheDoor) -> Response:
         raise HTTPException(404)
     if command_id.partition("/")[0] not in _TYPES:
         raise NotFound(f"Unknown type of command: {command_id.partition('/')[0]}")
-    found = await door.call(door.service.status, command_id)
-    if found is None:
+    command_status = await door.call(door.service.status, command_id)
+    if command_status is None:
         raise NotFound(f"Command not found: {command_id}")
-    return Response(dumps(to_wire(found)), media_type=kind)
+    return Response(dumps(to_wire(command_status)), media_type=kind)

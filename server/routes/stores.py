@@ -81,18 +81,18 @@ async def read(request: Request) -> Response:
 @router.get(STANDINGS, responses=answers(_STANDINGS))
 async def standings(kind: JsonKind, door: TheDoor) -> Response:
     """Return how far every copy of this server is, by query and partition."""
-    found: dict[str, dict[str, Any]] = {}
+    by_query: dict[str, dict[str, Any]] = {}
     for (query, partition), standing in (await door.call(door.service.standings)).items():
-        found.setdefault(query, {})[str(partition)] = asking.standing_form(standing)
-    return Response(dumps({"host": door.service.host, "standings": found}), media_type=kind)
+        by_query.setdefault(query, {})[str(partition)] = asking.standing_form(standing)
+    return Response(dumps({"host": door.service.host, "standings": by_query}), media_type=kind)
 
 
 @router.get(PROCESSED, include_in_schema=False)
 async def processed(query: str, kind: JsonKind, door: TheDoor) -> Response:
     """Return how far a query of this server is; servers ask this of the one in charge."""
     service = door.service
-    found = await door.peer(lambda: service.processed(query))
-    return Response(dumps(asking.processed_form(found)), media_type=kind)
+    offsets = await door.peer(lambda: service.processed(query))
+    return Response(dumps(asking.processed_form(offsets)), media_type=kind)
 
 
 @router.get("/stores/{table}/hosts", responses=answers(_HOLDERS))

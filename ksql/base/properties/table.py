@@ -21,7 +21,7 @@ def _subjects() -> dict[str, tuple[Property, ...]]:
 
 
 def _property(name: str, row: dict[str, Any]) -> Property:
-    kind: Kind = next(each for each in get_args(Kind) if each in row)
+    kind: Kind = next(word for word in get_args(Kind) if word in row)
     default, part, choices = row.pop(kind), row.pop("part"), row.pop("of", ())
     if part not in get_args(Part):
         raise ValueError(f"{name} belongs to {part!r}")

@@ -117,15 +117,15 @@ class _Comparison:
     def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Difference]:
         written = {one.name: one for one in writer.fields}
         for index, one in enumerate(reader.fields):
-            place = f"{path}/fields/{index}"
-            found = _written_field(one, written)
-            if found is not None:
-                yield from self.compare(one.type, found.type, f"{place}/type")
+            where = f"{path}/fields/{index}"
+            written_field = _written_field(one, written)
+            if written_field is not None:
+                yield from self.compare(one.type, written_field.type, f"{where}/type")
             elif not one.has_default:
                 yield Difference(
                     "READER_FIELD_MISSING_DEFAULT_VALUE",
-                    place,
-                    f"The field {one.name} at path {place} in the {self._roles.reader} schema has"
+                    where,
+                    f"The field {one.name} at path {where} in the {self._roles.reader} schema has"
                     f" no default value and is missing in the {self._roles.writer} schema",
                     one.name,
                 )
@@ -142,21 +142,21 @@ class _Comparison:
             )
 
     def _missing_branch(self, writer: Node, path: str) -> Difference:
-        place = path or "/"
+        where = path or "/"
         return Difference(
             "MISSING_UNION_BRANCH",
-            place,
-            f"The {self._roles.reader} schema has no branch at path {place} for the type"
+            where,
+            f"The {self._roles.reader} schema has no branch at path {where} for the type"
             f" {writer.kind.upper()} of the {self._roles.writer} schema",
             f"reader union lacking writer type: {writer.kind.upper()}",
         )
 
     def _type_mismatch(self, reader: Node, writer: Node, path: str) -> Difference:
-        place = path or "/"
+        where = path or "/"
         return Difference(
             "TYPE_MISMATCH",
-            place,
-            f"The type at path {place} in the {self._roles.reader} schema does not match that of"
+            where,
+            f"The type at path {where} in the {self._roles.reader} schema does not match that of"
             f" the {self._roles.writer} schema",
             f"reader type: {reader.kind.upper()} not compatible with"
             f" writer type: {writer.kind.upper()}",

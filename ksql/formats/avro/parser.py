@@ -36,9 +36,9 @@ class Rules:
     redefines: bool
 
 
-def _readable(made: Node | tree.Field, _schema: Json) -> None:
-    if isinstance(made, tree.Fixed) or (isinstance(made, tree.Primitive) and made.kind == "bytes"):
-        tree.decimal_of(made.props)
+def _readable(part: Node | tree.Field, _schema: Json) -> None:
+    if isinstance(part, tree.Fixed) or (isinstance(part, tree.Primitive) and part.kind == "bytes"):
+        tree.decimal_of(part.props)
 
 
 READING: Final = Rules(_readable, redefines=True)
@@ -90,19 +90,19 @@ class _Reader:
         return True
 
     def node(self, schema: Json, space: str) -> Node:
-        made: Node
+        node: Node
         if isinstance(schema, str):
             return self._by_name(schema, space)
         if isinstance(schema, list):
-            made = tree.Union(tuple(self.node(one, space) for one in schema))
+            node = tree.Union(tuple(self.node(one, space) for one in schema))
         elif not isinstance(schema, dict) or "type" not in schema:
             raise BrokenAvro(f"no type in {shown(schema)}")
         elif not isinstance(schema["type"], str) or schema["type"] not in _DECLARED:
             return self.node(schema["type"], space)
         else:
-            made = self._declared(schema, space)
-        self._rules.check(made, schema)
-        return made
+            node = self._declared(schema, space)
+        self._rules.check(node, schema)
+        return node
 
     def _declared(self, schema: dict[str, Json], space: str) -> Node:
         props = {key: value for key, value in schema.items() if key not in _RESERVED}
@@ -131,10 +131,10 @@ class _Reader:
         if name in tree.PRIMITIVES:
             return tree.Primitive(name)
         full = _full(name, space)
-        found = self._named.get(full) or self._named.get(name)
-        if found is None:
+        node = self._named.get(full) or self._named.get(name)
+        if node is None:
             raise BrokenAvro(f'"{full}" is not defined')
-        return found
+        return node
 
     def _record(self, schema: dict[str, Json], space: str, props: dict[str, Json]) -> Node:
         record = tree.Record(*_named(schema, space), props)
@@ -145,7 +145,7 @@ class _Reader:
     def _field(self, schema: Json, record: tree.Record) -> tree.Field:
         if not isinstance(schema, dict):
             raise BrokenAvro(f'a field of "{record.name}" is no object')
-        made = tree.Field(
+        field = tree.Field(
             _text(schema, "name"),
             self.node(_needed(schema, "type"), record.space),
             "default" in schema,
@@ -155,14 +155,14 @@ class _Reader:
             schema.get("order", "ascending"),
             {key: value for key, value in schema.items() if key not in _FIELD_RESERVED},
         )
-        self._rules.check(made, schema)
-        return made
+        self._rules.check(field, schema)
+        return field
 
-    def _define(self, made: tree.Fixed | tree.Enum | tree.Record) -> Node:
-        if made.name in self._named and not self._rules.redefines:
-            raise BrokenAvro(f'"{made.name}" is defined twice')
-        self._named[made.name] = made
-        return made
+    def _define(self, named: tree.Fixed | tree.Enum | tree.Record) -> Node:
+        if named.name in self._named and not self._rules.redefines:
+            raise BrokenAvro(f'"{named.name}" is defined twice')
+        self._named[named.name] = named
+        return named
 
 
 def shown(schema: Json) -> str:
@@ -177,27 +177,27 @@ def _needed(schema: dict[str, Json], key: str) -> Json:
 
 
 def _listed(schema: dict[str, Json], key: str) -> list[Json]:
-    found = _needed(schema, key)
-    if not isinstance(found, list):
+    items = _needed(schema, key)
+    if not isinstance(items, list):
         raise BrokenAvro(f'the {key} of "{schema.get("name")}" are no list')
-    return found
+    return items
 
 
 def _text(schema: dict[str, Json], key: str) -> str:
-    found = _needed(schema, key)
-    if not isinstance(found, str):
-        raise BrokenAvro(f"{shown(found)} is no {key}")
-    return found
+    text = _needed(schema, key)
+    if not isinstance(text, str):
+        raise BrokenAvro(f"{shown(text)} is no {key}")
+    return text
 
 
 def _texts(schema: dict[str, Json], key: str) -> tuple[str, ...]:
-    found = schema.get(key)
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    texts = schema.get(key)
+    return tuple(one for one in texts if isinstance(one, str)) if isinstance(texts, list) else ()
 
 
 def _doc(schema: dict[str, Json]) -> str | None:
-    found = schema.get("doc")
-    return found if isinstance(found, str) else None
+    doc = schema.get("doc")
+    return doc if isinstance(doc, str) else None
 
 
 def _full(name: str, space: Json) -> str:

@@ -51,15 +51,15 @@ class _Count(threading.local):
     left = MOST_OF_NOTHING
 
 
-def _long_rest(data: bytes, place: int, low: int) -> tuple[int, int]:
+def _long_rest(data: bytes, position: int, low: int) -> tuple[int, int]:
     """Return the rest of a number of three bytes or more, and the place behind it."""
     shift = 14
     while True:
-        byte = data[place]
-        place += 1
+        byte = data[position]
+        position += 1
         low |= (byte & 127) << shift
         if byte < 128:
-            return low, place
+            return low, position
         shift += 7
         if shift > 63:
             raise Malformed("a number has more than ten bytes")
@@ -136,13 +136,13 @@ class _Reader(Draft):
         self._nothing: dict[Node, bool] = {}
         self.counts_nothing = False
 
-    def read(self, node: Node, var: str, wanted: SqlType, path: str) -> list[str]:
+    def read(self, node: Node, var: str, target: SqlType, path: str) -> list[str]:
         """Return lines that leave the value in ``var``; ``path`` is for errors found now."""
         if isinstance(node, tree.Union):
-            return self._union(node, var, wanted, path)
+            return self._union(node, var, target, path)
         if is_null(node):
             return [f"{var} = None"]
-        match wanted:
+        match target:
             case model.Array(item) if isinstance(node, tree.Array):
                 return [f"{var}, p = {self._array(node, item, path)}(data, p)"]
             case model.Map(_, value) if isinstance(node, tree.Map):
@@ -150,16 +150,16 @@ class _Reader(Draft):
             case model.Map(_, value) if entries := _entries(node):
                 return [f"{var}, p = {self._entries(entries, value, path)}(data, p)"]
             case model.Struct() if isinstance(node, tree.Record):
-                return [f"{var}, p = {self._struct(node, wanted, path)}(data, p)"]
+                return [f"{var}, p = {self._struct(node, target, path)}(data, p)"]
             case model.Primitive() | model.Decimal() if isinstance(
                 node, tree.Primitive | tree.Fixed | tree.Enum
             ):
-                return self._scalar(node, var, wanted, path)
+                return self._scalar(node, var, target, path)
             case _:
-                raise mismatch(connect_type(node), wanted, path)
+                raise mismatch(connect_type(node), target, path)
 
     def _scalar(
-        self, node: tree.Primitive | tree.Fixed | tree.Enum, var: str, wanted: SqlType, path: str
+        self, node: tree.Primitive | tree.Fixed | tree.Enum, var: str, target: SqlType, path: str
     ) -> list[str]:
         type_: ConnectType | None = connect.STRING
         match node:
@@ -175,27 +175,27 @@ class _Reader(Draft):
             return lines
         if isinstance(type_, Number):
             lines.append(f"{var} = {self.add(partial(_decimal_of, type_.scale))}({var})")
-        if convert := scalar_conversion(type_, wanted, path):
+        if convert := scalar_conversion(type_, target, path):
             lines.append(f"{var} = {self.add(convert)}({var})")
         return lines
 
-    def _union(self, node: tree.Union, var: str, wanted: SqlType, path: str) -> list[str]:
+    def _union(self, node: tree.Union, var: str, target: SqlType, path: str) -> list[str]:
         if len(node.real) > 1:
-            name = self._branches(node, wanted, path)
+            name = self._branches(node, target, path)
             return [f"{var}, p = {name}(data, p)"]
         lines = [*_long("n")]
         for index, branch in enumerate(node.branches):
             lines += [f"{'el' if index else ''}if n == {index}:"]
-            lines += indent(self.read(branch, var, wanted, path))
+            lines += indent(self.read(branch, var, target, path))
         return [*lines, "else:", "    raise Malformed('no such branch')"]
 
-    def _branches(self, node: tree.Union, wanted: SqlType, path: str) -> str:
+    def _branches(self, node: tree.Union, target: SqlType, path: str) -> str:
         """Return the reader of a union of several types: a struct with a field for each."""
-        if not isinstance(wanted, model.Struct):
-            raise mismatch(connect_type(node), wanted, path)
+        if not isinstance(target, model.Struct):
+            raise mismatch(connect_type(node), target, path)
         names = [avro_schema.branch_name(branch) for branch in node.real]
-        chosen = {find_name(names, f.name): f for f in wanted.fields}
-        empty = {f.name: None for f in wanted.fields}
+        chosen = {find_name(names, f.name): f for f in target.fields}
+        empty = {f.name: None for f in target.fields}
         body = [*_long("n")]
         for index, branch in enumerate(node.branches):
             body.append(f"{'el' if index else ''}if n == {index}:")
@@ -231,8 +231,8 @@ class _Reader(Draft):
         if self.takes_nothing(node.items):
             self.counts_nothing = True
             loop = [*_COUNT_NOTHING, *loop]
-        place = '    raise bad.under(f"[{len(out)}]")'
-        return self._blocks("out = []", loop, place)
+        reraise = '    raise bad.under(f"[{len(out)}]")'
+        return self._blocks("out = []", loop, reraise)
 
     def _map(self, node: tree.Map, value: SqlType, path: str) -> str:
         one = self.read(node.values, "x", value, f"{path}.value")
@@ -254,7 +254,7 @@ class _Reader(Draft):
         loop = ["for _ in range(c):", *indent([*one, "out[k] = x"])]
         return self._blocks('out = {}; k = ""', loop, '    raise bad.under(f".{k}.value")')
 
-    def _blocks(self, start: str, loop: list[str], place: str) -> str:
+    def _blocks(self, start: str, loop: list[str], reraise: str) -> str:
         body = [
             start,
             "try:",
@@ -262,12 +262,12 @@ class _Reader(Draft):
             *indent(_BLOCK, 2),
             *indent(loop, 2),
             "except Bad as bad:",
-            place,
+            reraise,
         ]
         return self._function(body)
 
-    def _struct(self, node: tree.Record, wanted: model.Struct, path: str) -> str:
-        members = tuple((f.name, f.type) for f in wanted.fields)
+    def _struct(self, node: tree.Record, target: model.Struct, path: str) -> str:
+        members = tuple((f.name, f.type) for f in target.fields)
         lines, names = self.members(node, members, path)
         pairs = ", ".join(f"{n!r}: {var}" for (n, _), var in zip(members, names, strict=True))
         return self._function([*lines, f"return {{{pairs}}}, p"])
@@ -287,8 +287,8 @@ class _Reader(Draft):
             else:
                 readers.setdefault(source, []).append((var, name, type_))
         for field in node.fields:
-            found = readers.get(field.name)
-            lines += self._member(field, found, path) if found else self.skip(field.type)
+            member = readers.get(field.name)
+            lines += self._member(field, member, path) if member else self.skip(field.type)
         return lines, variables
 
     def _member(
@@ -391,24 +391,24 @@ def row_reader(
 
     Raises: Bad where the schema and the columns do not go together.
     """
-    made = _Reader()
+    reader = _Reader()
     absent: list[str] = []
     if isinstance(node, tree.Union) and wrapped and len(node.real) == 1:
         index = node.branches.index(node.real[0])
         absent = [*_long("n"), f"if n != {index}:", "    return None"]
         node = node.real[0]
     if not wrapped:
-        lines, names = made.read(node, "a0", columns[0].type, "$"), ["a0"]
+        lines, names = reader.read(node, "a0", columns[0].type, "$"), ["a0"]
     elif isinstance(node, tree.Record):
-        lines, names = made.members(node, tuple((c.name, c.type) for c in columns), "$")
+        lines, names = reader.members(node, tuple((c.name, c.type) for c in columns), "$")
     else:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
         raise mismatch(connect_type(node), whole, "$")
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     end = ["if p > len(data):", "    raise Malformed('it ends too early')", f"return {result}"]
     begin = [f"p = {PREFIX_BYTES}"]
-    if made.counts_nothing:
+    if reader.counts_nothing:
         begin.append(f"count.left = {MOST_OF_NOTHING}")
-    made.define("row(data)", [*begin, *absent, *lines, *end])
-    row: Callable[[bytes], Row | None] = made.compiled("AVRO reader")["row"]
+    reader.define("row(data)", [*begin, *absent, *lines, *end])
+    row: Callable[[bytes], Row | None] = reader.compiled("AVRO reader")["row"]
     return row

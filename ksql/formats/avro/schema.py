@@ -56,8 +56,8 @@ def connect_type(
         case tree.Enum():
             return connect.STRING
         case tree.Array(items):
-            found = connect_type(items, inside, room)
-            return _entries(items, found) or Items(found)
+            item_type = connect_type(items, inside, room)
+            return _entries(items, item_type) or Items(item_type)
         case tree.Map(values):
             return Entries(connect.STRING, connect_type(values, inside, room))
         case tree.Record():
@@ -77,13 +77,13 @@ def connect_type(
             )
 
 
-def _entries(items: Node, found: ConnectType) -> Entries | None:
+def _entries(items: Node, item_type: ConnectType) -> Entries | None:
     """Return the map of texts that Connect has written as an array."""
-    if not isinstance(items, tree.Record) or not isinstance(found, Group):
+    if not isinstance(items, tree.Record) or not isinstance(item_type, Group):
         return None
     if items.name != _ENTRY_NAME and items.props.get("connect.internal.type") != _ENTRY:
         return None
-    types = {member.name: member.type for member in found.members}
+    types = {member.name: member.type for member in item_type.members}
     if set(types) != {"key", "value"} or types["key"] != connect.STRING:
         return None
     return Entries(connect.STRING, types["value"])

@@ -32,15 +32,15 @@ _FAULTS = (
 )
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the columns; our schema is looked up or registered at the first write."""
-    columns, wrapped = wanted.columns, wanted.wrapped
+    columns, wrapped = spec.columns, spec.wrapped
 
     def nodes(schema: Schema) -> Node:
-        return node(wanted.whole(schema))
+        return node(spec.whole(schema))
 
     return registered_serde(
-        wanted,
+        spec,
         AVRO,
         reader=lambda schema: row_reader(nodes(schema), columns, wrapped=wrapped),
         writer=lambda schema, prefix: row_writer(nodes(schema), columns, prefix, wrapped=wrapped),

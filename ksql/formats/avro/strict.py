@@ -31,14 +31,14 @@ def parse(text: str, imported: Iterable[str] = ()) -> Node:
     return parser.parse(text, imported, STRICT)
 
 
-def _check(made: Node | tree.Field, schema: Json) -> None:
-    match made:
+def _check(part: Node | tree.Field, schema: Json) -> None:
+    match part:
         case tree.Union():
-            _check_union(made)
+            _check_union(part)
         case tree.Field():
-            _check_field(made, schema)
+            _check_field(part, schema)
         case tree.Fixed() | tree.Enum() | tree.Record():
-            _check_named(made, schema)
+            _check_named(part, schema)
         case _:
             return
 
@@ -46,9 +46,9 @@ def _check(made: Node | tree.Field, schema: Json) -> None:
 STRICT: Final = Rules(_check, redefines=False)
 
 
-def _check_union(made: tree.Union) -> None:
+def _check_union(union: tree.Union) -> None:
     seen: set[str] = set()
-    for one in made.branches:
+    for one in union.branches:
         if isinstance(one, tree.Union):
             raise BrokenAvro("a union directly inside a union")
         name = one.name if isinstance(one, tree.Named) else one.kind
@@ -57,51 +57,51 @@ def _check_union(made: tree.Union) -> None:
         seen.add(name)
 
 
-def _check_field(made: tree.Field, schema: Json) -> None:
-    _check_name(made.name)
+def _check_field(field: tree.Field, schema: Json) -> None:
+    _check_name(field.name)
     _check_texts(schema, "aliases")
-    if not isinstance(made.order, str) or made.order not in _ORDERS:
-        raise BrokenAvro(f'the field "{made.name}" has the unknown order {shown(made.order)}')
-    if made.has_default and not _fits(made.default, made.type):
+    if not isinstance(field.order, str) or field.order not in _ORDERS:
+        raise BrokenAvro(f'the field "{field.name}" has the unknown order {shown(field.order)}')
+    if field.has_default and not _fits(field.default, field.type):
         raise BrokenAvro(
-            f'the default {shown(made.default)} of the field "{made.name}" is of no type that the '
-            "field has"
+            f'the default {shown(field.default)} of the field "{field.name}" is of no type that '
+            "the field has"
         )
 
 
-def _check_named(made: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> None:
+def _check_named(named: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> None:
     if not isinstance(schema.get("namespace"), str | None):
         raise BrokenAvro(f"{shown(schema['namespace'])} is no name")
-    for part in made.name.removeprefix(".").split("."):
+    for part in named.name.removeprefix(".").split("."):
         _check_name(part)
-    if made.name in tree.PRIMITIVES:
-        raise BrokenAvro(f"{made.name} cannot be defined anew")
+    if named.name in tree.PRIMITIVES:
+        raise BrokenAvro(f"{named.name} cannot be defined anew")
     _check_texts(schema, "aliases")
-    match made:
+    match named:
         case tree.Record():
-            for name, times in Counter(one.name for one in made.fields).items():
+            for name, times in Counter(one.name for one in named.fields).items():
                 if times > 1:
-                    raise BrokenAvro(f'"{made.name}" has two fields "{name}"')
+                    raise BrokenAvro(f'"{named.name}" has two fields "{name}"')
         case tree.Enum():
-            _check_symbols(made, schema)
+            _check_symbols(named, schema)
         case tree.Fixed():
-            if isinstance(made.size, bool):
-                raise BrokenAvro(f'"{made.name}" has the size {shown(made.size)}')
+            if isinstance(named.size, bool):
+                raise BrokenAvro(f'"{named.name}" has the size {shown(named.size)}')
 
 
-def _check_symbols(made: tree.Enum, schema: Json) -> None:
+def _check_symbols(enum: tree.Enum, schema: Json) -> None:
     _check_texts(schema, "symbols")
-    if len(set(made.symbols)) < len(made.symbols):
-        raise BrokenAvro(f'the symbols of "{made.name}" are not distinct')
-    for one in made.symbols:
+    if len(set(enum.symbols)) < len(enum.symbols):
+        raise BrokenAvro(f'the symbols of "{enum.name}" are not distinct')
+    for one in enum.symbols:
         _check_name(one)
-    if made.default is not None and made.default not in made.symbols:
-        raise BrokenAvro(f'the default {shown(made.default)} is no symbol of "{made.name}"')
+    if enum.default is not None and enum.default not in enum.symbols:
+        raise BrokenAvro(f'the default {shown(enum.default)} is no symbol of "{enum.name}"')
 
 
 def _check_texts(schema: Json, key: str) -> None:
-    found = schema.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    texts = schema.get(key) or []
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
         raise BrokenAvro(f'"{key}" is no list of texts')
 
 

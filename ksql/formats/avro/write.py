@@ -171,9 +171,9 @@ class _Writer(Draft):
             case _:
                 return f"missing({name!r})"
 
-    def _items(self, var: str, each: str) -> str:
+    def _items(self, var: str, item: str) -> str:
         function = self.add(None)
-        body = f"return long(len(v)) + b''.join([{each}]) + b'\\0' if v else b'\\0'"
+        body = f"return long(len(v)) + b''.join([{item}]) + b'\\0' if v else b'\\0'"
         self.define(f"{function}(v)", [body])
         return f"{function}({var})"
 
@@ -278,8 +278,8 @@ def _literal(node: Node, value: Any) -> bytes:
         case tree.Enum(symbols=symbols):
             return _symbol(symbols, str(value))
         case tree.Array(items):
-            found = b"".join(_literal(items, one) for one in value)
-            return _write_long(len(value)) + found + b"\0" if value else b"\0"
+            body = b"".join(_literal(items, one) for one in value)
+            return _write_long(len(value)) + body + b"\0" if value else b"\0"
         case tree.Map(values):
             pairs = (_write_text(k) + _literal(values, one) for k, one in value.items())
             return _write_long(len(value)) + b"".join(pairs) + b"\0" if value else b"\0"
@@ -308,22 +308,24 @@ def row_writer(
 
     Without wrapping, a null column is no bytes at all.
     """
-    made = _Writer()
+    writer = _Writer()
     members = {c.name: c.type for c in columns}
     if isinstance(node, tree.Union) and len(node.real) == 1 and wrapped:
         prefix += _write_long(node.branches.index(node.real[0]))
         node = node.real[0]
     if wrapped and isinstance(node, tree.Record):
-        place = {c.name: f"a{i}" for i, c in enumerate(columns)}
+        variables = {c.name: f"a{i}" for i, c in enumerate(columns)}
         parts = []
         for field in node.fields:
             name = find_name(list(members), field.name)
-            parts.append(made.field(field, members.get(name or ""), place.get(name or "", "")))
-        take = f"{''.join(var + ', ' for var in place.values())} = row" if place else "pass"
-        made.define("bytes_of(row)", [take, f"return b''.join(({prefix!r}, {', '.join(parts)}))"])
+            parts.append(
+                writer.field(field, members.get(name or ""), variables.get(name or "", ""))
+            )
+        take = f"{''.join(var + ', ' for var in variables.values())} = row" if variables else "pass"
+        writer.define("bytes_of(row)", [take, f"return b''.join(({prefix!r}, {', '.join(parts)}))"])
     else:
-        value = made.value(node, columns[0].type, "v", columns[0].name, None)
+        value = writer.value(node, columns[0].type, "v", columns[0].name, None)
         body = ["v = row[0]", "if v is None:", "    return None", f"return {prefix!r} + {value}"]
-        made.define("bytes_of(row)", body)
-    found: Callable[[Row], bytes | None] = made.compiled("AVRO writer")["bytes_of"]
-    return found
+        writer.define("bytes_of(row)", body)
+    write: Callable[[Row], bytes | None] = writer.compiled("AVRO writer")["bytes_of"]
+    return write

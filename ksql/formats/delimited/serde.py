@@ -78,54 +78,54 @@ def lex(text: str, delimiter: str) -> list[str]:
     Raises: ValueError for a quote that is not closed or that text follows, in later records too.
     """
     records: list[list[str]] = []
-    place = 0
-    while place < len(text):
-        if text[place] in "\r\n":
-            place += 1
+    position = 0
+    while position < len(text):
+        if text[position] in "\r\n":
+            position += 1
             continue
-        fields, place = _record(text, place, delimiter)
+        fields, position = _record(text, position, delimiter)
         records.append(fields)
     if not records:
         raise _Malformed("No fields in record")
     return records[0]
 
 
-def _record(text: str, place: int, delimiter: str) -> tuple[list[str], int]:
+def _record(text: str, position: int, delimiter: str) -> tuple[list[str], int]:
     fields: list[str] = []
     while True:
-        field, place = (_quoted if text[place : place + 1] == '"' else _bare)(
-            text, place, delimiter
+        field, position = (_quoted if text[position : position + 1] == '"' else _bare)(
+            text, position, delimiter
         )
         fields.append(field)
-        mark = text[place : place + 1]
+        mark = text[position : position + 1]
         if mark != delimiter:
-            return fields, place + (2 if text.startswith("\r\n", place) else 1)
-        place += 1
+            return fields, position + (2 if text.startswith("\r\n", position) else 1)
+        position += 1
 
 
-def _bare(text: str, place: int, delimiter: str) -> tuple[str, int]:
-    found = re.compile(rf"[^{re.escape(delimiter)}\r\n]*").match(text, place)
-    end = found.end() if found else place
-    return text[place:end], end
+def _bare(text: str, position: int, delimiter: str) -> tuple[str, int]:
+    match = re.compile(rf"[^{re.escape(delimiter)}\r\n]*").match(text, position)
+    end = match.end() if match else position
+    return text[position:end], end
 
 
-def _quoted(text: str, place: int, delimiter: str) -> tuple[str, int]:
+def _quoted(text: str, position: int, delimiter: str) -> tuple[str, int]:
     parts: list[str] = []
-    place += 1
-    while (end := text.find('"', place)) >= 0:
-        parts.append(text[place:end])
-        place = end + 1
-        if text[place : place + 1] != '"':
+    position += 1
+    while (end := text.find('"', position)) >= 0:
+        parts.append(text[position:end])
+        position = end + 1
+        if text[position : position + 1] != '"':
             break
         parts.append('"')
-        place += 1
+        position += 1
     else:
         raise _Malformed("(startline 1) EOF reached before encapsulated token finished")
-    while (mark := text[place : place + 1]) not in (delimiter, "", "\r", "\n"):
+    while (mark := text[position : position + 1]) not in (delimiter, "", "\r", "\n"):
         if not mark.isspace():
             raise _Malformed("(line 1) invalid char between encapsulated token and delimiter")
-        place += 1
-    return "".join(parts), place
+        position += 1
+    return "".join(parts), position
 
 
 def _quoter(delimiter: str) -> Callable[[str, bool], str]:
@@ -227,16 +227,16 @@ def _writing(type_: SqlType, index: int, delimiter: str, names: dict[str, Any]) 
     text = var if type_ == model.STRING else f"text{index}({var})"
     bare = type_ != model.STRING and type_ != model.BYTES and delimiter not in _NUMBER_CHARS
     if bare and type_ in _INTEGERS:
-        made = f"f'{{{var}}}'"
+        code = f"f'{{{var}}}'"
         if first:  # a minus in front is put in quotes
-            made = f"({made} if {var} >= 0 else f'\"{{{var}}}\"')"
+            code = f"({code} if {var} >= 0 else f'\"{{{var}}}\"')"
     elif bare and not first:
-        made = text
+        code = text
     elif type_ == model.STRING and not first:
-        made = f"(quoted({var}, False) if {var} else '')"
+        code = f"(quoted({var}, False) if {var} else '')"
     else:
-        made = f"quoted({text}, {first})"
-    return f"('' if {var} is None else {made})"
+        code = f"quoted({text}, {first})"
+    return f"('' if {var} is None else {code})"
 
 
 def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]:
@@ -248,9 +248,9 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
     return codegen.define("DELIMITED writer", source, names)["line"]  # type: ignore[no-any-return]
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the columns; a single null column is written as an empty text."""
-    columns, delimiter = wanted.columns, wanted.format.delimiter
+    columns, delimiter = spec.columns, spec.format.delimiter
     row = _reader(columns, delimiter)["row"]
     line = _writer(columns, delimiter)
 
@@ -274,8 +274,8 @@ def serde(wanted: Wanted) -> Serde:
                 raise EncodeError(f"Cannot write as DELIMITED: {error}", len(out)) from error
         return out
 
-    made = serde_of(read, lambda values: encode_many([values])[0])
-    return replace(made, encode_many=encode_many)
+    rowwise = serde_of(read, lambda values: encode_many([values])[0])
+    return replace(rowwise, encode_many=encode_many)
 
 
 FORMAT = Implementation(serde, only(SUPPORTED, decimals=True, name_column=True))

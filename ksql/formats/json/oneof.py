@@ -47,7 +47,7 @@ class OneOf(model.Struct):
 
         Raises: Bad if it is none of them.
         """
-        kind, found, most = type(value), -1, -1
+        kind, chosen, most = type(value), -1, -1
         for index, written in enumerate(self.written):
             if isinstance(written, str):
                 if kind in _CLASSES[written]:
@@ -55,11 +55,11 @@ class OneOf(model.Struct):
             elif written is not None and kind is dict:
                 shared = len(written & value.keys())
                 if shared > most:
-                    found, most = index, shared
-        if found < 0:
+                    chosen, most = index, shared
+        if chosen < 0:
             shown = orjson.dumps(value, default=str).decode()
             raise Bad(f"Did not find matching oneof field for data: {shown}", "")
-        return found
+        return chosen
 
 
 def has_choice(type_: SqlType) -> bool:
@@ -72,6 +72,6 @@ def has_choice(type_: SqlType) -> bool:
         case model.Map(_, value):
             return has_choice(value)
         case model.Struct(fields):
-            return any(has_choice(each.type) for each in fields)
+            return any(has_choice(field.type) for field in fields)
         case _:
             return False

@@ -88,7 +88,7 @@ class _Reader(Draft):
 
     def _container(self, type_: SqlType, kind: str, body: list[str]) -> str:
         name = self.add(None)
-        refuse = self.add(partial(wrong_kind, wanted=str(type_)))
+        refuse = self.add(partial(wrong_kind, target=str(type_)))
         head = [f"if type(v) is not {kind}:", f"    raise {refuse}(v, path=p)"]
         self.define(f"{name}(v, p)", head + body)
         return name
@@ -190,7 +190,9 @@ def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> li
     places = [f"p{i}" for i in range(len(names))]
     return [
         "if shape is not None and tuple(d) == shape:",
-        *indent([f"{var} = d.get({place})" for var, place in zip(names, places, strict=True)]),
+        *indent(
+            [f"{var} = d.get({position})" for var, position in zip(names, places, strict=True)]
+        ),
         "else:",
         *indent(taken),
         "        if shape is None:",
@@ -203,7 +205,7 @@ def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
     reader = _Reader({"Bad": Bad})
     if wrapped:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
-        refuse = reader.add(partial(wrong_kind, wanted=str(whole), path=""))
+        refuse = reader.add(partial(wrong_kind, target=str(whole), path=""))
         members = tuple((c.name, c.type) for c in columns)
         taken, names, match = reader.taken(members, "d")
         fit = reader.converted(members, names)
@@ -239,16 +241,16 @@ def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
     return reader
 
 
-def _holds(type_: SqlType, wanted: Callable[[SqlType], bool]) -> bool:
+def _holds(type_: SqlType, test: Callable[[SqlType], bool]) -> bool:
     match type_:
         case model.Array(item):
-            return _holds(item, wanted)
+            return _holds(item, test)
         case model.Map(_, value):
-            return _holds(value, wanted)
+            return _holds(value, test)
         case model.Struct(fields):
-            return any(_holds(f.type, wanted) for f in fields)
+            return any(_holds(f.type, test) for f in fields)
         case _:
-            return wanted(type_)
+            return test(type_)
 
 
 def _has_decimal(columns: tuple[Column, ...]) -> bool:
@@ -259,8 +261,8 @@ def reader(
     columns: tuple[Column, ...], *, wrapped: bool
 ) -> tuple[Callable[[bytes | None], Row | None], Callable[..., list[Row | Skip | None]]]:
     """Return ``decode`` and ``decode_many``; not wrapped: the document is the column's value."""
-    made = _row_reader(columns, wrapped=wrapped).compiled("JSON reader")
-    row, rows = made["row"], made["rows"]
+    compiled = _row_reader(columns, wrapped=wrapped).compiled("JSON reader")
+    row, rows = compiled["row"], compiled["rows"]
     load = json_values.load_short if _has_decimal(columns) else orjson.loads
 
     def exact(data: bytes) -> Row | None:
@@ -340,9 +342,9 @@ class _Writer(Draft):
                 body = f"{{k: {self.convert(value, 'x')} for k, x in v.items()}}"
             case OneOf(fields):
                 body = "None"
-                for each in reversed(fields):
-                    member = f"v[{each.name!r}]"
-                    there = self.convert(each.type, member)
+                for field in reversed(fields):
+                    member = f"v[{field.name!r}]"
+                    there = self.convert(field.type, member)
                     body = f"{there} if {member} is not None else {body}"
             case model.Struct(fields):
                 pairs = (f"{f.name!r}: {self.convert(f.type, f'v[{f.name!r}]')}" for f in fields)
@@ -432,15 +434,15 @@ def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
     writer = _new_writer()
     variables = [f"a{i}" for i in range(len(columns))]
     take = [f"{', '.join(variables)}, = row"] if columns else []
-    prepare, made = _document(writer, columns, variables, wrapped=wrapped)
-    writer.define("document(row)", [*take, *prepare, f"return {made}"])
+    prepare, body = _document(writer, columns, variables, wrapped=wrapped)
+    writer.define("document(row)", [*take, *prepare, f"return {body}"])
     writer.define(
         "documents(rows)",
         [
             "out = []",
             "add = out.append",
             "for row in rows:",
-            *indent([*take, *prepare, f"add({made})"]),
+            *indent([*take, *prepare, f"add({body})"]),
             "return out",
         ],
     )
@@ -453,8 +455,8 @@ def writer(
     Callable[[Row | None], bytes | None], Callable[[Sequence[Row | None]], list[bytes | None]]
 ]:
     """Return ``encode`` and ``encode_many``; not wrapped: a null column is no document."""
-    made = _row_writer(columns, wrapped=wrapped).compiled("JSON writer")
-    document, documents = made["document"], made["documents"]
+    compiled = _row_writer(columns, wrapped=wrapped).compiled("JSON writer")
+    document, documents = compiled["document"], compiled["documents"]
 
     def absent(row: Row | None) -> bool:
         return row is None or (not wrapped and row[0] is None)
@@ -463,11 +465,11 @@ def writer(
         return None if row is None or absent(row) else _print(document(row))
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
-        places = [place for place, row in enumerate(rows) if not absent(row)]
+        places = [index for index, row in enumerate(rows) if not absent(row)]
         if len(places) == len(rows):
             return list(_print_all(documents(rows)))
         try:
-            texts = iter(_print_all(documents([rows[place] for place in places])))
+            texts = iter(_print_all(documents([rows[index] for index in places])))
         except EncodeError as error:
             error.index = places[error.index]
             raise

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 MAP_KEYS: Final = "JSON only supports MAP types with STRING keys"
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the JSON serde of the columns.
 
     Not wrapped: the document is the value of the only column.
     """
-    decode, decode_many = reader(wanted.columns, wrapped=wanted.wrapped)
-    encode, encode_many = writer(wanted.columns, wrapped=wanted.wrapped)
-    documents = printing(wanted.columns) if wanted.wrapped else None
+    decode, decode_many = reader(spec.columns, wrapped=spec.wrapped)
+    encode, encode_many = writer(spec.columns, wrapped=spec.wrapped)
+    documents = printing(spec.columns) if spec.wrapped else None
     return Serde(decode, encode, decode_many, encode_many, printing=documents)
 
 

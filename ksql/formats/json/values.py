@@ -53,8 +53,8 @@ def load_exact(data: bytes) -> Value:
     Raises: ValueError, RecursionError.
     """
     text = data.decode("utf-8-sig").lstrip(_BLANKS)
-    found, _ = _exact.raw_decode(text)
-    return mended(found) if "\\u" in text else found
+    value, _ = _exact.raw_decode(text)
+    return mended(value) if "\\u" in text else value
 
 
 def load_short(data: bytes) -> Value:
@@ -90,13 +90,13 @@ def node_name(value: Value) -> str:
             return "ObjectNode"
 
 
-def wrong_kind(value: Value, wanted: str, path: str) -> Bad:
+def wrong_kind(value: Value, target: str, path: str) -> Bad:
     """Return the error for a value of another kind than the type can take."""
-    return Bad(f"Can't convert type. sourceType: {node_name(value)}, requiredType: {wanted}", path)
+    return Bad(f"Can't convert type. sourceType: {node_name(value)}, requiredType: {target}", path)
 
 
-def _bad_text(wanted: str, path: str) -> Bad:
-    return Bad(f"Can't coerce string to type. targetType: {wanted}", path)
+def _bad_text(target: str, path: str) -> Bad:
+    return Bad(f"Can't coerce string to type. targetType: {target}", path)
 
 
 def _truncated(value: float | Decimal) -> int:
@@ -113,7 +113,7 @@ def _truncated(value: float | Decimal) -> int:
 
 
 def _integer_reader(
-    wanted: str,
+    target: str,
     parse: Callable[[str], int],
     wrap: Callable[[int], int],
     check: Callable[[int], int] | None = None,
@@ -124,19 +124,19 @@ def _integer_reader(
         kind = type(value)
         try:
             if kind is int:
-                found = wrap(value)
+                number = wrap(value)
             elif kind is float or kind is Decimal:
-                found = wrap(_truncated(value))
+                number = wrap(_truncated(value))
             elif kind is str:
-                found = parse(value)
+                number = parse(value)
             else:
-                raise wrong_kind(value, wanted, path)
+                raise wrong_kind(value, target, path)
         except BadText:
-            raise _bad_text(wanted, path) from None
+            raise _bad_text(target, path) from None
         if check is None:
-            return found
+            return number
         try:
-            return check(found)
+            return check(number)
         except BadText as error:
             raise Bad(str(error), path) from None
 
@@ -279,17 +279,17 @@ class NameMatch:
         self._names = names
         self._shapes: dict[tuple[str, ...], list[str | None]] = {}
 
-    def __call__(self, found: dict[str, Any]) -> list[Any]:
+    def __call__(self, members: dict[str, Any]) -> list[Any]:
         """Return the values in the order of the names; None where there is no property."""
-        shape = tuple(found)
+        shape = tuple(members)
         properties = self._shapes.get(shape)
         if properties is None:
             properties = self._learn(shape)
-        return [None if name is None else found[name] for name in properties]
+        return [None if name is None else members[name] for name in properties]
 
-    def places(self, found: dict[str, Any]) -> tuple[Any, ...]:
+    def places(self, members: dict[str, Any]) -> tuple[Any, ...]:
         """Return the object's shape, then the property for each name, None if it is not there."""
-        shape = tuple(found)
+        shape = tuple(members)
         return shape, *(self._shapes.get(shape) or self._learn(shape))
 
     def _learn(self, shape: tuple[str, ...]) -> list[str | None]:

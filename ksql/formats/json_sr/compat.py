@@ -134,44 +134,44 @@ class Comparison:
         """Compare one schema with the several that it has become."""
         fits = [not self.compare(one, writer, path) for one in reader.parts]
         if not (all(fits) if reader.kind == "all" else any(fits)):
-            yield self.told("TYPE_CHANGED", path)
+            yield self.difference("TYPE_CHANGED", path)
 
     def _many_into_one(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         """Compare several schemas with the one that they have become."""
         fits = [not self.compare(reader, one, path) for one in writer.parts]
         if not (any(fits) if writer.kind == "all" else all(fits)):
             kind = "SUM_TYPE_NARROWED" if any(fits) else "TYPE_CHANGED"
-            yield self.told(kind, path)
+            yield self.difference(kind, path)
 
     def _combined(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         ours, theirs = len(reader.parts), len(writer.parts)
         product = reader.kind == "all"
         if product != (writer.kind == "all"):
-            yield self.told("COMBINED_TYPE_CHANGED", path)
+            yield self.difference("COMBINED_TYPE_CHANGED", path)
             return
         if reader.kind == "oneOf" and writer.kind == "anyOf":
-            yield self.told("COMBINED_TYPE_CHANGED", path)
+            yield self.difference("COMBINED_TYPE_CHANGED", path)
         if product and ours > theirs:
-            yield self.told("PRODUCT_TYPE_EXTENDED", path)
+            yield self.difference("PRODUCT_TYPE_EXTENDED", path)
         elif not product and ours < theirs:
-            yield self.told("SUM_TYPE_NARROWED", path)
+            yield self.difference("SUM_TYPE_NARROWED", path)
         elif self._matched(reader.parts, writer.parts, path) < min(ours, theirs):
-            yield self.told("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+            yield self.difference("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
 
     def _matched(self, reader: Sequence[Node], writer: Sequence[Node], path: str) -> int:
         """Return how many schemas find a compatible one of their own (the largest matching)."""
         taken: dict[int, int] = {}
 
-        def place(index: int, tried: set[int]) -> bool:
+        def assign(index: int, tried: set[int]) -> bool:
             for other, one in enumerate(reader):
                 if other not in tried and not self.compare(one, writer[index], path):
                     tried.add(other)
-                    if other not in taken or place(taken[other], tried):
+                    if other not in taken or assign(taken[other], tried):
                         taken[other] = index
                         return True
             return False
 
-        return sum(place(index, set()) for index in range(len(writer)))
+        return sum(assign(index, set()) for index in range(len(writer)))
 
     # --- single schemas
 
@@ -179,11 +179,11 @@ class Comparison:
         numbers = ("number", "integer")
         if reader.kind in numbers and writer.kind in numbers:
             if (reader.kind, writer.kind) == ("integer", "number"):
-                yield self.told("TYPE_NARROWED", path)
+                yield self.difference("TYPE_NARROWED", path)
             yield from self._bounds("number", reader, writer, path)
             yield from self._multiples(reader, writer, path)
         elif reader.kind != writer.kind:
-            yield self.told("TYPE_CHANGED", path)
+            yield self.difference("TYPE_CHANGED", path)
         else:
             yield from self._same_kind(reader.kind, reader, writer, path)
 
@@ -202,7 +202,7 @@ class Comparison:
                 yield from self._values(reader, writer, path)
             case "not":
                 if self._swapped().compare(writer.parts[0], reader.parts[0], path):
-                    yield self.told("NOT_TYPE_EXTENDED", path)
+                    yield self.difference("NOT_TYPE_EXTENDED", path)
             case _:
                 return
 
@@ -215,29 +215,29 @@ class Comparison:
                 narrower = old is None or sign * new < sign * old
                 if narrower:
                     change = "ADDED" if old is None else "DECREASED" if sign > 0 else "INCREASED"
-                    yield self.told(f"{_constant(keyword)}_{change}", f"{path}/{keyword}")
+                    yield self.difference(f"{_constant(keyword)}_{change}", f"{path}/{keyword}")
 
     def _multiples(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         new, old = reader.schema.get("multipleOf"), writer.schema.get("multipleOf")
         if new is None or new == old:
             return
         if old is None:
-            yield self.told("MULTIPLE_OF_ADDED", f"{path}/multipleOf")
+            yield self.difference("MULTIPLE_OF_ADDED", f"{path}/multipleOf")
         elif old % new != 0:
             kind = "MULTIPLE_OF_EXPANDED" if new % old == 0 else "MULTIPLE_OF_CHANGED"
-            yield self.told(kind, f"{path}/multipleOf")
+            yield self.difference(kind, f"{path}/multipleOf")
 
     def _pattern(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         new, old = reader.schema.get("pattern"), writer.schema.get("pattern")
         if new is not None and new != old:
             kind = "PATTERN_ADDED" if old is None else "PATTERN_CHANGED"
-            yield self.told(kind, f"{path}/pattern")
+            yield self.difference(kind, f"{path}/pattern")
 
     def _values(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         new, old = _allowed(reader), _allowed(writer)
         if not old <= new:
             kind = "ENUM_ARRAY_NARROWED" if new <= old else "ENUM_ARRAY_CHANGED"
-            yield self.told(kind, f"{path}/enum")
+            yield self.difference(kind, f"{path}/enum")
 
     # --- for objects and arrays
 
@@ -248,13 +248,13 @@ class Comparison:
         if reader is None:
             return []
         if writer is None:
-            harmless = self.made(reader, nodes[0]).kind == "any"
-            return [] if harmless else [self.told("SCHEMA_ADDED", path)]
+            harmless = self.reader_node(reader, nodes[0]).kind == "any"
+            return [] if harmless else [self.difference("SCHEMA_ADDED", path)]
         return self.compare(
             self._reader.child(nodes[0], reader), self._writer.child(nodes[1], writer), path
         )
 
-    def made(self, schema: Json, node: Node) -> Node:
+    def reader_node(self, schema: Json, node: Node) -> Node:
         """Return the node of a schema inside of one of the reader's."""
         return _alone(self._reader.child(node, schema))
 
@@ -262,7 +262,7 @@ class Comparison:
         """Return whether a schema inside of one of the writer's nodes allows nothing."""
         return _alone(self._writer.child(node, schema)).kind == "never"
 
-    def told(self, kind: str, path: str) -> Difference:
+    def difference(self, kind: str, path: str) -> Difference:
         """Return the difference in words."""
         what = _TELLS.get(kind) or f"has a narrower bound ({kind.lower().replace('_', ' ')})"
         return Difference(
@@ -289,11 +289,11 @@ def _constant(keyword: str) -> str:
 
 def _bound(node: Node, keyword: str) -> float | None:
     """Return the value of a bound; draft 4 marks the plain one as exclusive."""
-    found = node.schema.get(keyword)
-    if keyword.startswith("exclusive") and isinstance(found, bool):
+    bound = node.schema.get(keyword)
+    if keyword.startswith("exclusive") and isinstance(bound, bool):
         plain = node.schema.get(keyword.removeprefix("exclusive").lower())
-        found = plain if found else None
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+        bound = plain if bound else None
+    return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else None
 
 
 def _allowed(node: Node) -> frozenset[bytes]:

@@ -37,7 +37,7 @@ class Objects:
             try:
                 yield from self._property(name, new, old, path)
             except TooSlow:
-                yield self._on.told("PATTERN_PROPERTIES_UNDECIDED", path)
+                yield self._on.difference("PATTERN_PROPERTIES_UNDECIDED", path)
         yield from self._required(new, old)
         yield from self._dependencies()
         yield from self._additional()
@@ -59,48 +59,50 @@ class Objects:
         if covering is not None:
             yield from self._uncovered("REMOVED", covering, old, path)
         elif not self._on.is_never(old, self._nodes[1]):
-            yield self._on.told("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+            yield self._on.difference("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
     def _added(self, name: str, new: Json, path: str) -> Iterator[Difference]:
         covering = _covering(self._old, name)
         if _is_open(self._old):
-            if self._on.made(new, self._nodes[0]).kind != "any":
-                yield self._on.told("PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", path)
+            if self._on.reader_node(new, self._nodes[0]).kind != "any":
+                yield self._on.difference("PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", path)
         elif covering is not None:
             yield from self._uncovered("ADDED", new, covering, path)
         elif name in self._new.get("required", ()) and not _has_default(new):
-            yield self._on.told("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
+            yield self._on.difference("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
 
     def _uncovered(self, change: str, new: Json, old: Json, path: str) -> Iterator[Difference]:
-        found = self._on.inner(new, old, self._nodes, path)
-        yield from found
-        if found:
+        differences = self._on.inner(new, old, self._nodes, path)
+        yield from differences
+        if differences:
             kind = f"PROPERTY_{change}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-            yield self._on.told(kind, path)
+            yield self._on.difference(kind, path)
 
     def _required(self, new: Mapping[str, Json], old: Mapping[str, Json]) -> Iterator[Difference]:
         known = self._old.get("required", ())
         for name in self._new.get("required", ()):
             told_already = name in new and name not in old and not _is_open(self._old)
             if name not in known and not told_already and not _has_default(new.get(name)):
-                yield self._on.told("REQUIRED_ATTRIBUTE_ADDED", f"{self._path}/required/{name}")
+                yield self._on.difference(
+                    "REQUIRED_ATTRIBUTE_ADDED", f"{self._path}/required/{name}"
+                )
 
     def _dependencies(self) -> Iterator[Difference]:
         new, old = _dependencies(self._new), _dependencies(self._old)
-        for name, wanted in new.items():
+        for name, needed in new.items():
             path = f"{self._path}/dependencies/{name}"
             had = old.get(name)
-            match wanted, had:
+            match needed, had:
                 case list(), list():
-                    if not set(wanted) <= set(had):
-                        more = "EXTENDED" if set(had) <= set(wanted) else "CHANGED"
-                        yield self._on.told(f"DEPENDENCY_ARRAY_{more}", path)
+                    if not set(needed) <= set(had):
+                        more = "EXTENDED" if set(had) <= set(needed) else "CHANGED"
+                        yield self._on.difference(f"DEPENDENCY_ARRAY_{more}", path)
                 case list(), _:
-                    yield self._on.told("DEPENDENCY_ARRAY_ADDED", path)
+                    yield self._on.difference("DEPENDENCY_ARRAY_ADDED", path)
                 case _, (dict() | bool()):
-                    yield from self._on.inner(wanted, had, self._nodes, path)
+                    yield from self._on.inner(needed, had, self._nodes, path)
                 case _:
-                    yield self._on.told("DEPENDENCY_SCHEMA_ADDED", path)
+                    yield self._on.difference("DEPENDENCY_SCHEMA_ADDED", path)
 
     def _additional(self) -> Iterator[Difference]:
         path = f"{self._path}/additionalProperties"
@@ -123,7 +125,7 @@ class Arrays:
         if self._nodes[0].schema.get("uniqueItems") and not self._nodes[1].schema.get(
             "uniqueItems"
         ):
-            yield self._on.told("UNIQUE_ITEMS_ADDED", f"{self._path}/uniqueItems")
+            yield self._on.difference("UNIQUE_ITEMS_ADDED", f"{self._path}/uniqueItems")
         (first, rest), (old_first, old_rest) = self._new, self._old
         if first is None and old_first is None:
             yield from self._on.inner(rest, old_rest, self._nodes, f"{self._path}/items")
@@ -142,22 +144,22 @@ class Arrays:
             rest = _or_true(self._new[1])
             if rest is False:
                 if not self._on.is_never(old[index], self._nodes[1]):
-                    yield self._on.told("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-            elif found := self._on.inner(rest, old[index], self._nodes, path):
-                yield from found
+                    yield self._on.difference("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+            elif differences := self._on.inner(rest, old[index], self._nodes, path):
+                yield from differences
                 kind = "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-                yield self._on.told(kind, path)
+                yield self._on.difference(kind, path)
         else:
             rest = _or_true(self._old[1])
             if rest is True:
-                if self._on.made(new[index], self._nodes[0]).kind != "any":
-                    yield self._on.told("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
+                if self._on.reader_node(new[index], self._nodes[0]).kind != "any":
+                    yield self._on.difference("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
             elif rest is not False and (
-                found := self._on.inner(new[index], rest, self._nodes, path)
+                differences := self._on.inner(new[index], rest, self._nodes, path)
             ):
-                yield from found
+                yield from differences
                 kind = "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-                yield self._on.told(kind, path)
+                yield self._on.difference(kind, path)
 
 
 def _more(
@@ -167,17 +169,17 @@ def _more(
     if old is False or new is True:
         return
     if new is False:
-        yield on.told(f"{what}_REMOVED", path)
+        yield on.difference(f"{what}_REMOVED", path)
     elif old is True:
-        if on.made(new, nodes[0]).kind != "any":
-            yield on.told(f"{what}_NARROWED", path)
+        if on.reader_node(new, nodes[0]).kind != "any":
+            yield on.difference(f"{what}_NARROWED", path)
     else:
         yield from on.inner(new, old, nodes, path)
 
 
 def _object(schema: Mapping[str, Json], keyword: str) -> Mapping[str, Json]:
-    found = schema.get(keyword)
-    return found if isinstance(found, dict) else {}
+    members = schema.get(keyword)
+    return members if isinstance(members, dict) else {}
 
 
 def _is_open(schema: Mapping[str, Json]) -> bool:
@@ -186,9 +188,9 @@ def _is_open(schema: Mapping[str, Json]) -> bool:
 
 def _covering(schema: Mapping[str, Json], name: str) -> Json | None:
     """Return the schema for a property that is not declared in a partly open object."""
-    for pattern, found in _object(schema, "patternProperties").items():
+    for pattern, covering in _object(schema, "patternProperties").items():
         if _is_in(pattern, name):
-            return found
+            return covering
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, dict) else None
 

@@ -115,59 +115,59 @@ class Document:
         """Return the node of a schema that stands inside of a node's keywords."""
         return self._node(_Place(schema, self._places[id(node)].resolver))
 
-    def _node(self, place: _Place) -> Node:
-        place = self._follow(place)
-        if isinstance(place.schema, bool) or not isinstance(place.schema, dict):
-            return Node("any" if place.schema else "never", {})
-        key = id(place.schema)
+    def _node(self, location: _Place) -> Node:
+        location = self._follow(location)
+        if isinstance(location.schema, bool) or not isinstance(location.schema, dict):
+            return Node("any" if location.schema else "never", {})
+        key = id(location.schema)
         if key not in self._nodes:
-            self._nodes[key] = made = Node("any", place.schema)
-            self._places[id(made)] = place
-            self._fill(made, place)
+            self._nodes[key] = node = Node("any", location.schema)
+            self._places[id(node)] = location
+            self._fill(node, location)
         return self._nodes[key]
 
-    def _follow(self, place: _Place) -> _Place:
+    def _follow(self, location: _Place) -> _Place:
         """Return where the references lead; what stands next to a reference does not count."""
         seen: set[str] = set()
-        while isinstance(place.schema, dict):
-            if "$ref" not in place.schema:
-                return self._inside(place)
-            reference = str(place.schema["$ref"])
+        while isinstance(location.schema, dict):
+            if "$ref" not in location.schema:
+                return self._inside(location)
+            reference = str(location.schema["$ref"])
             if reference in seen:
                 raise BrokenJsonSchema(f'"{reference}" leads back to itself')
             seen.add(reference)
             try:
-                found = place.resolver.lookup(reference)
+                resolved = location.resolver.lookup(reference)
             except Unresolvable as error:
                 raise BrokenJsonSchema(f'"{reference}" leads nowhere') from error
-            place = _Place(found.contents, found.resolver)
-        return place
+            location = _Place(resolved.contents, resolved.resolver)
+        return location
 
-    def _inside(self, place: _Place) -> _Place:
-        if isinstance(place.schema.get("$id"), str) and place.schema is not self._root.schema:
-            resource = Resource.from_contents(place.schema, default_specification=DRAFT7)
-            return _Place(place.schema, place.resolver.in_subresource(resource))
-        return place
+    def _inside(self, location: _Place) -> _Place:
+        if isinstance(location.schema.get("$id"), str) and location.schema is not self._root.schema:
+            resource = Resource.from_contents(location.schema, default_specification=DRAFT7)
+            return _Place(location.schema, location.resolver.in_subresource(resource))
+        return location
 
-    def _fill(self, node: Node, place: _Place) -> None:
+    def _fill(self, node: Node, location: _Place) -> None:
         """Make a node what its keywords say."""
-        parts = list(self._parts(node, place))
+        parts = list(self._parts(node, location))
         if len(parts) == 1:
             node.kind, node.parts = parts[0].kind, parts[0].parts
         elif parts:
             node.kind, node.parts = "all", tuple(parts)
 
-    def _parts(self, node: Node, place: _Place) -> Iterator[Node]:
-        schema = place.schema
+    def _parts(self, node: Node, location: _Place) -> Iterator[Node]:
+        schema = location.schema
         types = [_TYPES[one] for one in _listed(schema.get("type")) if one in _TYPES]
         if not types:
             types = [kind for kind, words in _KEYWORDS.items() if not words.isdisjoint(schema)]
         if len(types) > 1:
-            yield Node("anyOf", schema, tuple(self._part(kind, place) for kind in types))
+            yield Node("anyOf", schema, tuple(self._part(kind, location) for kind in types))
         elif types:
-            yield self._part(types[0], place)
+            yield self._part(types[0], location)
         if "enum" in schema or "const" in schema:
-            yield self._part("enum", place)
+            yield self._part("enum", location)
         if "not" in schema:
             yield Node("not", schema, (self.child(node, schema["not"]),))
         for keyword, kind in _COMBINED.items():
@@ -175,9 +175,9 @@ class Document:
                 inner = tuple(self.child(node, one) for one in schema[keyword])
                 yield Node(kind, schema, inner)
 
-    def _part(self, kind: Kind, place: _Place) -> Node:
-        part = Node(kind, place.schema)
-        self._places[id(part)] = place
+    def _part(self, kind: Kind, location: _Place) -> Node:
+        part = Node(kind, location.schema)
+        self._places[id(part)] = location
         return part
 
 
@@ -218,14 +218,14 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
         schema = _resource(text).contents
         draft = cast("type[Draft7Validator]", validator_for(schema, default=Draft7Validator))
         draft.check_schema(schema, _NO_FORMATS)
-        made = Document(text, imported)
-        made.check()
+        parsed = Document(text, imported)
+        parsed.check()
     except SchemaError as error:
-        place = "/".join(map(str, error.absolute_path))
-        raise BrokenJsonSchema(f"{error.message} at #/{place}") from error
+        pointer = "/".join(map(str, error.absolute_path))
+        raise BrokenJsonSchema(f"{error.message} at #/{pointer}") from error
     except RecursionError as error:
         raise BrokenJsonSchema("it is nested too deeply") from error
-    return made
+    return parsed
 
 
 def canonical_text(text: str, *, normalize: bool = False) -> str:

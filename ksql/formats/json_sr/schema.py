@@ -107,8 +107,8 @@ class _Reader:
             strange = [one for one in kind if one not in _KINDS][:1]
             if strange:
                 return Strange(f"A schema of type {excerpt(str(strange[0]))}")
-            each = [{**schema, "type": one} for one in dict.fromkeys(kind)]
-            return self._one_of(each, root, inside)
+            choices = [{**schema, "type": one} for one in dict.fromkeys(kind)]
+            return self._one_of(choices, root, inside)
         return self._simple(kind, schema, root, inside)
 
     def _simple(
@@ -168,12 +168,12 @@ class _Reader:
         return Group(tuple(Member(f"{_ONE_OF}{i}", one) for i, one in enumerate(real)), one_of=True)
 
     def _all_of(self, parts: list[Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
-        found = [self.type(part, root, inside) for part in parts]
-        groups = [one for one in found if isinstance(one, Group)]
-        if len(groups) == len(found) and groups:
+        types = [self.type(part, root, inside) for part in parts]
+        groups = [one for one in types if isinstance(one, Group)]
+        if len(groups) == len(types) and groups:
             members = {member.name: member for group in groups for member in group.members}
             return Group(tuple(members.values()))
-        return found[0] if len(found) == 1 else Strange("allOf of types that are no objects")
+        return types[0] if len(types) == 1 else Strange("allOf of types that are no objects")
 
     def _resolve(self, ref: str, root: Json) -> tuple[Json, Json]:
         """Return the schema that a reference leads to, and the document it stands in."""
@@ -183,13 +183,13 @@ class _Reader:
             if name not in self._imported:
                 raise BrokenJsonSchema(f'"{name}" is not among the references')
             document = self._imported[name]
-        found = document
+        target = document
         for part in pointer.split("/")[1:]:
             step = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or step not in found:
+            if not isinstance(target, dict) or step not in target:
                 raise BrokenJsonSchema(f'"{ref}" leads nowhere')
-            found = found[step]
-        return found, document
+            target = target[step]
+        return target, document
 
 
 def _is_text(one: Json) -> bool:
@@ -201,8 +201,8 @@ def _is_null(schema: Json) -> bool:
 
 
 def _index(schema: Json, otherwise: int) -> int:
-    found = schema.get("connect.index") if isinstance(schema, dict) else None
-    return found if isinstance(found, int) else otherwise
+    index = schema.get("connect.index") if isinstance(schema, dict) else None
+    return index if isinstance(index, int) else otherwise
 
 
 def _number(schema: dict[str, Json]) -> ConnectType:
@@ -239,22 +239,22 @@ def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | Non
 def is_open(text: str) -> bool:
     """Return whether a schema is one of objects with whatever else they like."""
     try:
-        found = orjson.loads(text)
+        schema = orjson.loads(text)
     except orjson.JSONDecodeError:
         return False
     return (
-        isinstance(found, dict)
-        and isinstance(found.get("properties"), dict)
-        and found.get(_MORE, True) is True
+        isinstance(schema, dict)
+        and isinstance(schema.get("properties"), dict)
+        and schema.get(_MORE, True) is True
     )
 
 
 def opened(text: str) -> str:
     """Return a schema of ``text_for`` as earlier versions registered it."""
-    found = orjson.loads(text)
-    if found.get(_MORE) is False:
-        del found[_MORE]
-    return orjson.dumps(found).decode()
+    schema = orjson.loads(text)
+    if schema.get(_MORE) is False:
+        del schema[_MORE]
+    return orjson.dumps(schema).decode()
 
 
 def _optional(type_: SqlType) -> dict[str, Json]:

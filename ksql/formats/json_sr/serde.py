@@ -61,15 +61,15 @@ _WRITTEN: Final[dict[Scalar, Written]] = {
 _HINT = ". The data does not begin with a schema id: use the JSON format for plain JSON"
 
 
-def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Convert | None]:
+def _plan(source: ConnectType, target: SqlType, path: str) -> tuple[SqlType, Convert | None]:
     """Return the type to read the JSON as, and what makes the wanted one of it.
 
     Raises: Bad where the written type and the declared one do not go together.
     """
-    match found, wanted:
+    match source, target:
         case Items(item), model.Array(wanted_item):
             type_, convert = _plan(item, wanted_item, f"{path}[]")
-            return model.Array(type_), convert and partial(_each, convert)
+            return model.Array(type_), convert and partial(_converted_items, convert)
         case Entries(key, value, True), model.Map(_, wanted_value):
             text = scalar_conversion(key, model.STRING, f"{path}.key")
             type_, convert = _plan(value, wanted_value, f"{path}.value")
@@ -77,46 +77,46 @@ def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Conv
             return model.Array(model.Struct(entry)), partial(_each_entry, text, convert)
         case Entries(_, value), model.Map(key, wanted_value):
             type_, convert = _plan(value, wanted_value, f"{path}.value")
-            return model.Map(key, type_), convert and partial(_each_value, convert)
+            return model.Map(key, type_), convert and partial(_converted_values, convert)
         case Group(one_of=True), model.Struct(fields):
-            return _choice_plan(found, fields, path)
+            return _choice_plan(source, fields, path)
         case Group(), model.Struct(fields):
-            return _struct_plan(found, fields, path)
+            return _struct_plan(source, fields, path)
         case ((Items() | Entries() | Group()), _):
-            raise mismatch(found, wanted, path)
+            raise mismatch(source, target, path)
         case _, model.STRING:
-            convert = scalar_conversion(found, wanted, path)
-            return sql_type(found), convert
+            convert = scalar_conversion(source, target, path)
+            return sql_type(source), convert
         case _:
-            scalar_conversion(found, wanted, path)
-            return wanted, None
+            scalar_conversion(source, target, path)
+            return target, None
 
 
 def _struct_plan(
-    found: Group, fields: tuple[model.Field, ...], path: str
+    source: Group, fields: tuple[model.Field, ...], path: str
 ) -> tuple[SqlType, Convert | None]:
-    members = _members(found, tuple((f.name, f.type) for f in fields), path)
+    members = _members(source, tuple((f.name, f.type) for f in fields), path)
     read_as = model.Struct(tuple(model.Field(m.source, m.type) for m in members if m))
     sources = {
         f.name: (m.source, m.convert) if m else None for f, m in zip(fields, members, strict=True)
     }
-    if all(each == (name, None) for name, each in sources.items()):
+    if all(origin == (name, None) for name, origin in sources.items()):
         return read_as, None
     return read_as, partial(_each_member, sources)
 
 
 def _choice_plan(
-    found: Group, fields: tuple[model.Field, ...], path: str
+    source: Group, fields: tuple[model.Field, ...], path: str
 ) -> tuple[SqlType, Convert]:
     """Return how a value of one of several types is read: as a struct with a member for each."""
-    wanted = tuple((f.name, f.type) for f in fields)
-    plans = [plan for plan in _members(found, wanted, path) if plan]
+    targets = tuple((f.name, f.type) for f in fields)
+    plans = [plan for plan in _members(source, targets, path) if plan]
     types = {plan.source: plan.type for plan in plans}
-    read_as = tuple(model.Field(m.name, types.get(m.name, model.STRING)) for m in found.members)
+    read_as = tuple(model.Field(m.name, types.get(m.name, model.STRING)) for m in source.members)
     sources = {plan.source: (plan.source, plan.convert) for plan in plans}
-    taken = {name: find_name(list(sources), name) for name, _ in wanted}
+    taken = {name: find_name(list(sources), name) for name, _ in targets}
     return (
-        OneOf(read_as, tuple(_written_as(m.type) for m in found.members)),
+        OneOf(read_as, tuple(_written_as(m.type) for m in source.members)),
         partial(_each_member, {n: sources[one] if one else None for n, one in taken.items()}),
     )
 
@@ -161,11 +161,11 @@ def _members(
     return plans
 
 
-def _each(convert: Convert, items: list[Value]) -> list[Value]:
+def _converted_items(convert: Convert, items: list[Value]) -> list[Value]:
     return [None if item is None else convert(item) for item in items]
 
 
-def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
+def _converted_values(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
     return {key: None if item is None else convert(item) for key, item in items.items()}
 
 
@@ -193,16 +193,16 @@ def _converted(convert: Convert | None, value: Value) -> Value:
 
 
 def _reader(
-    found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
+    source: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
 ) -> Callable[[bytes], Row | None]:
     plans: list[_Member | None]
     if not wrapped:
-        plans = [_Member(columns[0].name, *_plan(found, columns[0].type, "$"))]
-    elif isinstance(found, Group):
-        plans = _members(found, tuple((c.name, c.type) for c in columns), "$")
+        plans = [_Member(columns[0].name, *_plan(source, columns[0].type, "$"))]
+    elif isinstance(source, Group):
+        plans = _members(source, tuple((c.name, c.type) for c in columns), "$")
     else:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
-        raise mismatch(found, whole, "$")
+        raise mismatch(source, whole, "$")
     pairs = [(c, plan) for c, plan in zip(columns, plans, strict=True) if plan]
     read_as = tuple(replace(c, name=plan.source, type=plan.type) for c, plan in pairs)
     decode, _ = reader(read_as, wrapped=wrapped)
@@ -219,14 +219,14 @@ def _reader(
 
 
 def _as_chosen(
-    found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
+    source: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
 ) -> tuple[Column, ...]:
     """Return columns for writing by a chosen schema: what is one of several types is shown so."""
     if not wrapped:
-        return (replace(columns[0], type=_written_type(found, columns[0].type)),)
-    if not isinstance(found, Group):
+        return (replace(columns[0], type=_written_type(source, columns[0].type)),)
+    if not isinstance(source, Group):
         return columns
-    types = {member.name: member.type for member in found.members}
+    types = {member.name: member.type for member in source.members}
     names = [find_name(list(types), column.name) for column in columns]
     return tuple(
         replace(column, type=_written_type(types[name], column.type)) if name else column
@@ -234,18 +234,18 @@ def _as_chosen(
     )
 
 
-def _written_type(found: ConnectType, type_: SqlType) -> SqlType:
-    match found, type_:
+def _written_type(source: ConnectType, type_: SqlType) -> SqlType:
+    match source, type_:
         case Items(item), model.Array(ours):
             return model.Array(_written_type(item, ours))
         case Entries(_, value, False), model.Map(key, ours):
             return model.Map(key, _written_type(value, ours))
         case Group(members, one_of), model.Struct(fields):
             types = {member.name: member.type for member in members}
-            sources = [find_name(list(types), each.name) for each in fields]
+            sources = [find_name(list(types), field.name) for field in fields]
             inner = tuple(
-                replace(each, type=_written_type(types[name], each.type)) if name else each
-                for each, name in zip(fields, sources, strict=True)
+                replace(field, type=_written_type(types[name], field.type)) if name else field
+                for field, name in zip(fields, sources, strict=True)
             )
             return OneOf(inner) if one_of else model.Struct(inner)
         case _:
@@ -266,36 +266,36 @@ def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
     return serde_of(read, write)
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the columns.
 
     Not wrapped: the document is the value of the only column.
     """
-    columns, wrapped = wanted.columns, wanted.wrapped
+    columns, wrapped = spec.columns, spec.wrapped
     encode, _ = writer(columns, wrapped=wrapped)
 
     def read(schema: Schema) -> Callable[[bytes], Row | None]:
-        return _reader(JSON.connect_type(wanted.whole(schema)), columns, wrapped=wrapped)
+        return _reader(JSON.connect_type(spec.whole(schema)), columns, wrapped=wrapped)
 
     def write(schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
         print_ = encode
-        if wanted.format.schema_id is not None:
-            shown = _as_chosen(JSON.connect_type(wanted.whole(schema)), columns, wrapped=wrapped)
+        if spec.format.schema_id is not None:
+            shown = _as_chosen(JSON.connect_type(spec.whole(schema)), columns, wrapped=wrapped)
             print_, _ = writer(shown, wrapped=wrapped)
 
         def text(row: Row) -> bytes | None:
-            found = print_(row)
-            return None if found is None else prefix + found
+            printed = print_(row)
+            return None if printed is None else prefix + printed
 
         return text
 
-    found = registered_serde(
-        wanted, JSON, reader=read, writer=write, faults=(ValueError,), hint=_HINT
+    registered = registered_serde(
+        spec, JSON, reader=read, writer=write, faults=(ValueError,), hint=_HINT
     )
-    if not wanted.lenient or not columns:
-        return found
+    if not spec.lenient or not columns:
+        return registered
     reading = _lenient(columns, wrapped=wrapped)
-    return replace(found, decode=reading.decode, decode_many=reading.decode_many)
+    return replace(registered, decode=reading.decode, decode_many=reading.decode_many)
 
 
 FORMAT = Implementation(serde, string_map_keys(MAP_KEYS), kind=JSON)

@@ -79,11 +79,11 @@ PRIMITIVES: dict[SqlType, _Primitive] = {
 _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the column, if there is one; its null is no bytes at all."""
-    if not wanted.columns:
+    if not spec.columns:
         return NOTHING
-    column = wanted.columns[0]
+    column = spec.columns[0]
     read, write, reader, keeps, plain = PRIMITIVES[column.type]
     size = _SIZES.get(column.type, 0)
 

@@ -8,4 +8,4 @@ from __future__ import annotations
 from ksql.formats.implementation import Implementation, any_type
 from ksql.formats.serde import NOTHING
 
-FORMAT = Implementation(lambda _wanted: NOTHING, any_type)
+FORMAT = Implementation(lambda _spec: NOTHING, any_type)

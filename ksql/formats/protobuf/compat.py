@@ -80,12 +80,12 @@ def _compare(reader: Proto, writer: Proto, roles: Roles) -> Iterator[Difference]
 
 def _messages(schema: Proto) -> _Messages:
     package = schema.file.package
-    found: dict[str, DescriptorProto] = {}
+    messages: dict[str, DescriptorProto] = {}
     for file in schema.files:
         outer = f".{file.package}." if file.package else "."
         for name, message in _walk(file.message_type, outer):
-            found.setdefault(_local(name, package), message)
-    return _Messages(found, package)
+            messages.setdefault(_local(name, package), message)
+    return _Messages(messages, package)
 
 
 def _walk(messages: Iterable[DescriptorProto], outer: str) -> Iterator[tuple[str, DescriptorProto]]:
@@ -116,11 +116,11 @@ class _Fields:
             if number in read:
                 yield from self._both(read[number], old, reader, writer)
             elif old.label == _F.LABEL_REQUIRED:
-                yield self._told("REQUIRED_FIELD_REMOVED", old, "lacks the required field")
+                yield self._difference("REQUIRED_FIELD_REMOVED", old, "lacks the required field")
         for number, new in read.items():
             required = new.label == _F.LABEL_REQUIRED
             if required and (number not in written or written[number].label != new.label):
-                yield self._told("REQUIRED_FIELD_ADDED", new, "newly requires the field")
+                yield self._difference("REQUIRED_FIELD_ADDED", new, "newly requires the field")
         yield from self._oneofs(reader, writer)
 
     def _both(
@@ -136,13 +136,15 @@ class _Fields:
                 yield from self._types(one, other, new)
             return
         if (entries[0] is None) != (entries[1] is None):
-            yield self._told("FIELD_KIND_CHANGED", new, "has another kind of type for the field")
+            yield self._difference(
+                "FIELD_KIND_CHANGED", new, "has another kind of type for the field"
+            )
             return
-        found = list(self._types(new, old, new))
-        yield from found
+        type_differences = list(self._types(new, old, new))
+        yield from type_differences
         repeated = (new.label == _F.LABEL_REPEATED, old.label == _F.LABEL_REPEATED)
-        if not found and repeated[0] != repeated[1] and _is_number(new):
-            yield self._told(
+        if not type_differences and repeated[0] != repeated[1] and _is_number(new):
+            yield self._difference(
                 "FIELD_NUMERIC_LABEL_CHANGED", new, "has another label for the numeric field"
             )
 
@@ -151,14 +153,16 @@ class _Fields:
     ) -> Iterator[Difference]:
         messages = (new.type == _F.TYPE_MESSAGE, old.type == _F.TYPE_MESSAGE)
         if messages[0] != messages[1]:
-            yield self._told("FIELD_KIND_CHANGED", shown, "has another kind of type for the field")
+            yield self._difference(
+                "FIELD_KIND_CHANGED", shown, "has another kind of type for the field"
+            )
         elif messages[0] or new.type == old.type == _F.TYPE_ENUM:
             if self.ours.local(new.type_name) != self.theirs.local(old.type_name):
-                yield self._told(
+                yield self._difference(
                     "FIELD_NAMED_TYPE_CHANGED", shown, "has another named type for the field"
                 )
         elif _GROUPS.get(new.type) != _GROUPS.get(old.type):
-            yield self._told(
+            yield self._difference(
                 "FIELD_SCALAR_KIND_CHANGED", shown, "has another scalar type for the field"
             )
 
@@ -180,7 +184,7 @@ class _Fields:
         moved = {number: name for number, name in read.items() if number in plain}
         for number, name in moved.items():
             if name in known:
-                yield self._told(
+                yield self._difference(
                     "FIELD_MOVED_TO_EXISTING_ONEOF",
                     numbers[number],
                     f"moves into the oneof {name} the field",
@@ -195,7 +199,7 @@ class _Fields:
                     f" {self.roles.writer} schema into the oneof at path {path}",
                 )
 
-    def _told(self, kind: str, one: FieldDescriptorProto, what: str) -> Difference:
+    def _difference(self, kind: str, one: FieldDescriptorProto, what: str) -> Difference:
         path = f"{self.path}/{one.number}"
         return Difference(
             kind,
@@ -215,7 +219,11 @@ def _entry(one: FieldDescriptorProto, message: DescriptorProto) -> DescriptorPro
         return None
     name = one.type_name.rpartition(".")[2]
     return next(
-        (each for each in message.nested_type if each.name == name and each.options.map_entry),
+        (
+            nested
+            for nested in message.nested_type
+            if nested.name == name and nested.options.map_entry
+        ),
         None,
     )
 

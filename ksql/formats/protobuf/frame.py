@@ -12,15 +12,15 @@ from ksql.formats.schema_registry import PREFIX_BYTES
 _MOST_NESTED: Final = 100
 
 
-def _number(data: bytes, place: int) -> tuple[int, int]:
+def _number(data: bytes, position: int) -> tuple[int, int]:
     """Return a zigzag number and the place behind it."""
-    found = shift = 0
+    number = shift = 0
     while True:
-        byte = data[place]
-        place += 1
-        found |= (byte & 127) << shift
+        byte = data[position]
+        position += 1
+        number |= (byte & 127) << shift
         if byte < 128:
-            return (found >> 1) ^ -(found & 1), place
+            return (number >> 1) ^ -(number & 1), position
         shift += 7
         if shift > 63:
             raise ValueError("a number has more than ten bytes")
@@ -31,18 +31,18 @@ def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
 
     A lone zero is short for the first message.
     """
-    count, place = _number(data, PREFIX_BYTES)
+    count, position = _number(data, PREFIX_BYTES)
     if count == 0:
-        return (0,), place
+        return (0,), position
     if not 0 < count <= _MOST_NESTED:
         raise ValueError("the path to the message is broken")
     path = []
     for _ in range(count):
-        index, place = _number(data, place)
+        index, position = _number(data, position)
         if index < 0:
             raise ValueError("the path to the message is broken")
         path.append(index)
-    return tuple(path), place
+    return tuple(path), position
 
 
 def path_bytes(path: tuple[int, ...]) -> bytes:

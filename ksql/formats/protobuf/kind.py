@@ -23,8 +23,8 @@ class _Protobuf(Kind):
 
     def connect_type(self, schema: Whole, part: Part = None) -> ConnectType:
         messages = proto_schema.load(schema.text, schema.imported)
-        found = messages.by_path(part) if isinstance(part, tuple) else messages.chosen(part)[1]
-        return proto_schema.connect_type(messages, found)
+        descriptor = messages.by_path(part) if isinstance(part, tuple) else messages.chosen(part)[1]
+        return proto_schema.connect_type(messages, descriptor)
 
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
         if not wrapped:

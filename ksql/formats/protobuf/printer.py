@@ -144,12 +144,12 @@ def _type(one: FieldDescriptorProto) -> str:
 
 
 def _options(one: FieldDescriptorProto) -> str:
-    found = []
+    options = []
     if one.HasField("default_value"):
-        found.append(f"default = {_default(one)}")
+        options.append(f"default = {_default(one)}")
     if one.json_name and one.json_name != _json_name(one.name):
-        found.append(f'json_name = "{one.json_name}"')
-    return f" [{', '.join(found)}]" if found else ""
+        options.append(f'json_name = "{one.json_name}"')
+    return f" [{', '.join(options)}]" if options else ""
 
 
 def _default(one: FieldDescriptorProto) -> str:

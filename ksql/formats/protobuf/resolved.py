@@ -49,15 +49,15 @@ def parse(text: str, imported: Mapping[str, str]) -> Proto:
     except RecursionError as error:
         raise BrokenProtobuf("it is nested too deeply") from error
     pool = loaded.pool
-    found: dict[str, FileDescriptorProto] = {}
+    files: dict[str, FileDescriptorProto] = {}
     waiting = [loaded.file.descriptor.name]
     while waiting:
         name = waiting.pop(0)
-        if name not in found:
-            found[name] = FileDescriptorProto()
-            pool.FindFileByName(name).CopyToProto(found[name])
-            waiting += found[name].dependency
-    return Proto(tuple(found.values()))
+        if name not in files:
+            files[name] = FileDescriptorProto()
+            pool.FindFileByName(name).CopyToProto(files[name])
+            waiting += files[name].dependency
+    return Proto(tuple(files.values()))
 
 
 def serialized(text: str, imported: Mapping[str, str]) -> str:

@@ -50,46 +50,46 @@ _HOUR_MS, _MINUTE_MS, _SECOND_MS = 3_600_000, 60_000, 1000
 # --- reading ----------------------------------------------------------------------------------
 
 
-def _timestamp(found: Value) -> int:
-    millis: int = found.seconds * 1000 + found.nanos // 1_000_000
+def _timestamp(message: Value) -> int:
+    millis: int = message.seconds * 1000 + message.nanos // 1_000_000
     return millis
 
 
-def _date(found: Value) -> int:
+def _date(message: Value) -> int:
     try:
-        day = epoch_day(found.year, found.month, found.day)
+        day = epoch_day(message.year, message.month, message.day)
     except ValueError as error:
         raise Bad(str(error), "") from None
     if not INT_MIN <= day <= INT_MAX:
-        raise Bad(f"The year {found.year} is out of range.", "")
+        raise Bad(f"The year {message.year} is out of range.", "")
     return day
 
 
-def _time(found: Value) -> int:
+def _time(message: Value) -> int:
     millis: int = (
-        found.hours * _HOUR_MS
-        + found.minutes * _MINUTE_MS
-        + found.seconds * _SECOND_MS
-        + found.nanos // 1_000_000
+        message.hours * _HOUR_MS
+        + message.minutes * _MINUTE_MS
+        + message.seconds * _SECOND_MS
+        + message.nanos // 1_000_000
     )
     if not 0 <= millis <= DAY_MS:
         raise Bad("Time values must lie within a day.", "")
     return millis
 
 
-def _decimal(found: Value) -> Decimal:
-    if abs(found.scale) > _WIDE.prec:
-        raise Bad(f"A decimal has a scale of {found.scale}", "")
-    number = int.from_bytes(found.value, "big", signed=True)
-    return Decimal(number).scaleb(-found.scale, _WIDE)
+def _decimal(message: Value) -> Decimal:
+    if abs(message.scale) > _WIDE.prec:
+        raise Bad(f"A decimal has a scale of {message.scale}", "")
+    number = int.from_bytes(message.value, "big", signed=True)
+    return Decimal(number).scaleb(-message.scale, _WIDE)
 
 
-def _unwrapped(found: Value) -> Value:
-    return found.value
+def _unwrapped(message: Value) -> Value:
+    return message.value
 
 
-def _unwrapped_unsigned(found: Value) -> int:
-    return wrap64(found.value)
+def _unwrapped_unsigned(message: Value) -> int:
+    return wrap64(message.value)
 
 
 _MESSAGES: Final[Mapping[str, Convert]] = {
@@ -111,7 +111,7 @@ def _then(first: Convert, second: Convert | None) -> Convert:
     return first if second is None else lambda value: second(first(value))
 
 
-def _each(convert: Convert, items: Value) -> list[Value]:
+def _converted(convert: Convert, items: Value) -> list[Value]:
     out: list[Value] = []
     try:
         for item in items:
@@ -138,7 +138,7 @@ class _Reader(Draft):
     """Writes ``row(m)`` for a message and the declared columns."""
 
     def __init__(self, messages: Messages) -> None:
-        super().__init__({"Bad": Bad, "each": _each, "each_value": _each_value})
+        super().__init__({"Bad": Bad, "each": _converted, "each_value": _each_value})
         self._messages = messages
 
     def members(
@@ -149,23 +149,23 @@ class _Reader(Draft):
 
     def _taken(
         self,
-        found: dict[str, OneofDescriptor | FieldDescriptor],
+        fields: dict[str, OneofDescriptor | FieldDescriptor],
         members: tuple[tuple[str, SqlType], ...],
         path: str,
     ) -> tuple[list[str], list[str]]:
         lines, variables = [], []
         for index, (name, type_) in enumerate(members):
-            source = find_name(list(found), name)
+            source = find_name(list(fields), name)
             variables.append(f"a{index}")
             if source is None:
                 lines.append(f"a{index} = None")
                 continue
-            one = found[source]
-            place = f"{path}.{name}"
+            one = fields[source]
+            member_path = f"{path}.{name}"
             if isinstance(one, FieldDescriptor):
-                value = self._field(one, type_, place)
+                value = self._field(one, type_, member_path)
             else:
-                value = self._union(one, type_, place)
+                value = self._union(one, type_, member_path)
             lines += [
                 "try:",
                 f"    a{index} = {value}",
@@ -174,70 +174,70 @@ class _Reader(Draft):
             ]
         return lines, variables
 
-    def _union(self, one: OneofDescriptor, wanted: SqlType, path: str) -> str:
+    def _union(self, one: OneofDescriptor, target: SqlType, path: str) -> str:
         """Return the struct of a oneof: no more than one member is there, none if it is not set."""
-        if not isinstance(wanted, model.Struct):
-            raise mismatch(union_type(self._messages, one), wanted, path)
+        if not isinstance(target, model.Struct):
+            raise mismatch(union_type(self._messages, one), target, path)
         unset = [f"if m.WhichOneof({one.name!r}) is None:", "    return None"]
-        return f"{self._dict({each.name: each for each in one.fields}, wanted, path, unset)}(m)"
+        return f"{self._dict({field.name: field for field in one.fields}, target, path, unset)}(m)"
 
-    def _field(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str:
+    def _field(self, one: FieldDescriptor, target: SqlType, path: str) -> str:
         access = f"getattr(m, {one.name!r})"
         if is_map(one) and one.message_type is not None:
-            if not isinstance(wanted, model.Map):
-                raise mismatch(field_type(self._messages, one), wanted, path)
+            if not isinstance(target, model.Map):
+                raise mismatch(field_type(self._messages, one), target, path)
             entry = one.message_type.fields_by_name
             text = self._item(entry["key"], model.STRING, f"{path}.key")
-            convert = self._item(entry["value"], wanted.value, f"{path}.value")
+            convert = self._item(entry["value"], target.value, f"{path}.value")
             if text is None and convert is None:
                 return f"dict({access})"
             return f"each_value({text}, {convert}, {access})"
         if one.is_repeated:
-            if not isinstance(wanted, model.Array):
-                raise mismatch(field_type(self._messages, one), wanted, path)
-            convert = self._item(one, wanted.item, f"{path}[]")
+            if not isinstance(target, model.Array):
+                raise mismatch(field_type(self._messages, one), target, path)
+            convert = self._item(one, target.item, f"{path}[]")
             return f"each({convert}, {access})" if convert else f"list({access})"
-        convert = self._item(one, wanted, path)
+        convert = self._item(one, target, path)
         value = f"{convert}({access})" if convert else access
         if not one.has_presence or one.containing_type is None:
             return value
         has = self.add(self._messages.message_class(one.containing_type).HasField)
         return f"({value} if {has}(m, {one.name!r}) else None)"
 
-    def _item(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str | None:
+    def _item(self, one: FieldDescriptor, target: SqlType, path: str) -> str | None:
         """Return the name of what turns the field's value, or one of them, into the type.
 
         None: itself.
         """
-        found = item_type(self._messages, one)
+        source = item_type(self._messages, one)
         message = one.message_type
         if message is not None and message.full_name in _MESSAGES:
             first = _MESSAGES[message.full_name]
-            return self.add(_then(first, scalar_conversion(found, wanted, path)))
+            return self.add(_then(first, scalar_conversion(source, target, path)))
         if message is not None:
-            if not isinstance(wanted, model.Struct):
-                raise mismatch(found, wanted, path)
-            return self._struct(message, wanted, path)
-        convert = scalar_conversion(found, wanted, path)
+            if not isinstance(target, model.Struct):
+                raise mismatch(source, target, path)
+            return self._struct(message, target, path)
+        convert = scalar_conversion(source, target, path)
         if one.enum_type is not None:
             return self.add(_then(partial(_enum_name, one.enum_type), convert))
         if one.type in _UINT64:  # Java's long has as many bits, and a sign
             return self.add(_then(wrap64, convert))
         return self.add(convert) if convert else None
 
-    def _struct(self, message: Descriptor, wanted: model.Struct, path: str) -> str:
-        return self._dict(unions(message) | dict(message.fields_by_name), wanted, path, [])
+    def _struct(self, message: Descriptor, target: model.Struct, path: str) -> str:
+        return self._dict(unions(message) | dict(message.fields_by_name), target, path, [])
 
     def _dict(
         self,
-        found: dict[str, OneofDescriptor | FieldDescriptor],
-        wanted: model.Struct,
+        fields: dict[str, OneofDescriptor | FieldDescriptor],
+        target: model.Struct,
         path: str,
         before: list[str],
     ) -> str:
         """Return the name of what makes a struct's members of message ``m``, after some lines."""
-        members = tuple((f.name, f.type) for f in wanted.fields)
-        lines, variables = self._taken(found, members, path)
+        members = tuple((f.name, f.type) for f in target.fields)
+        lines, variables = self._taken(fields, members, path)
         pairs = ", ".join(f"{n!r}: {v}" for (n, _), v in zip(members, variables, strict=True))
         name = self.add(None)
         self.define(f"{name}(m)", [*before, *lines, f"return {{{pairs}}}"])
@@ -251,12 +251,12 @@ def row_reader(
 
     Raises: Bad where the message and the columns do not go together.
     """
-    made = _Reader(messages)
-    lines, names = made.members(message, tuple((c.name, c.type) for c in columns), "")
+    reader = _Reader(messages)
+    lines, names = reader.members(message, tuple((c.name, c.type) for c in columns), "")
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-    made.names["parse"] = messages.message_class(message).FromString
-    made.define("row(data)", ["m = parse(data)", *lines, f"return {result}"])
-    row: Callable[[bytes], Row] = made.compiled("PROTOBUF reader")["row"]
+    reader.names["parse"] = messages.message_class(message).FromString
+    reader.define("row(data)", ["m = parse(data)", *lines, f"return {result}"])
+    row: Callable[[bytes], Row] = reader.compiled("PROTOBUF reader")["row"]
     return row
 
 
@@ -333,25 +333,25 @@ class _Writer(Draft):
         """Return an expression for the message; ``values`` are types and variables by name."""
         pairs = []
         for one in message.fields:
-            found = values.get(one.name) or values.get(one.name.upper())
-            if found is not None:
-                pairs.append(f"{one.name!r}: {self._field(one, *found)}")
+            entry = values.get(one.name) or values.get(one.name.upper())
+            if entry is not None:
+                pairs.append(f"{one.name!r}: {self._field(one, *entry)}")
         for name, union in unions(message).items():
-            found = values.get(name) or values.get(name.upper())
-            if found is not None and isinstance(found[0], model.Struct):
-                pairs.append(f"**{self._union(union, found[0])}({found[1]})")
+            entry = values.get(name) or values.get(name.upper())
+            if entry is not None and isinstance(entry[0], model.Struct):
+                pairs.append(f"**{self._union(union, entry[0])}({entry[1]})")
         cls = self.add(self._messages.message_class(message))
         return f"{cls}(**{{{', '.join(pairs)}}})"
 
     def _field(self, one: FieldDescriptor, type_: SqlType, var: str) -> str:
         match type_:
             case model.Array(item) if one.is_repeated and not is_map(one):
-                return f"None if {var} is None else [{self._each(one, item)} for x in {var}]"
+                return f"None if {var} is None else [{self._element(one, item)} for x in {var}]"
             case model.Map(_, value) if is_map(one) and one.message_type is not None:
                 entry = one.message_type.fields_by_name["value"]
                 key = f"(no_key({one.name!r}) if k is None else k)"
-                each = f"{{{key}: {self._each(entry, value)} for k, x in {var}.items()}}"
-                return f"None if {var} is None else {each}"
+                code = f"{{{key}: {self._element(entry, value)} for k, x in {var}.items()}}"
+                return f"None if {var} is None else {code}"
             case _:
                 convert = self._item(one, type_)
                 return f"None if {var} is None else {convert}({var})" if convert else var
@@ -359,18 +359,18 @@ class _Writer(Draft):
     def _union(self, one: OneofDescriptor, type_: model.Struct) -> str:
         """Return the name of what turns a struct into its first member that is there, if any."""
         lines = ["if v is None:", "    return {}"]
-        for each in type_.fields:
-            target = find_name([field.name for field in one.fields], each.name)
+        for member in type_.fields:
+            target = find_name([field.name for field in one.fields], member.name)
             if target is not None:
                 field = next(field for field in one.fields if field.name == target)
-                var = f"v[{each.name!r}]"
-                value = self._field(field, each.type, var)
+                var = f"v[{member.name!r}]"
+                value = self._field(field, member.type, var)
                 lines += [f"if {var} is not None:", f"    return {{{target!r}: {value}}}"]
         name = self.add(None)
         self.define(f"{name}(v)", [*lines, "return {}"])
         return name
 
-    def _each(self, one: FieldDescriptor, item: SqlType) -> str:
+    def _element(self, one: FieldDescriptor, item: SqlType) -> str:
         """Return an element; there is no null among them, so it becomes the type's zero."""
         convert = self._item(one, item)
         if isinstance(item, model.Struct) and one.message_type is not None:
@@ -407,14 +407,14 @@ def row_writer(
     messages: Messages, message: Descriptor, columns: tuple[Column, ...], prefix: bytes
 ) -> Callable[[Row], bytes]:
     """Return a function from a row to that message's bytes with the prefix before them."""
-    made = _Writer(messages)
+    writer = _Writer(messages)
     variables = [f"a{i}" for i in range(len(columns))]
     values = {c.name: (c.type, var) for c, var in zip(columns, variables, strict=True)}
     take = [f"{', '.join(variables)}, = row"] if columns else []
-    written = made.add(messages.message_class(message).SerializeToString)
-    result = f"{prefix!r} + {written}({made.build(message, values)})"
-    made.names["mended"] = mended
+    written = writer.add(messages.message_class(message).SerializeToString)
+    result = f"{prefix!r} + {written}({writer.build(message, values)})"
+    writer.names["mended"] = mended
     body = [*take, "try:", f"    return {result}", "except UnicodeEncodeError:"]
-    made.define("message(row)", [*body, "    return message(tuple(map(mended, row)))"])
-    found: Callable[[Row], bytes] = made.compiled("PROTOBUF writer")["message"]
-    return found
+    writer.define("message(row)", [*body, "    return message(tuple(map(mended, row)))"])
+    write: Callable[[Row], bytes] = writer.compiled("PROTOBUF writer")["message"]
+    return write

@@ -139,12 +139,12 @@ class Messages:
         if path not in self._by_path:
             try:
                 name = self.names[path[0]]
-                found: Descriptor = self.pool.FindMessageTypeByName(name)
+                descriptor: Descriptor = self.pool.FindMessageTypeByName(name)
                 for index in path[1:]:
-                    found = found.nested_types[index]
+                    descriptor = descriptor.nested_types[index]
             except (IndexError, KeyError) as error:
                 raise BrokenProtobuf(f"there is no message {list(path)}") from error
-            self._by_path[path] = found
+            self._by_path[path] = descriptor
         return self._by_path[path]
 
     def chosen(self, full_name: str | None) -> tuple[tuple[int, ...], Descriptor]:
@@ -223,9 +223,9 @@ class _Loader:
             return proto_text.parse(_DECIMAL, name)
         if name in _KNOWN_FILES:
             module = importlib.import_module(_KNOWN_FILES[name])
-            found = FileDescriptorProto()
-            module.DESCRIPTOR.CopyToProto(found)
-            return ProtoFile(found)
+            file = FileDescriptorProto()
+            module.DESCRIPTOR.CopyToProto(file)
+            return ProtoFile(file)
         raise BrokenProtobuf(f'"{name}" is imported but not referenced')
 
 
@@ -245,9 +245,11 @@ def connect_type(
     if full := room.full():
         return full
     inside = (*inside, descriptor.full_name)
-    found = unions(descriptor)
-    within = {one.name for union in found.values() for one in union.fields}
-    members = [Member(name, union_type(messages, one, inside, room)) for name, one in found.items()]
+    oneofs = unions(descriptor)
+    within = {one.name for union in oneofs.values() for one in union.fields}
+    members = [
+        Member(name, union_type(messages, one, inside, room)) for name, one in oneofs.items()
+    ]
     members += [
         Member(one.name, field_type(messages, one, inside, room))
         for one in descriptor.fields
@@ -268,8 +270,8 @@ def unions(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
         for one in declared.field
         if one.HasField("oneof_index") and not one.proto3_optional
     }
-    found = enumerate(descriptor.oneofs)
-    return {f"{one.name}_{index}": one for index, one in found if index in real}
+    oneofs = enumerate(descriptor.oneofs)
+    return {f"{one.name}_{index}": one for index, one in oneofs if index in real}
 
 
 def union_type(
@@ -279,7 +281,9 @@ def union_type(
     room: Room | None = None,
 ) -> Group:
     """Return a oneof as Connect sees it: a struct of which one member is there."""
-    members = (Member(each.name, field_type(messages, each, inside, room)) for each in one.fields)
+    members = (
+        Member(branch.name, field_type(messages, branch, inside, room)) for branch in one.fields
+    )
     return Group(tuple(members), one_of=True)
 
 
@@ -319,8 +323,8 @@ def item_type(
     name = one.message_type.full_name
     if name == DECIMAL:
         return messages.number(one)
-    found = WRAPPERS.get(name) or LOGICAL.get(name)
-    return found or connect_type(messages, one.message_type, inside, room)
+    known = WRAPPERS.get(name) or LOGICAL.get(name)
+    return known or connect_type(messages, one.message_type, inside, room)
 
 
 # --- for columns ------------------------------------------------------------------------------
@@ -423,10 +427,10 @@ class _Text:
 
 def _declared(type_: str, one: model.Field, number: int) -> list[str]:
     line = f"{type_} {one.name} = {number}"
-    found = _decimal_in(one.type) if DECIMAL in type_ else None
-    if found is None:
+    decimal = _decimal_in(one.type) if DECIMAL in type_ else None
+    if decimal is None:
         return [f"{line};"]
-    params = (("precision", found.precision), ("scale", found.scale))
+    params = (("precision", decimal.precision), ("scale", decimal.scale))
     shown = [
         line
         for index, (key, value) in enumerate(params)

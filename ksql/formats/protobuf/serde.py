@@ -45,7 +45,7 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
     """Return a function from a record's bytes to its row, whichever message of the schema it is."""
     readers: dict[tuple[int, ...], Callable[[bytes], Row] | Bad] = {}
 
-    def made(path: tuple[int, ...]) -> Callable[[bytes], Row] | Bad:
+    def build(path: tuple[int, ...]) -> Callable[[bytes], Row] | Bad:
         try:
             return proto_rows.row_reader(messages, messages.by_path(path), columns)
         except Bad as bad:
@@ -54,32 +54,32 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
             raise ValueError(error.message) from error
 
     def read(data: bytes) -> Row:
-        path, place = message_path(data)
+        path, start = message_path(data)
         row = readers.get(path)
         if row is None:
-            row = readers[path] = made(path)
+            row = readers[path] = build(path)
         if isinstance(row, Bad):
             raise Bad(row.message, row.path)
-        return row(data[place:])
+        return row(data[start:])
 
     return read
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the columns, which are always the fields of a message."""
-    columns, full_name = wanted.columns, wanted.format.schema_full_name
+    columns, full_name = spec.columns, spec.format.schema_full_name
 
     def messages(schema: Schema) -> Messages:
-        found = wanted.whole(schema)
-        return proto_schema.load(found.text, found.imported)
+        whole = spec.whole(schema)
+        return proto_schema.load(whole.text, whole.imported)
 
     def writer(schema: Schema, prefix: bytes) -> Callable[[Row], bytes]:
-        found = messages(schema)
-        path, message = found.chosen(full_name)
-        return proto_rows.row_writer(found, message, columns, prefix + path_bytes(path))
+        loaded = messages(schema)
+        path, message = loaded.chosen(full_name)
+        return proto_rows.row_writer(loaded, message, columns, prefix + path_bytes(path))
 
     return registered_serde(
-        wanted,
+        spec,
         PROTOBUF,
         reader=lambda schema: _reader(messages(schema), columns),
         writer=writer,

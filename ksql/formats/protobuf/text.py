@@ -72,9 +72,9 @@ def parse(text: str, name: str = "schema.proto") -> ProtoFile:
 
     Raises: BrokenProtobuf.
     """
-    if (found := from_base64(text)) is not None:
-        found.name = name
-        return ProtoFile(found)
+    if (file := from_base64(text)) is not None:
+        file.name = name
+        return ProtoFile(file)
     return _Parser(text, name).file()
 
 
@@ -112,9 +112,9 @@ class _Parser:
         return False
 
     def _expect(self, word: str) -> None:
-        found = self._next()
-        if found != word:
-            raise BrokenProtobuf(f"expected {word} instead of {found}")
+        token = self._next()
+        if token != word:
+            raise BrokenProtobuf(f"expected {word} instead of {token}")
 
     def _name(self) -> str:
         word = self._next()
@@ -133,10 +133,10 @@ class _Parser:
         word = self._next()
         if word[0] not in "\"'":
             raise BrokenProtobuf(f"expected a text instead of {word}")
-        found = _ESCAPE.sub(r"\1", word[1:-1])
+        text = _ESCAPE.sub(r"\1", word[1:-1])
         while self._peek()[:1] in ('"', "'"):
-            found += _ESCAPE.sub(r"\1", self._next()[1:-1])
-        return found
+            text += _ESCAPE.sub(r"\1", self._next()[1:-1])
+        return text
 
     def _int(self) -> int:
         sign = -1 if self._take("-") else 1
@@ -192,11 +192,11 @@ class _Parser:
         return self._result
 
     def _syntax(self) -> str:
-        found = self._text()
-        if found not in ("proto2", "proto3"):
-            raise BrokenProtobuf(f"unknown syntax {found}")
+        syntax = self._text()
+        if syntax not in ("proto2", "proto3"):
+            raise BrokenProtobuf(f"unknown syntax {syntax}")
         self._expect(";")
-        return found
+        return syntax
 
     def _message(self, message: DescriptorProto, outer: str) -> None:
         self._depth += 1
@@ -312,13 +312,13 @@ class _Parser:
 
     def _options(self) -> dict[str, Option]:
         """Return the options in brackets, whose opening one has been taken."""
-        found: dict[str, Option] = {}
+        options: dict[str, Option] = {}
         while not self._take("]"):
             name = self._until("=")
             self._expect("=")
-            found[name] = self._value()
+            options[name] = self._value()
             self._take(",")
-        return found
+        return options
 
     def _until(self, end: str) -> str:
         parts = []
@@ -344,7 +344,7 @@ class _Parser:
         return sign + self._next()
 
     def _aggregate(self) -> dict[str, Option]:
-        found: dict[str, Option] = {}
+        fields: dict[str, Option] = {}
         while not self._take("}"):
             if self._take("["):
                 name = self._until("]")
@@ -353,14 +353,14 @@ class _Parser:
                 name = self._name()
             self._take(":")
             value = self._value()
-            known = found.get(name)
+            known = fields.get(name)
             if isinstance(known, list) and not isinstance(value, list):
                 value = [*known, value]  # repeated without brackets
             elif known is not None:
                 value = [known, value]
-            found[name] = value
+            fields[name] = value
             _ = self._take(",") or self._take(";")
-        return found
+        return fields
 
 
 def tokens(text: str) -> list[str]:
@@ -371,12 +371,12 @@ def tokens(text: str) -> list[str]:
     words: list[str] = []
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             _unreadable(text, at)
-        if word := found.group("text") or found.group("word") or found.group("mark"):
+        if word := match.group("text") or match.group("word") or match.group("mark"):
             words.append(word)
-        at = found.end()
+        at = match.end()
     return words
 
 

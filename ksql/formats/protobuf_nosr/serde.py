@@ -34,13 +34,13 @@ def text_for(columns: tuple[Column, ...], format_: Format) -> str:
     return proto_schema.text_for(columns, replace(format_, schema_full_name=None))
 
 
-def serde(wanted: Wanted) -> Serde:
+def serde(spec: Wanted) -> Serde:
     """Return the serde of the columns; fields are numbered in their order.
 
     Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.
     """
-    columns, wrapped = wanted.columns, wanted.wrapped
-    messages = proto_schema.load(text_for(columns, wanted.format))
+    columns, wrapped = spec.columns, spec.wrapped
+    messages = proto_schema.load(text_for(columns, spec.format))
     _, message = messages.chosen(None)
     row = proto_rows.row_reader(messages, message, columns)
     write = proto_rows.row_writer(messages, message, columns, b"")

@@ -150,11 +150,11 @@ def _attr(
     of = identity(types[0])
 
     def change(state: list[list[Any]], value: Any, by: int) -> list[list[Any]]:
-        wanted = of(value)
-        for place, (kept, count) in enumerate(state):
-            if of(kept) == wanted:
+        key = of(value)
+        for index, (kept, count) in enumerate(state):
+            if of(kept) == key:
                 changed = [[kept, count + by]] if count + by > 0 else []
-                return [*state[:place], *changed, *state[place + 1 :]]
+                return [*state[:index], *changed, *state[index + 1 :]]
         return [*state, [value, by]] if by > 0 else state
 
     def merge(first: list[list[Any]], second: list[list[Any]]) -> list[list[Any]]:

@@ -64,10 +64,10 @@ def _list(
         return state
 
     def undo(state: list[Any], value: Any) -> list[Any]:
-        wanted = of(value)
-        for place in range(len(state) - 1, -1, -1):
-            if of(state[place]) == wanted:
-                del state[place]
+        key = of(value)
+        for index in range(len(state) - 1, -1, -1):
+            if of(state[index]) == key:
+                del state[index]
                 break
         return state
 
@@ -140,8 +140,8 @@ def _histogram_merge(first: dict[str, int], second: dict[str, int]) -> dict[str,
 def _insert(state: list[Any], entry: Any, count: int, by: Callable[[Any], Any]) -> list[Any]:
     """Return the list, sorted downwards, with one more entry, behind those that are as large."""
     rank = by(entry)
-    place = next((i for i, kept in enumerate(state) if by(kept) < rank), len(state))
-    return [*state[:place], entry, *state[place:]][:count]
+    index = next((i for i, kept in enumerate(state) if by(kept) < rank), len(state))
+    return [*state[:index], entry, *state[index:]][:count]
 
 
 def _top(by: Callable[[Any], Any], count: int) -> Callable[[list[Any], list[Any]], list[Any]]:

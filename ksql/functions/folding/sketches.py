@@ -39,14 +39,14 @@ def _hash(value: Hashable) -> str:
     return hashlib.blake2b(_text(value).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _place(digest: str) -> tuple[int, int]:
+def _register_and_rank(digest: str) -> tuple[int, int]:
     """Return a hash's register, and the rank of the first set bit behind those of the register."""
     number = int(digest, 16)
     return number >> RANK_BITS, RANK_BITS - (number & ((1 << RANK_BITS) - 1)).bit_length() + 1
 
 
 def _with(registers: bytearray, digest: str) -> None:
-    index, rank = _place(digest)
+    index, rank = _register_and_rank(digest)
     registers[index] = max(registers[index], rank)
 
 
@@ -68,7 +68,7 @@ def _add(state: State, value: Hashable) -> State:
     if isinstance(state, dict):
         state[digest] = 1
         return _packed(state)
-    index, rank = _place(digest)
+    index, rank = _register_and_rank(digest)
     if state[index] >= rank:
         return state
     return state[:index] + bytes([rank]) + state[index + 1 :]

@@ -79,8 +79,8 @@ def _intersect(types: tuple[SqlType, ...]) -> Callable[[List, List], List]:
     distinct, of = _distinct_by(types), identity(_item(types[0]))
 
     def run(left: List, right: List) -> List:
-        wanted = set(map(of, right))
-        return distinct(value for value in left if of(value) in wanted)
+        keys = set(map(of, right))
+        return distinct(value for value in left if of(value) in keys)
 
     return run
 
@@ -99,7 +99,7 @@ def concat(left: List | None, right: List | None) -> List | None:
 
 def _contains(types: tuple[SqlType, ...]) -> Callable[[List | None, Any], bool]:
     holds = membership(_item(types[0]))
-    return lambda values, wanted: values is not None and holds(values, wanted)
+    return lambda values, element: values is not None and holds(values, element)
 
 
 def _remove(types: tuple[SqlType, ...]) -> Callable[[List | None, Any], List | None]:
@@ -194,8 +194,8 @@ def entries(values: dict[str, Any] | None, ordered: bool) -> list[dict[str, Any]
     """Return the map's entries as structs of K and V, by key if so wished."""
     if values is None:
         return None
-    found = sorted(values.items()) if ordered else hashorder.entries(values)
-    return [{"K": key, "V": value} for key, value in found]
+    pairs = sorted(values.items()) if ordered else hashorder.entries(values)
+    return [{"K": key, "V": value} for key, value in pairs]
 
 
 _TWO = ("ARRAY<T> left", "ARRAY<T> right")

@@ -112,10 +112,10 @@ _ENCODE_WRITE: dict[str, Callable[[bytes], str]] = {**_WRITE, "HEX": bytes.hex}
 
 
 def _of(table: dict[str, Callable[[Any], Any]], name: str) -> Callable[[Any], Any]:
-    found = table.get(name.upper())
-    if found is None:
+    codec = table.get(name.upper())
+    if codec is None:
         raise UnknownEncoding(name)
-    return found
+    return codec
 
 
 def encode(text: str, source: str, target: str) -> str:

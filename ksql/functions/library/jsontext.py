@@ -82,21 +82,21 @@ def _array_contains(types: tuple[SqlType, ...]) -> Callable[[str | None, Any], b
     """Return a search: an element is found if its JSON kind is the SQL type's: 1.0 is no INT."""
     kind = _KINDS.get(types[1])
 
-    def fits(value: Any, wanted: Any) -> bool:
-        if wanted is None or value is None:
-            return wanted is value
+    def fits(value: Any, element: Any) -> bool:
+        if element is None or value is None:
+            return element is value
         if type(value) is not kind:
             return False
-        return float(value) == wanted if isinstance(value, Dec) else bool(value == wanted)
+        return float(value) == element if isinstance(value, Dec) else bool(value == element)
 
-    def run(text: str | None, wanted: Any) -> bool:
+    def run(text: str | None, element: Any) -> bool:
         if text is None:
             raise NullJson
         try:
             values = parse_json(text)
         except BadJson:
             return False
-        return isinstance(values, list) and any(fits(value, wanted) for value in values)
+        return isinstance(values, list) and any(fits(value, element) for value in values)
 
     return run
 

@@ -42,7 +42,7 @@ def keys(value: Map) -> list[Any]:
 
 def values(value: Map) -> list[Any]:
     """Return the values, in Java's order of their keys."""
-    return [each for _, each in entries(value)]
+    return [entry for _, entry in entries(value)]
 
 
 MAPS = family(

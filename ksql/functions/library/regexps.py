@@ -10,10 +10,10 @@ from ksql.java.regex import JavaRegex, compile_java, part, replace_all
 def extract(pattern: str, text: str, group: int = 0) -> str | None:
     """Return the first match, or one of its groups; NULL if there is none."""
     regex = compile_java(pattern)
-    found = regex.search(text)
-    if found is None or not 0 <= group <= regex.groups:
+    spans = regex.search(text)
+    if spans is None or not 0 <= group <= regex.groups:
         return None
-    return part(text, found, group)
+    return part(text, spans, group)
 
 
 def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
@@ -21,7 +21,7 @@ def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | N
     regex = compile_java(pattern)
     if not 0 <= group <= regex.groups:
         return None
-    return [part(text, found, group) for found in regex.finditer(text)]
+    return [part(text, spans, group) for spans in regex.finditer(text)]
 
 
 def split_to_array(text: str, pattern: str) -> list[str]:
@@ -34,9 +34,9 @@ def split_to_array(text: str, pattern: str) -> list[str]:
         return _java_split(text, regex)
     parts = []
     start = 0
-    for found in regex.finditer(text):
-        parts.append(text[start : found[0][0]])
-        start = found[0][1]
+    for spans in regex.finditer(text):
+        parts.append(text[start : spans[0][0]])
+        start = spans[0][1]
     return [*parts, text[start:]]
 
 
@@ -44,8 +44,8 @@ def _java_split(text: str, regex: JavaRegex) -> list[str]:
     """Split as ``Pattern.split``: no empty part at the end, nor first for an empty match."""
     parts = []
     start = 0
-    for found in regex.finditer(text):
-        low, high = found[0]
+    for spans in regex.finditer(text):
+        low, high = spans[0]
         if high > 0:
             parts.append(text[start:low])
             start = high

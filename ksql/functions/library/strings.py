@@ -85,32 +85,32 @@ def instr(text: str | None, part: str | None, position: int = 1, occurrence: int
         return 0
     if abs(position) > len(text) or occurrence < 1:
         return 0
-    found = (
+    index = (
         _backwards(text[: len(text) + position + 1], part, occurrence)
         if position < 0
         else _forwards(text, part, max(position - 1, 0), occurrence)
     )
-    return found + 1
+    return index + 1
 
 
 def _forwards(text: str, part: str, start: int, occurrence: int) -> int:
     for _ in range(occurrence):
-        found = text.find(part, start)
-        if found < 0:
+        index = text.find(part, start)
+        if index < 0:
             return -1
-        start = found + 1
+        start = index + 1
     return start - 1
 
 
 def _backwards(text: str, part: str, occurrence: int) -> int:
     end = len(text) + len(part)
-    found = -1
+    index = -1
     for _ in range(occurrence):
-        found = text.rfind(part, 0, end)
-        if found < 0:
+        index = text.rfind(part, 0, end)
+        if index < 0:
             return -1
-        end = found + len(part) - 1
-    return found
+        end = index + len(part) - 1
+    return index
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -139,9 +139,9 @@ def element(position: int, *options: str | None) -> str | None:
     return options[position - 1] if 1 <= position <= len(options) else None
 
 
-def field(wanted: str | None, *options: str | None) -> int:
-    """Return the 1-based position of the first option that equals ``wanted``, or 0."""
-    return options.index(wanted) + 1 if wanted is not None and wanted in options else 0
+def field(text: str | None, *options: str | None) -> int:
+    """Return the 1-based position of the first option that equals ``text``, or 0."""
+    return options.index(text) + 1 if text is not None and text in options else 0
 
 
 def _letters(text: str) -> list[str]:
@@ -169,7 +169,7 @@ def chr_of_escape(escape: str) -> str | None:
     r"""Return the text of Java escapes such as ``\u004b``; NULL if it does not start like one."""
     if len(escape) < 6 or not escape.startswith("\\u"):
         return None
-    return from_units(_ESCAPE.sub(lambda found: _unescape(found[1], escape), escape))
+    return from_units(_ESCAPE.sub(lambda match: _unescape(match[1], escape), escape))
 
 
 def _unescape(body: str, text: str) -> str:

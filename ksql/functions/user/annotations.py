@@ -103,7 +103,7 @@ def _optional(annotation: Any, args: tuple[Any, ...]) -> Hint:
     return Hint(inner.sql, True, inner.inward, inner.outward)
 
 
-def _each(convert: Convert | None) -> Convert | None:
+def _elementwise(convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
     return lambda values: [None if value is None else convert(value) for value in values]
@@ -118,7 +118,7 @@ def _values(convert: Convert | None) -> Convert | None:
 
 
 def _list(item: Hint) -> Hint:
-    return Hint(f"ARRAY<{item.sql}>", False, _each(item.inward), _each(item.outward))
+    return Hint(f"ARRAY<{item.sql}>", False, _elementwise(item.inward), _elementwise(item.outward))
 
 
 def _dict(key: Hint, value: Hint) -> Hint:

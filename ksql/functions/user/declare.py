@@ -139,8 +139,8 @@ def udtf(
         result, outward = result_of(called, target, returns, rows=True)
 
         def rows(*values: Any) -> list[Any]:
-            found = target(*signature.convert(values))
-            return [outward(value) for value in found or ()]
+            produced = target(*signature.convert(values))
+            return [outward(value) for value in produced or ()]
 
         overload = Table(signature.params, result, rows, doc=_summary(target, description))
         return _marked(target, called, overload, description, author, version)

@@ -19,8 +19,8 @@ class WrongResult(EvaluationError):
 class WrongState(EvaluationError):
     """An aggregate's state is no plain data: it could not be stored, or would come back changed."""
 
-    def __init__(self, name: str, found: str) -> None:
+    def __init__(self, name: str, kind: str) -> None:
         super().__init__(
-            f"the state of {name} has a {found}; states are made of None, bool, int, float, str, "
+            f"the state of {name} has a {kind}; states are made of None, bool, int, float, str, "
             "bytes, Decimal, list and dict"
         )

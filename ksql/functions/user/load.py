@@ -34,8 +34,8 @@ class Problem:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}, line {self.line}"
-        return f"{place}: {self.message}"
+        where = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{where}: {self.message}"
 
 
 def read_directory(path: Path | str) -> tuple[dict[str, str], list[Problem]]:
@@ -129,7 +129,7 @@ def _problem(file: str, error: BaseException) -> Problem:
 
 def _function(entries: list[tuple[str, Declaration]], sources: Mapping[str, str]) -> Function:
     file, first = entries[0]
-    digests = [code_digest(sources[each]) for each in sorted({each for each, _ in entries})]
+    digests = [code_digest(sources[file]) for file in sorted({file for file, _ in entries})]
     return Function(
         first.name.upper(),
         kind_of(first.overload),

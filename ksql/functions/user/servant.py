@@ -43,14 +43,14 @@ class Failed(NamedTuple):
 def part_of(overload: Overload, part: str, made_with: tuple[Any, ...]) -> Any:
     """Return the callable at a place."""
     if part == FACTS:
-        made = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
-        facts = (getattr(made, name, None) for name in PLAIN)
-        return lambda found=tuple(facts): found
+        instance = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
+        facts = (getattr(instance, name, None) for name in PLAIN)
+        return lambda values=tuple(facts): values
     if part == "typed":
         typed: Any = getattr(overload, "typed")  # noqa: B009 - some overloads have none
         return typed(*made_with)
-    made = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
-    return getattr(made, part)
+    instance = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
+    return getattr(instance, part)
 
 
 def main() -> None:
@@ -65,17 +65,17 @@ def main() -> None:
     }
 
     @lru_cache(maxsize=256)
-    def found(pickled: bytes) -> Any:
+    def resolve(pickled: bytes) -> Any:
         place: Place = pickle.loads(pickled)  # noqa: S301 - our own parent's
         overload = functions[place.function].overloads[place.overload]
         return part_of(overload, place.part, place.made_with)
 
     while True:
         try:
-            place, values = pickle.load(requests)  # noqa: S301 - our own parent's
+            reference, values = pickle.load(requests)  # noqa: S301 - our own parent's
         except EOFError:
             return
-        answer, fatal = _answer(found, place, values)
+        answer, fatal = _answer(resolve, reference, values)
         answers.write(answer)
         answers.flush()
         if fatal:
@@ -83,11 +83,11 @@ def main() -> None:
 
 
 def _answer(
-    found: Callable[[bytes], Any], place: bytes, values: tuple[Any, ...]
+    resolve: Callable[[bytes], Any], reference: bytes, values: tuple[Any, ...]
 ) -> tuple[bytes, bool]:
     """Return the pickled answer, and whether this process is of no use any more."""
     try:
-        return pickle.dumps(found(place)(*values)), False
+        return pickle.dumps(resolve(reference)(*values)), False
     except Overrun as error:
         return pickle.dumps(Failed(str(error), fatal=True)), True
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything

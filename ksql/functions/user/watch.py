@@ -95,20 +95,20 @@ class Watch:
     def _watch(self) -> None:
         seconds, grace = self.limits.seconds, self.limits.grace_seconds
         tick = min(seconds / _TICKS, _LONGEST_TICK_S)
-        seen, since, told = self.calls, time.monotonic(), 0.0
+        seen, since, warned_at = self.calls, time.monotonic(), 0.0
         while True:
             signal.setitimer(signal.ITIMER_REAL, seconds + 2 * grace)
             time.sleep(tick)
             now = time.monotonic()
             if self.name is None or self.calls != seen:
-                seen, since, told = self.calls, now, 0.0
+                seen, since, warned_at = self.calls, now, 0.0
             large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
             if not large and now - since < seconds:
                 continue
-            if told and now - told > grace:
+            if warned_at and now - warned_at > grace:
                 self._end()
-            if not told:
-                told = now
+            if not warned_at:
+                warned_at = now
                 self._why = self._said(large)
                 signal.pthread_kill(_main_thread(), signal.SIGUSR2)
 
@@ -164,9 +164,9 @@ def _aggregate(one: AggregateFunction, maybe: Callable[[Any], Any]) -> Aggregate
 
 
 def _main_thread() -> int:
-    found = threading.main_thread().ident
-    assert found is not None  # noqa: S101 - it runs, or we would not
-    return found
+    ident = threading.main_thread().ident
+    assert ident is not None  # noqa: S101 - it runs, or we would not
+    return ident
 
 
 def _resident_bytes() -> int:
@@ -184,7 +184,7 @@ def _bound_memory(more: int) -> None:
         pages = int(_STATM.read_text().split()[0])
     except OSError:
         return
-    wanted = pages * os.sysconf("SC_PAGE_SIZE") + more
+    bound = pages * os.sysconf("SC_PAGE_SIZE") + more
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if hard in (resource.RLIM_INFINITY, -1) or wanted < hard:
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    if hard in (resource.RLIM_INFINITY, -1) or bound < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))

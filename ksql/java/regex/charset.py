@@ -36,15 +36,15 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
 
 def complement(ranges: Ranges) -> Ranges:
     """Return all characters that are not in the set."""
-    found = []
+    gaps = []
     start = 0
     for low, high in ranges:
         if low > start:
-            found.append((start, low - 1))
+            gaps.append((start, low - 1))
         start = high + 1
     if start <= LAST:
-        found.append((start, LAST))
-    return tuple(found)
+        gaps.append((start, LAST))
+    return tuple(gaps)
 
 
 def intersection(first: Ranges, second: Ranges) -> Ranges:
@@ -141,7 +141,7 @@ def of_property(name: str) -> Ranges | None:
     if category == "LC":
         return union(*(by_category[part] for part in ("Lu", "Ll", "Lt")))
     if category in _GROUPS:
-        return union(*(found for part, found in by_category.items() if part[0] == category))
+        return union(*(ranges for part, ranges in by_category.items() if part[0] == category))
     return by_category.get(category)
 
 
@@ -153,16 +153,16 @@ def _of_test(name: str) -> Ranges:
 
 @functools.cache
 def _by_category() -> dict[str, Ranges]:
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_category: dict[str, list[tuple[int, int]]] = {}
     for category, low, high in _runs(unicodedata.category):
-        found.setdefault(category, []).append((low, high))
-    return {category: tuple(ranges) for category, ranges in found.items()}
+        by_category.setdefault(category, []).append((low, high))
+    return {category: tuple(ranges) for category, ranges in by_category.items()}
 
 
 def _runs(fact: Callable[[str], T]) -> Iterator[tuple[T, int, int]]:
     """Return first and last code point of each run of characters that share a fact."""
     code = 0
-    for found, run in itertools.groupby(map(fact, map(chr, range(LAST + 1)))):
+    for kind, run in itertools.groupby(map(fact, map(chr, range(LAST + 1)))):
         size = sum(1 for _ in run)
-        yield found, code, code + size - 1
+        yield kind, code, code + size - 1
         code += size

@@ -77,30 +77,30 @@ class _Re2:
     """RE2 over the text's UTF-8 form; places are counted in characters."""
 
     def __init__(self, pattern: str, source: str, budget: Budget | None) -> None:
-        made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
-        if not made.ok():
+        compiled = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
+        if not compiled.ok():
             raise NotLinear
         self.pattern = pattern
         self.budget = budget
-        self.groups: int = made.NumberOfCapturingGroups()
+        self.groups: int = compiled.NumberOfCapturingGroups()
         self.names: dict[str, int] = {
-            name.decode(): number for name, number in made.NamedCapturingGroups()
+            name.decode(): number for name, number in compiled.NamedCapturingGroups()
         }
-        self._match = made.Match
+        self._match = compiled.Match
 
     def first(self, text: str) -> Spans | None:
         """Return the first match in a text of ASCII characters."""
-        found: Spans = self._match(_UNANCHORED, raw := text.encode(), 0, len(raw))
-        return None if found[0][0] < 0 else found
+        spans: Spans = self._match(_UNANCHORED, raw := text.encode(), 0, len(raw))
+        return None if spans[0][0] < 0 else spans
 
     def find(self, text: str) -> Iterator[Spans]:
         raw = text.encode("utf-8", "surrogatepass")
         match, size, plain = self._match, len(raw), len(raw) == len(text)
-        place = seen = characters = 0
+        position = seen = characters = 0
         budget = self.budget or current()
         until = budget.clock() + budget.limit_s()
-        while place <= size:
-            spans: Spans = match(_UNANCHORED, raw, place, size)
+        while position <= size:
+            spans: Spans = match(_UNANCHORED, raw, position, size)
             start, end = spans[0]
             if start < 0:
                 return
@@ -108,19 +108,19 @@ class _Re2:
                 characters += len(raw[seen:start].decode("utf-8", "surrogatepass"))
                 seen = start
             yield spans if plain else tuple(_in_characters(raw, start, characters, spans))
-            place = end if end > start else _after(raw, end)
+            position = end if end > start else _after(raw, end)
             if budget.clock() > until:
                 limit = budget.limit_s()
                 budget.lost(limit)
                 raise TooSlow(self.pattern, limit)
 
 
-def _after(raw: bytes, place: int) -> int:
+def _after(raw: bytes, position: int) -> int:
     """Return where the next character starts."""
-    place += 1
-    while place < len(raw) and raw[place] & 0xC0 == 0x80:
-        place += 1
-    return place
+    position += 1
+    while position < len(raw) and raw[position] & 0xC0 == 0x80:
+        position += 1
+    return position
 
 
 def _in_characters(
@@ -151,18 +151,18 @@ class _Timed:
         budget = self.budget or current()
         limit = left = budget.limit_s()
         until = budget.clock() + limit
-        place = 0
-        while place <= len(text):
+        position = 0
+        while position <= len(text):
             try:
-                found = self._regex.search(text, place, timeout=left, concurrent=True)
+                match = self._regex.search(text, position, timeout=left, concurrent=True)
             except TimeoutError as error:
                 budget.lost(limit)
                 raise TooSlow(self.pattern, limit) from error
-            if found is None:
+            if match is None:
                 return
-            yield found.regs
-            start, end = found.span()
-            place = end if end > start else end + 1
+            yield match.regs
+            start, end = match.span()
+            position = end if end > start else end + 1
             left = max(until - budget.clock(), SHORTEST_S / 10)
 
 
@@ -174,14 +174,14 @@ class _Short:
         self.search = re.compile(source, re.ASCII).search
 
     def find(self, text: str) -> Iterator[Spans]:
-        place = 0
-        while place <= len(text):
-            found = self.search(text, place)
-            if found is None:
+        position = 0
+        while position <= len(text):
+            match = self.search(text, position)
+            if match is None:
                 return
-            yield found.regs
-            start, end = found.span()
-            place = end if end > start else end + 1
+            yield match.regs
+            start, end = match.span()
+            position = end if end > start else end + 1
 
 
 class JavaRegex:
@@ -243,8 +243,8 @@ class JavaRegex:
         """
         short = self._short_for(text)
         if short is not None:
-            found = short.search(text)
-            return None if found is None else found.regs
+            match = short.search(text)
+            return None if match is None else match.regs
         linear = self._linear
         if linear is None or self._differs(text):
             return next(self._timed.find(text), None)

@@ -32,11 +32,11 @@ def replace_all(text: str, pattern: str, replacement: str) -> str:
     last = size = 0
     for spans in regex.finditer(text):
         start, end = spans[0]
-        made = [text[last:start], *(_filled(part, text, spans) for part in parts)]
-        size += sum(map(len, made))
+        added = [text[last:start], *(_filled(part, text, spans) for part in parts)]
+        size += sum(map(len, added))
         if size > LONGEST_RESULT:
             raise ResultTooLong("REGEXP_REPLACE", size)
-        pieces += made
+        pieces += added
         last = end
     return "".join([*pieces, text[last:]]) if pieces else text
 
@@ -65,30 +65,32 @@ def _compiled(
     names = dict(named)
     parts: list[Part] = []
     text = ""
-    place = 0
-    while place < len(replacement):
-        character = replacement[place]
+    position = 0
+    while position < len(replacement):
+        character = replacement[position]
         if character == "\\":
-            if place + 1 == len(replacement):
+            if position + 1 == len(replacement):
                 raise BadReplacement(replacement, "character to be escaped is missing")
-            text += replacement[place + 1]
-            place += 2
+            text += replacement[position + 1]
+            position += 2
         elif character == "$":
-            group, place = _group(replacement, place + 1, groups, names)
+            group, position = _group(replacement, position + 1, groups, names)
             parts += [text, group]
             text = ""
         else:
             text += character
-            place += 1
+            position += 1
     return (*parts, text)
 
 
-def _group(replacement: str, place: int, groups: int, names: Mapping[str, int]) -> tuple[int, int]:
-    rest = replacement[place:]
-    if found := re.match(r"\{([a-zA-Z][a-zA-Z0-9]*)\}", rest):
-        if found[1] not in names:
-            raise BadReplacement(replacement, f"No group with name {{{found[1]}}}")
-        return names[found[1]], place + found.end()
+def _group(
+    replacement: str, position: int, groups: int, names: Mapping[str, int]
+) -> tuple[int, int]:
+    rest = replacement[position:]
+    if match := re.match(r"\{([a-zA-Z][a-zA-Z0-9]*)\}", rest):
+        if match[1] not in names:
+            raise BadReplacement(replacement, f"No group with name {{{match[1]}}}")
+        return names[match[1]], position + match.end()
     if not rest[:1].isdigit():
         raise BadReplacement(replacement, "Illegal group reference")
     number, size = int(rest[0]), 1
@@ -97,4 +99,4 @@ def _group(replacement: str, place: int, groups: int, names: Mapping[str, int]) 
     while rest[size : size + 1].isdigit() and number * 10 + int(rest[size]) <= groups:
         number = number * 10 + int(rest[size])
         size += 1
-    return number, place + size
+    return number, position + size

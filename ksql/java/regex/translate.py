@@ -92,7 +92,7 @@ class _Translator:
     def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
         self.dialect = dialect
-        self.place = 0
+        self.position = 0
         self.flags: frozenset[str] = frozenset()
         self.names: set[str] = set()
         self.ranges = 0
@@ -100,7 +100,7 @@ class _Translator:
 
     def whole(self) -> Translated:
         body = self.alternatives()
-        if self.place < len(self.pattern):
+        if self.position < len(self.pattern):
             raise BadRegex(self.pattern, "Unmatched closing ')'")
         return Translated(body.code, _harmless(body.ways, body.loops))
 
@@ -122,7 +122,7 @@ class _Translator:
         return ranges
 
     def peek(self, size: int = 1) -> str:
-        return self.pattern[self.place : self.place + size]
+        return self.pattern[self.position : self.position + size]
 
     def alternatives(self) -> _Piece:
         """Translate up to the end of the group; flags set inside end with it."""
@@ -132,13 +132,13 @@ class _Translator:
             branches.append(self.branch())
             if self.peek() != "|":
                 break
-            self.place += 1
+            self.position += 1
         self.flags = outer
         return self.of(branches, "|", any(branch.empty for branch in branches))
 
     def branch(self) -> _Piece:
         items = []
-        while self.place < len(self.pattern) and self.peek() not in "|)":
+        while self.position < len(self.pattern) and self.peek() not in "|)":
             items.append(self.item())
         return self.of(items, "", all(item.empty for item in items))
 
@@ -162,30 +162,30 @@ class _Translator:
         atom = self.atom()
         if not atom.code:
             return atom
-        found = _QUANTIFIER.match(self.pattern, self.place)
-        if not found:
+        quantifier = _QUANTIFIER.match(self.pattern, self.position)
+        if not quantifier:
             return atom
-        self.place = found.end()
+        self.position = quantifier.end()
         suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
-        self.place += len(suffix)
+        self.position += len(suffix)
         # of these RE2 reports other groups; Java repeats no more once it has matched nothing
-        shy = atom.shy and found[0] != "?"
+        shy = atom.shy and quantifier[0] != "?"
         if suffix == "+" or (atom.empty and (atom.captures or shy)):
             self.dialect.beyond()
-        least = int(found[1] or found[0] == "+")
-        most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
-        endless = found[0] in "*+" or bool(found[2] and not found[3])
+        least = int(quantifier[1] or quantifier[0] == "+")
+        most = 1 if quantifier[0] == "?" else int(quantifier[3] or quantifier[1] or 0)
+        endless = quantifier[0] in "*+" or bool(quantifier[2] and not quantifier[3])
         self.optional += atom.size * max(most - max(least, 1), 0)
         if self.optional > _MOST_OPTIONAL:
             why = f"more than {_MOST_OPTIONAL} pieces that may be absent"
             raise BadRegex(self.pattern, why)
         simple = atom.ways == 1 and not atom.loops and not atom.empty
-        if found[0] == "?":
+        if quantifier[0] == "?":
             ways: float = atom.ways + 1
         else:
             ways = (1 if endless else max(most - least + 1, 1)) if simple else math.inf
         return _Piece(
-            f"{atom.code}{found[0]}{suffix}",
+            f"{atom.code}{quantifier[0]}{suffix}",
             atom.empty or not least,
             atom.size * max(least, most, 1),
             atom.captures,
@@ -197,7 +197,7 @@ class _Translator:
 
     def atom(self) -> _Piece:
         character = self.peek()
-        self.place += 1
+        self.position += 1
         match character:
             case "\\":
                 return self.escape()
@@ -219,8 +219,8 @@ class _Translator:
             case "{":
                 raise BadRegex(self.pattern, "Illegal repetition")
             case "#" if "x" in self.flags:
-                end_of_line = self.pattern.find("\n", self.place)
-                self.place = len(self.pattern) if end_of_line < 0 else end_of_line + 1
+                end_of_line = self.pattern.find("\n", self.position)
+                self.position = len(self.pattern) if end_of_line < 0 else end_of_line + 1
                 return _NOTHING
             case _ if character.isspace() and "x" in self.flags:
                 return _NOTHING
@@ -243,40 +243,40 @@ class _Translator:
         return charset.complement(ends)
 
     def group(self) -> _Piece:
-        rest = self.pattern[self.place :]
+        rest = self.pattern[self.position :]
         if not rest.startswith("?"):
             return self.enclosed("(")._replace(captures=True)
-        if found := _NAME.match(rest):
-            return self.named(found)
+        if match := _NAME.match(rest):
+            return self.named(match)
         for head in _GROUP_HEADS:
             if rest.startswith(head):
                 return self.special(head)
-        if found := _FLAGS.match(rest):
-            self.place += found.end()
-            return self.flag_group(found)
+        if match := _FLAGS.match(rest):
+            self.position += match.end()
+            return self.flag_group(match)
         raise BadRegex(self.pattern, "Unknown inline modifier or group")
 
-    def named(self, found: re.Match[str]) -> _Piece:
-        if found[1] in self.names:
-            raise BadRegex(self.pattern, f"Named capturing group <{found[1]}> is already defined")
-        self.names.add(found[1])
-        self.place += found.end()
-        return self.enclosed(f"(?P<{found[1]}>")._replace(captures=True)
+    def named(self, match: re.Match[str]) -> _Piece:
+        if match[1] in self.names:
+            raise BadRegex(self.pattern, f"Named capturing group <{match[1]}> is already defined")
+        self.names.add(match[1])
+        self.position += match.end()
+        return self.enclosed(f"(?P<{match[1]}>")._replace(captures=True)
 
     def special(self, head: str) -> _Piece:
         if head != "?:":
             self.dialect.beyond()
-        self.place += len(head)
+        self.position += len(head)
         body = self.enclosed("(" + head)
         if head in ("?<=", "?<!") and body.endless:
             raise BadRegex(self.pattern, _UNBOUNDED_LOOK_BEHIND)
         return body._replace(empty=True, endless=False) if head in _LOOKS else body
 
-    def flag_group(self, found: re.Match[str]) -> _Piece:
-        changed = (self.flags | set(found[1])) - set(found[2] or "")
+    def flag_group(self, match: re.Match[str]) -> _Piece:
+        changed = (self.flags | set(match[1])) - set(match[2] or "")
         if "U" in changed:
             raise BadRegex(self.pattern, "the flag U is not supported yet")
-        if found[3] == ")":
+        if match[3] == ")":
             self.flags = changed
             return _NOTHING
         outer, self.flags = self.flags, changed
@@ -288,7 +288,7 @@ class _Translator:
         body = self.alternatives()
         if self.peek() != ")":
             raise BadRegex(self.pattern, "Unclosed group")
-        self.place += 1
+        self.position += 1
         return body._replace(code=f"{opened}{body.code})")
 
     def escape(self) -> _Piece:
@@ -299,16 +299,16 @@ class _Translator:
             case "k":
                 return self.named_reference()
             case "A" | "b" | "B":
-                self.place += 1
+                self.position += 1
                 return _Piece("\\" + character, empty=True)
             case "z":
-                self.place += 1
+                self.position += 1
                 return _Piece(self.dialect.end, empty=True)
             case "Z":
-                self.place += 1
+                self.position += 1
                 return _Piece(self.dialect.text_end(), empty=True)
             case "R":
-                self.place += 1
+                self.position += 1
                 return _Piece(rf"(?:\r\n|{self.dialect.characters(charset.VERTICAL)})")
             case _ if character.isdigit() and character != "0":
                 return self.numbered_reference()
@@ -316,20 +316,20 @@ class _Translator:
                 return self.set_of(self.escaped_set())
 
     def quoted(self) -> _Piece:
-        end = self.pattern.find(r"\E", self.place)
-        text = self.pattern[self.place + 1 : end if end >= 0 else None]
-        self.place = end + 2 if end >= 0 else len(self.pattern)
+        end = self.pattern.find(r"\E", self.position)
+        text = self.pattern[self.position + 1 : end if end >= 0 else None]
+        self.position = end + 2 if end >= 0 else len(self.pattern)
         code = "".join(map(self.literal, text))
         return _Piece(f"(?:{code})" if len(text) > 1 else code, not text, len(text))
 
     def named_reference(self) -> _Piece:
-        found = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.place :])
-        if not found:
+        match = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.position :])
+        if not match:
             raise BadRegex(self.pattern, r"\k is not followed by '<' for named capturing group")
-        if found[1] not in self.names:
-            raise BadRegex(self.pattern, f"named capturing group <{found[1]}> does not exist")
-        self.place += found.end()
-        return self.reference(f"(?P={found[1]})")
+        if match[1] not in self.names:
+            raise BadRegex(self.pattern, f"named capturing group <{match[1]}> does not exist")
+        self.position += match.end()
+        return self.reference(f"(?P={match[1]})")
 
     def reference(self, code: str) -> _Piece:
         self.dialect.beyond()
@@ -338,11 +338,11 @@ class _Translator:
     def numbered_reference(self) -> _Piece:
         """Translate as many digits as name a group that is there."""
         digits = self.peek()
-        while (more := self.pattern[self.place + len(digits) :][:1]).isdigit():
+        while (more := self.pattern[self.position + len(digits) :][:1]).isdigit():
             if int(digits + more) > self.groups:
                 break
             digits += more
-        self.place += len(digits)
+        self.position += len(digits)
         return self.reference(f"\\{digits}")
 
     def escaped_set(self) -> Ranges:
@@ -353,22 +353,22 @@ class _Translator:
         return charset.either_case(ranges) if "i" in self.flags else ranges
 
     def escaped(self) -> Ranges:
-        rest = self.pattern[self.place :]
+        rest = self.pattern[self.position :]
         if not rest:
             raise BadRegex(self.pattern, "Unexpected internal error: ends with a backslash")
         character = rest[0]
-        if found := _HEX.match(rest):
-            self.place += found.end()
-            code = int(found[1] or found[2] or found[3], 16)
+        if match := _HEX.match(rest):
+            self.position += match.end()
+            code = int(match[1] or match[2] or match[3], 16)
             return ((code, code),)
-        if found := _OCTAL.match(rest):
-            self.place += found.end()
-            return ((int(found[1], 8),) * 2,)
-        if found := _PROPERTY.match(rest):
-            return self.property(found)
-        self.place += 1
+        if match := _OCTAL.match(rest):
+            self.position += match.end()
+            return ((int(match[1], 8),) * 2,)
+        if match := _PROPERTY.match(rest):
+            return self.property(match)
+        self.position += 1
         if character == "c" and len(rest) > 1:
-            self.place += 1
+            self.position += 1
             return ((ord(rest[1]) ^ 64,) * 2,)
         if character.lower() in charset.PREDEFINED:
             ranges = charset.PREDEFINED[character.lower()]
@@ -379,29 +379,29 @@ class _Translator:
             raise BadRegex(self.pattern, f"Illegal/unsupported escape sequence \\{character}")
         return charset.of_characters(character)
 
-    def property(self, found: re.Match[str]) -> Ranges:
-        self.place += found.end()
-        name = found[1] or found[2]
+    def property(self, match: re.Match[str]) -> Ranges:
+        self.position += match.end()
+        name = match[1] or match[2]
         ranges = charset.of_property(name)
         if ranges is None:
             raise BadRegex(self.pattern, f"the character property {name} is not supported yet")
-        return charset.complement(ranges) if found[0][0] == "P" else ranges
+        return charset.complement(ranges) if match[0][0] == "P" else ranges
 
     def char_class(self) -> Ranges:
         """Return the set between brackets: unions, nested classes, intersections (&&)."""
         negated = self.peek() == "^"
-        self.place += negated
+        self.position += negated
         whole: Ranges | None = None
         parts: list[Ranges] = []
         first = True
         while True:
-            if self.place >= len(self.pattern):
+            if self.position >= len(self.pattern):
                 raise BadRegex(self.pattern, "Unclosed character class")
             if self.peek() == "]" and not first:
-                self.place += 1
+                self.position += 1
                 break
             if self.peek(2) == "&&":
-                self.place += 2
+                self.position += 2
                 whole = self.within(whole, parts)
                 parts = []
             else:
@@ -417,18 +417,18 @@ class _Translator:
 
     def class_item(self) -> Ranges:
         if self.peek() == "[":
-            self.place += 1
+            self.position += 1
             return self.char_class()
         if self.peek(2) == r"\Q":
-            self.place += 1
-            end = self.pattern.find(r"\E", self.place)
-            text = self.pattern[self.place + 1 : end if end >= 0 else None]
-            self.place = end + 2 if end >= 0 else len(self.pattern)
+            self.position += 1
+            end = self.pattern.find(r"\E", self.position)
+            text = self.pattern[self.position + 1 : end if end >= 0 else None]
+            self.position = end + 2 if end >= 0 else len(self.pattern)
             return self.cased(charset.of_characters(text))
         low = self.class_character()
         if self.peek() != "-" or self.peek(2) in ("-]", "-[", "-&") or len(self.peek(2)) < 2:
             return self.cased(low)
-        self.place += 1
+        self.position += 1
         high = self.class_character()
         if low[0][0] > high[0][0]:
             raise BadRegex(self.pattern, "Illegal character range")
@@ -436,5 +436,5 @@ class _Translator:
 
     def class_character(self) -> Ranges:
         character = self.peek()
-        self.place += 1
+        self.position += 1
         return self.escaped() if character == "\\" else charset.of_characters(character)

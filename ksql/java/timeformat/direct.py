@@ -31,8 +31,8 @@ def direct_parser(parts: Sequence[object]) -> Callable[[str], int | None] | None
     for part in parts:
         if (text := fixed_text(part)) is not None:
             pieces.append(re.escape(text))
-        elif (found := digits_of(part)) is not None and found[0] in _FIELDS:
-            name, count = found
+        elif (digits := digits_of(part)) is not None and digits[0] in _FIELDS:
+            name, count = digits
             names.append(name)
             pieces.append(rf"(\d{{{count}}})")
             width = count if name == "NANO" else width
@@ -46,10 +46,12 @@ def direct_parser(parts: Sequence[object]) -> Callable[[str], int | None] | None
     up, down = 10 ** max(3 - width, 0), 10 ** max(width - 3, 0)
 
     def parse(text: str) -> int | None:
-        found = match(text)
-        if found is None:
+        parsed = match(text)
+        if parsed is None:
             return None
-        year, month, day, hour, minute, second, part = pick((*map(int, found.groups()), *_DEFAULTS))
+        year, month, day, hour, minute, second, part = pick(
+            (*map(int, parsed.groups()), *_DEFAULTS)
+        )
         if not (0 < day <= _SAFE_DAY and 0 < month < 13 and year) or hour > 23:
             return None
         if minute > 59 or second > 59:

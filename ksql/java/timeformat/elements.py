@@ -110,8 +110,8 @@ class _Text:
         return f"(?:{'|'.join(map(re.escape, longest_first))})"
 
     def read(self, text: str, parsed: Parsed) -> None:
-        wanted = text.lower()
-        index = next(i for i, name in enumerate(self.values) if name.lower() == wanted)
+        lowered = text.lower()
+        index = next(i for i, name in enumerate(self.values) if name.lower() == lowered)
         parsed.put(self.field, index + self.first)
 
     def show(self, moment: Moment) -> str:
@@ -407,7 +407,7 @@ def element(pattern: str, letter: str, count: int) -> Element:
     maker = LETTERS.get(letter)
     if maker is None:
         raise BadPattern(pattern, f"Unknown pattern letter: {letter}")
-    made = maker(letter, count)
-    if made is None:
+    field = maker(letter, count)
+    if field is None:
         raise BadPattern(pattern, f"Too many pattern letters: {letter}")
-    return made
+    return field

@@ -68,13 +68,13 @@ class _Field:
     width: int = 0
     letter: str = ""
 
-    def end(self, text: str, place: int) -> int:
+    def end(self, text: str, start: int) -> int:
         """Return where the field's part of the text ends; -1 if it does not start there."""
         if self.width:
-            end = place + self.width
-            return end if _is_digits(text[place:end], self.width) else -1
-        found = _reader(self.letter).match(text, place)
-        return found.end() if found else -1
+            end = start + self.width
+            return end if _is_digits(text[start:end], self.width) else -1
+        match = _reader(self.letter).match(text, start)
+        return match.end() if match else -1
 
 
 _Part = _Field | str
@@ -106,18 +106,18 @@ def _cut(pattern: str, text: str) -> Iterator[tuple[_Field, str]]:
 
     Raises: BadPattern, BadText.
     """
-    place = 0
+    position = 0
     for part in _parts(pattern):
         if isinstance(part, _Field):
-            end = part.end(text, place)
+            end = part.end(text, position)
         else:
-            end = place + len(part)
-            end = end if text[place:end].lower() == part.lower() else -1
+            end = position + len(part)
+            end = end if text[position:end].lower() == part.lower() else -1
         if end < 0:
             raise BadText("date", text, pattern)
         if isinstance(part, _Field):
-            yield part, text[place:end]
-        place = end
+            yield part, text[position:end]
+        position = end
 
 
 @functools.lru_cache(maxsize=512)

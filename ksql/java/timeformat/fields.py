@@ -134,12 +134,12 @@ def _by_day_of_year(year: int, values: dict[str, int]) -> int:
 
 
 def _on_weekday(days: int, values: dict[str, int], whole: bool) -> int:
-    wanted = values.get("DAY_OF_WEEK")
-    if wanted is None or day_of_week(days) == wanted:
+    weekday = values.get("DAY_OF_WEEK")
+    if weekday is None or day_of_week(days) == weekday:
         return days
     if whole:
-        raise Conflict("DAY_OF_WEEK", wanted)
-    return days - day_of_week(days) + wanted
+        raise Conflict("DAY_OF_WEEK", weekday)
+    return days - day_of_week(days) + weekday
 
 
 def _year(values: dict[str, int]) -> int | None:

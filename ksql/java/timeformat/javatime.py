@@ -61,12 +61,12 @@ class Formatter:
 
         Raises: BadText.
         """
-        found = self.regex.fullmatch(text)
-        if found is None:
+        match = self.regex.fullmatch(text)
+        if match is None:
             raise BadText(kind, text, self.pattern)
         parsed = Parsed()
         try:
-            for reader, part in zip(self.readers, found.groups(), strict=True):
+            for reader, part in zip(self.readers, match.groups(), strict=True):
                 if part is not None:
                     reader.read(part, parsed)
         except (OutOfRange, UnknownZone) as error:
@@ -107,8 +107,8 @@ def _parts(pattern: str, tokens: tuple[Token, ...]) -> tuple[Part, ...]:
 def _part(pattern: str, token: Token) -> Part:
     match token:
         case Letters(letter, count, pad):
-            made = element(pattern, letter, count)
-            return padded(made, pad) if pad else made
+            field = element(pattern, letter, count)
+            return padded(field, pad) if pad else field
         case Literal(text):
             return literal(text)
         case Optional(parts):

@@ -48,21 +48,21 @@ def tokenize(pattern: str, sections: bool = True) -> tuple[Token, ...]:
     if len(pattern) > LONGEST_PATTERN:
         raise BadPattern(excerpt(pattern), f"longer than {LONGEST_PATTERN} characters")
     stack: list[list[Token]] = [[]]
-    place = 0
-    while place < len(pattern):
-        character = pattern[place]
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
         if character.isascii() and character.isalpha():
-            token, place = _letters(pattern, place, sections)
+            token, position = _letters(pattern, position, sections)
             stack[-1].append(token)
         elif character == "'":
-            text, place = _quoted(pattern, place)
+            text, position = _quoted(pattern, position)
             stack[-1].append(Literal(text))
         elif sections and character in "[]{}#":
             _section(pattern, character, stack)
-            place += 1
+            position += 1
         else:
             stack[-1].append(Literal(character))
-            place += 1
+            position += 1
     while len(stack) > 1:
         _close(pattern, stack)
     return tuple(stack[0])
@@ -85,35 +85,35 @@ def _close(pattern: str, stack: list[list[Token]]) -> None:
     stack[-2].append(Optional(tuple(stack.pop())))
 
 
-def _letters(pattern: str, place: int, sections: bool) -> tuple[Letters, int]:
-    letter, end = _run(pattern, place)
+def _letters(pattern: str, position: int, sections: bool) -> tuple[Letters, int]:
+    letter, end = _run(pattern, position)
     if not (sections and letter == "p"):
-        return Letters(letter, end - place), end
+        return Letters(letter, end - position), end
     if end >= len(pattern) or not (pattern[end].isascii() and pattern[end].isalpha()):
         raise BadPattern(pattern, "Pad letter 'p' must be followed by valid pad pattern")
     padded, stop = _run(pattern, end)
-    return Letters(padded, stop - end, pad=end - place), stop
+    return Letters(padded, stop - end, pad=end - position), stop
 
 
-def _run(pattern: str, place: int) -> tuple[str, int]:
-    end = place
-    while end < len(pattern) and pattern[end] == pattern[place]:
+def _run(pattern: str, position: int) -> tuple[str, int]:
+    end = position
+    while end < len(pattern) and pattern[end] == pattern[position]:
         end += 1
-    return pattern[place], end
+    return pattern[position], end
 
 
-def _quoted(pattern: str, place: int) -> tuple[str, int]:
-    if pattern[place : place + 2] == "''":
-        return "'", place + 2
+def _quoted(pattern: str, position: int) -> tuple[str, int]:
+    if pattern[position : position + 2] == "''":
+        return "'", position + 2
     text = ""
-    place += 1
-    while place < len(pattern):
-        if pattern[place] != "'":
-            text += pattern[place]
-            place += 1
-        elif pattern[place : place + 2] == "''":
+    position += 1
+    while position < len(pattern):
+        if pattern[position] != "'":
+            text += pattern[position]
+            position += 1
+        elif pattern[position : position + 2] == "''":
             text += "'"
-            place += 2
+            position += 2
         else:
-            return text, place + 1
+            return text, position + 1
     raise BadPattern(pattern, "Pattern ends with an incomplete string literal")

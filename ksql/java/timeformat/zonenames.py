@@ -60,19 +60,19 @@ _PREFERRED = (
 @functools.cache
 def ids_by_name() -> dict[str, str]:
     """Return zone ids by what texts call them, in capitals: PST, PACIFIC TIME, EUROPE/PARIS."""
-    found = {"GMT": "GMT", "UTC": "UTC", "UT": "UT", "Z": "Z"}
+    ids = {"GMT": "GMT", "UTC": "UTC", "UT": "UT", "Z": "Z"}
     for name in _PREFERRED:
         region = zoneinfo.ZoneInfo(name)
         for month in (1, 7):
             short = dt.datetime(2020, month, 1, tzinfo=region).tzname() or ""
             if short.isalpha():
-                found.setdefault(short.upper(), name)
+                ids.setdefault(short.upper(), name)
         for variant in _VARIANTS:
             long_name = get_timezone_name(region, "long", locale="en_US", zone_variant=variant)
-            found.setdefault(long_name.upper(), name)
+            ids.setdefault(long_name.upper(), name)
     for name in sorted(zoneinfo.available_timezones()):
-        found.setdefault(name.upper(), name)
-    return found
+        ids.setdefault(name.upper(), name)
+    return ids
 
 
 def zone_named(text: str) -> Zone:

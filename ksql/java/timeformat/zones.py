@@ -74,8 +74,8 @@ def zone_of(name: str) -> Zone:
     """
     if name == "Z" or name in ("UTC", "GMT", "UT"):
         return Zone(name)
-    if found := _OFFSET.fullmatch(name):
-        return _fixed(name, found)
+    if match := _OFFSET.fullmatch(name):
+        return _fixed(name, match)
     if name in _NO_REGIONS or name.startswith(_NO_FOLDERS):
         raise UnknownZone(name)
     try:
@@ -84,13 +84,13 @@ def zone_of(name: str) -> Zone:
         raise UnknownZone(name) from error
 
 
-def _fixed(name: str, found: re.Match[str]) -> Zone:
-    minutes, seconds = int(found["minutes"] or 0), int(found["seconds"] or 0)
-    total = int(found["hours"]) * 3600 + minutes * 60 + seconds
+def _fixed(name: str, match: re.Match[str]) -> Zone:
+    minutes, seconds = int(match["minutes"] or 0), int(match["seconds"] or 0)
+    total = int(match["hours"]) * 3600 + minutes * 60 + seconds
     if total > _MAX_OFFSET or minutes > 59 or seconds > 59:
         raise UnknownZone(name)
-    total = -total if found["sign"] == "-" else total
-    return Zone((found["prefix"] or "") + offset_text(total, ":", "Z"), total)
+    total = -total if match["sign"] == "-" else total
+    return Zone((match["prefix"] or "") + offset_text(total, ":", "Z"), total)
 
 
 def offset_text(offset_s: int, colon: str, zero: str) -> str:

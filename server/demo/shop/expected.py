@@ -40,9 +40,9 @@ class Expected:
 
     def enriched(self) -> Rows:
         """Return time, customer, order, product, amount, country."""
-        found = self._with_countries()
+        joined = self._with_countries()
         names = ["time_ms", "customer_id", "order_id", "product_id", "amount", "country"]
-        return rows_of(found[names])
+        return rows_of(joined[names])
 
     def order_payments(self) -> Rows:
         """Return time, order, amount, payment, method; none of both for an order without a match.

@@ -99,8 +99,8 @@ def _at_lines(rows: Rows) -> Look:
     return Look("ORDER_LINES", sql, _of(rows, lambda row: row[0] in _ORDERS, (0, 1, 2, 3)))
 
 
-def _of(rows: Rows, wanted: Callable[[Row], bool], columns: tuple[int, ...]) -> Rows:
-    return Counter(tuple(row[i] for i in columns) for row in rows.elements() if wanted(row))
+def _of(rows: Rows, test: Callable[[Row], bool], columns: tuple[int, ...]) -> Rows:
+    return Counter(tuple(row[i] for i in columns) for row in rows.elements() if test(row))
 
 
 def _time(column: str) -> str:

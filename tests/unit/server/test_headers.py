@@ -6,7 +6,7 @@ import pytest
 
 from ksql.base.config import Settings
 from server.app import create_app
-from server.headers import CONFIG, BadHeaders, Headers, wanted
+from server.headers import CONFIG, BadHeaders, Headers, configured_headers
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 
@@ -17,7 +17,7 @@ CONFIGURED = (
 
 
 def headers(text: str):
-    return wanted(Settings({CONFIG: text}))
+    return configured_headers(Settings({CONFIG: text}))
 
 
 def test_every_answer_has_them() -> None:

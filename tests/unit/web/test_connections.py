@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from ksql.web import connections as module
-from ksql.web.connections import Connection, Connections, Listening, place_of
+from ksql.web.connections import Connection, Connections, Listening, client_of
 from ksql.web.http2 import PREFACE
 from tests.kafka.wires import await_true
 from tests.unit.web.clients import PATIENCE_S, hosted
@@ -146,7 +146,7 @@ def test_the_address_with_most_connections_makes_room():
     ],
 )
 def test_addresses_of_one_client_count_together(address, place):
-    assert place_of(address) == place
+    assert client_of(address) == place
 
 
 @pytest.mark.parametrize(
