@@ -55,8 +55,10 @@ def functions() -> str:
 
 def _function(function: Function) -> str:
     variations = describe(function)
-    calls = [f"{each} -> {each.returns or 'as the arguments'}" for each in variations]
-    notes = dict.fromkeys(each.description for each in variations)
+    calls = [
+        f"{variation} -> {variation.returns or 'as the arguments'}" for variation in variations
+    ]
+    notes = dict.fromkeys(variation.description for variation in variations)
     notes.pop(function.description, None)
     lines = [f"### {function.name}", _text(function.description)]
     lines.append("\n".join(["```text", *calls, "```"]))

@@ -220,9 +220,9 @@ def test_a_server_that_slept_gives_no_old_rows_under_a_limit(broker, tmp_path):
                 for _ in "1234"
             ]
             time.sleep(1)  # they are at its door
-            assert not any(each.done() for each in sent)
+            assert not any(request.done() for request in sent)
             two.resume()
-            answered = [each.result() for each in sent]
+            answered = [request.result() for request in sent]
         assert [rows for rows in answered if rows not in (None, [[key, 4_020]])] == []
         await_true("it answers", lambda: under_limit(sleeper, pull, limits[0]) == [[key, 4_020]])
         assert copies(sleeper.http, pull, limits[1])[0]["host"] == there

@@ -140,9 +140,9 @@ def test_windows_in_memory_count_for_the_bound_as_well():
         part.resume(0, 0)
     filler.fill(parts)
     turn(filler, records(b"x" * 6_000, key=window_key(b"k", 0)), {("t", 0): 1, ("o", 0): 0})
-    assert [each.position() for each in stores] == [None, None]
+    assert [kept.position() for kept in stores] == [None, None]
     turn(filler, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
-    assert [each.position() for each in stores] == [1, 1]
+    assert [kept.position() for kept in stores] == [1, 1]
 
 
 def test_the_bound_of_the_server_is_64_mib_and_a_negative_one_is_none():
