@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE =
 RANDOM := $(PYTHON) -c 'import os; print(os.urandom(32).hex())'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs lock \
+.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs docs-tables lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -71,6 +71,9 @@ layers: setup ## who may import whom
 
 docs: setup ## the documents as a site in build/docs; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
+docs-tables: setup ## write properties and functions into the documents
+	@$(RUN) -m docs.tools.tables
 
 unit: setup ## no JVM
 	$(RUN) -m tests.parallel -j $(PROCESSES) tests/unit

@@ -41,7 +41,7 @@ _NOTHING: Mapping[bytes, Change] = {}
 _QUIET_S: Final = 30.0
 _AGAIN_S: Final = 0.1
 _UNANSWERED_S: Final = 5.0
-_TIMES: Final = 8
+_TIMES: Final = 2
 """So many times the bound are taken up by transactions that are larger than it."""
 
 
@@ -223,7 +223,10 @@ class StoreWriter:
     """The stores that one reader fills; for the thread of their writer."""
 
     def __init__(self, most_bytes: int, now_s: Callable[[], float]) -> None:
-        """Bound by ``most_bytes`` what may wait for a commit; ``now_s`` is a clock."""
+        """Bound by ``most_bytes`` what may wait for a commit in stores of all types together.
+
+        A negative bound is none, as in KIP-892. ``now_s`` is a clock in seconds.
+        """
         self._most_bytes = most_bytes
         self._now_s = now_s
         self._filled: list[PartitionStore] = []
@@ -326,7 +329,7 @@ class StoreWriter:
 
     def _is_full(self, times: int = 1) -> bool:
         held = sum(part.store.uncommitted_bytes for part in self._all())
-        return held > self._most_bytes * times
+        return 0 <= self._most_bytes * times < held
 
     def _all(self) -> list[PartitionStore]:
         """Return the stores; a damaged one is left as it is until its owner has rebuilt it."""

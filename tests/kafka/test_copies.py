@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.kafka.fleet import Counting, fleet
 from tests.kafka.reading import copies, reading
-from tests.kafka.servers import EARLIEST
+from tests.kafka.servers import EARLIEST, TableNotReady
 from tests.kafka.wires import await_true
 
 STANDBY = "ksql.query.pull.enable.standby.reads"
 TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"
+OFFSET_LAG = "ksql.query.pull.max.allowed.offset.lag"
+EVERY_CHANGE = EARLIEST | {"cache.max.bytes.buffering": "0"}
 
 
 @pytest.fixture
@@ -142,7 +145,7 @@ def table_at(fleet_, number):
     http = fleet_.servers[1].http
     while True:
         counting = Counting(fleet_)
-        counting.declare(fleet_.servers[1], EARLIEST)
+        counting.declare(fleet_.servers[1], EVERY_CHANGE)
         counting.send(100)
         counting.await_counted()
         path = f"/stores/{counting.table}/hosts"
@@ -177,3 +180,49 @@ def test_reads_do_not_pause_when_a_server_leaves_and_comes_back_to_its_stores(br
         [found] = seen
         assert [each["failures"] for each in found["clients"]] == [[]] * 10, found
         assert max(each["slowest_ms"] for each in found["clients"]) < 5_000
+
+
+def under_limit(server, pull, limit):
+    """What a server that sleeps answers under a limit, once it wakes up; None if it refuses."""
+    try:
+        return server.http.rows(pull, limit)
+    except TableNotReady:
+        return None
+
+
+@pytest.mark.proof
+def test_a_server_that_slept_gives_no_old_rows_under_a_limit(broker, tmp_path):
+    """It has the active copy. The requests wait at its door when it wakes up, and it knows nothing
+    of what was counted meanwhile: whatever it answers under a limit must have all of that.
+    """
+    properties = {
+        "ksql.heartbeat.enable": "true",
+        "ksql.lag.reporting.enable": "true",
+        "ksql.query.pull.forwarding.timeout.ms": "3600000",
+    }
+    limits = [{OFFSET_LAG: "0"}, {TIME_LAG: "2000"}, {OFFSET_LAG: "0", STANDBY: "true"}]
+    with fleet(broker.bootstrap, tmp_path, **properties) as two:
+        one, sleeper = two.start(1), two.start(2)
+        counting, [key, *_] = table_at(two, 2)
+        pull = f"SELECT K, C FROM {counting.table} WHERE K = '{key}';"
+        there = sleeper.http.url.removeprefix("http://")
+        await_true("it moved", lambda: [c["host"] for c in copies(one.http, pull)] == [there])
+        assert sleeper.http.rows(pull, limits[0]) == [[key, 20]]
+
+        with ThreadPoolExecutor(4 * len(limits)) as clients:
+            two.pause(2)
+            counting.send(20_000)
+            counting.await_counted()
+            time.sleep(6)  # longer than the limit in time, and than the end of a topic is known
+            sent = [
+                clients.submit(under_limit, sleeper, pull, limit)
+                for limit in limits
+                for _ in "1234"
+            ]
+            time.sleep(1)  # they are at its door
+            assert not any(request.done() for request in sent)
+            two.resume()
+            answered = [request.result() for request in sent]
+        assert [rows for rows in answered if rows not in (None, [[key, 4_020]])] == []
+        await_true("it answers", lambda: under_limit(sleeper, pull, limits[0]) == [[key, 4_020]])
+        assert copies(sleeper.http, pull, limits[1])[0]["host"] == there

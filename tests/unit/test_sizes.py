@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("ksql", "server", "qtt", "migrations", "docs/hooks")
+PLACES = ("ksql", "server", "qtt", "migrations", "docs/tools")
 MODULE, FUNCTION = 500, 60
 
 

@@ -21,14 +21,14 @@ _CITED = re.compile(r"Source[^:\n]*:[^\n]*?((?:docs|qtt)/[\w/-]+\.md)(?:#([\w-]+
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
-def _generator():
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/hooks/generate.py")
+def _tables():
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs/tools/tables.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-GENERATOR = _generator()
+TABLES = _tables()
 
 
 def anchors(path):
@@ -69,26 +69,40 @@ def test_sources_cite_pages_that_exist():
 
 
 def test_every_function_is_listed():
-    library = GENERATOR.functions()
+    library = TABLES.functions()
     names = [function.name for function in BUILTINS.all()]
-    assert [name for name in names if f"### {name} {{ #{name.lower()} }}" not in library] == []
+    assert [name for name in names if f"### {name}\n" not in library] == []
 
 
-def test_every_mark_is_known_and_replaced():
-    marks = [
-        mark
-        for page in (ROOT / "docs").rglob("*.md")
-        for mark in GENERATOR.MARK.findall(page.read_text("utf-8"))
-    ]
-    assert sorted(marks) == sorted(GENERATOR.GENERATED)
-    assert GENERATOR.on_page_markdown("a <!-- generated: functions --> b", page=None) == (
-        f"a {GENERATOR.functions()} b"
+@pytest.mark.parametrize("name", TABLES.PAGES)
+def test_a_page_has_its_parts_as_the_code_gives_them(name):
+    """Else: ``make docs-tables``."""
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    assert TABLES.filled(text) == text
+
+
+def test_a_part_is_written_between_its_marks_and_nowhere_else():
+    marked = "a <!-- generated: functions -->\nold\n<!-- end: functions --> b"
+    assert TABLES.filled(marked) == (
+        f"a <!-- generated: functions -->\n\n{TABLES.functions()}\n<!-- end: functions --> b"
     )
+
+
+def test_every_mark_is_that_of_a_part_with_an_end():
+    pages = {path.name: path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    marked = {
+        name: found
+        for name, text in pages.items()
+        if (found := re.findall(r"<!-- generated: (\w+)", text))
+    }
+    assert tuple(sorted(marked)) == TABLES.PAGES
+    assert sorted(part for found in marked.values() for part in found) == sorted(TABLES.GENERATED)
+    assert {name: TABLES.PART.findall(pages[name]) for name in marked} == marked
 
 
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
 def test_the_list_of_properties_has_a_line_for_each(row):
-    listed = GENERATOR.properties().splitlines()
+    listed = TABLES.properties().splitlines()
     (line,) = [line for line in listed if line.startswith(f"| `{row.name}` |")]
     assert row.doc in line
     assert f" {row.scope} " in line

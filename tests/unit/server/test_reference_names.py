@@ -87,9 +87,14 @@ def test_those_without_effect_say_so() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "ksql.streams."])
 def test_some_stand_for_properties_of_the_server(prefix: str, tmp_path: Path) -> None:
-    options = [f"{prefix}state.dir={tmp_path}", f"{prefix}replication.factor=3"]
+    bound = f"{prefix}statestore.uncommitted.max.bytes=-1"
+    options = [f"{prefix}state.dir={tmp_path}", f"{prefix}replication.factor=3", bound]
     found = read_configuration(None, options, {})
-    assert found == {"ksql.state.dir": str(tmp_path), "ksql.internal.topic.replicas": "3"}
+    assert found == {
+        "ksql.state.dir": str(tmp_path),
+        "ksql.internal.topic.replicas": "3",
+        "ksql.store.max.uncommitted.bytes": "-1",
+    }
     assert odd_properties(found) == []
     found = read_configuration(None, [*options, "ksql.state.dir=x"], {})
     assert found["ksql.state.dir"] == "x"

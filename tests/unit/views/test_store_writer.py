@@ -6,15 +6,17 @@ import threading
 
 import pytest
 
-from ksql.core.ids import Offset
-from ksql.core.types.windowed import window_key
+from ksql.base.config import Settings
+from ksql.base.ids import Offset
 from ksql.kafka.admin import StableEnd
-from ksql.views.store_writer import PartitionStore, StoreWriter
-from ksql.views.stores.base import StoreDamaged, StoredRow, StoreFailed
-from ksql.views.stores.memory import MemoryStore
-from ksql.views.stores.retention_store import RetentionStore
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.store_types import open_store
+from ksql.query.filling import Filled, Filler
+from ksql.query.materialize import MOST_BYTES
+from ksql.stores.base import StoreDamaged, StoredRow, StoreFailed
+from ksql.stores.kinds import open_store
+from ksql.stores.memory import MemoryStore
+from ksql.stores.retained import Retained
+from ksql.stores.rocks import Rocks, StoreBudget
+from ksql.types.windowed import window_key
 
 PLACE = ("t", 0)
 
@@ -109,12 +111,15 @@ def test_offsets_without_records_count(store):
     assert (store.position(), part.reached) == (3, 3)
 
 
-def test_all_stores_commit_early_when_together_they_hold_too_much(store, tmp_path):
-    other = open_store("txn_rocksdb", tmp_path / "o", StoreBudget())
-    filler = StoreWriter(10_000, Clock())
-    parts = [
-        PartitionStore(place=(t, 0), store=s, commit_s=2.0) for t, s in (("t", store), ("o", other))
-    ]
+@pytest.mark.parametrize(
+    ("kind", "beside"),
+    [("txn_rocksdb", "txn_rocksdb"), ("in_memory", "in_memory"), ("txn_rocksdb", "in_memory")],
+)
+def test_all_stores_commit_early_when_together_they_hold_too_much(kind, beside, tmp_path):
+    store = open_store(kind, tmp_path / "s", StoreBudget())
+    other = open_store(beside, tmp_path / "o", StoreBudget())
+    filler = Filler(10_000, Clock())
+    parts = [Filled(place=(t, 0), store=s, commit_s=2.0) for t, s in (("t", store), ("o", other))]
     for part in parts:
         part.resume(0, 0)
     filler.fill(parts)
@@ -123,7 +128,34 @@ def test_all_stores_commit_early_when_together_they_hold_too_much(store, tmp_pat
     turn(filler, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
     assert (store.position(), other.position()) == (1, 1)
     assert store.uncommitted_bytes == other.uncommitted_bytes == 0
+    store.close()
     other.close()
+
+
+def test_windows_in_memory_count_for_the_bound_as_well():
+    stores = [Retained(MemoryStore(), 3_600_000), MemoryStore()]
+    filler = Filler(10_000, Clock())
+    parts = [Filled(place=(t, 0), store=s, commit_s=2.0) for t, s in zip("to", stores, strict=True)]
+    for part in parts:
+        part.resume(0, 0)
+    filler.fill(parts)
+    turn(filler, records(b"x" * 6_000, key=window_key(b"k", 0)), {("t", 0): 1, ("o", 0): 0})
+    assert [kept.position() for kept in stores] == [None, None]
+    turn(filler, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
+    assert [kept.position() for kept in stores] == [1, 1]
+
+
+def test_the_bound_of_the_server_is_64_mib_and_a_negative_one_is_none():
+    bound = Settings().number(MOST_BYTES)
+    assert bound == 64 << 20
+    many = [bytes([n]) * (1 << 20) for n in range(64)]
+    for most_bytes, committed in ((bound, 64), (-1, None)):
+        store = MemoryStore()
+        filler, _ = filling(store, Clock(), most_bytes=most_bytes)
+        for at, value in enumerate(many, 1):
+            assert store.position() is None
+            turn(filler, records(value, key=value[:1]), {PLACE: at})
+        assert store.position() == committed
 
 
 def test_a_store_that_is_ahead_leaves_out_what_it_has(store):
@@ -275,12 +307,12 @@ def test_transactions_that_may_overlap_are_told_by_a_moment_without_an_open_one(
 def test_a_transaction_larger_than_the_bound_is_kept_whole_until_it_is_much_larger(store, caplog):
     filler, part = filling(store, Clock(), most_bytes=10_000)
     ends = {PLACE: StableEnd(20, quiet=False)}
-    for at in range(1, 12):
+    for at in range(1, 4):
         turn(filler, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
         assert store.position() is None
-    for at in range(12, 15):
+    for at in range(4, 6):
         turn(filler, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
-    assert store.position() == 14
+    assert store.position() == 4
     assert not store.is_whole()
     assert not part.shows(committed=True)
     assert part.shows()

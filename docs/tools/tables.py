@@ -1,15 +1,15 @@
-"""Fills in the generated parts of the documents while the site is built.
+"""Writes the parts of the documents that come from the code: properties and functions.
 
-A page marks the place: ``<!-- generated: NAME -->``. ``python docs/hooks/generate.py NAME`` prints
-one part.
+A page marks such a part: ``<!-- generated: NAME -->`` before it, ``<!-- end: NAME -->`` behind it.
+``make docs-tables`` writes all of them anew; a unit test finds pages that differ.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ksql.core.properties.model import LONG_MAX
 from ksql.core.properties.table import SUBJECTS
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("Property", "Type", "Default", "Scope", "Results", "Meaning")
 _LONGEST_DEFAULT = 60
-MARK = re.compile(r"<!-- generated: (\w+) -->")
+DOCS = Path(__file__).resolve().parents[1]
+PAGES = ("configuration.md", "functions.md")
+PART = re.compile(r"(?<=<!-- generated: )(\w+) -->\n.*?(?=<!-- end: \1 -->)", re.DOTALL)
 _SECTIONS = {
     "Json": "JSON",
     "Url": "URL",
@@ -34,9 +36,9 @@ _SECTIONS = {
 _MARKUP = str.maketrans({"|": r"\|", "\n": " ", "<": "&lt;", "*": r"\*"})
 
 
-def on_page_markdown(markdown: str, **_context: Any) -> str:
-    """Replace the marks of a page; MkDocs calls it for each page."""
-    return MARK.sub(lambda mark: GENERATED[mark[1]](), markdown)
+def filled(markdown: str) -> str:
+    """Return a page with its marked parts as the code gives them."""
+    return PART.sub(lambda part: f"{part[1]} -->\n\n{GENERATED[part[1]]()}\n", markdown)
 
 
 def functions() -> str:
@@ -53,10 +55,12 @@ def functions() -> str:
 
 def _function(function: Function) -> str:
     variations = describe(function)
-    calls = [f"{each} -> {each.returns or 'as the arguments'}" for each in variations]
-    notes = dict.fromkeys(each.description for each in variations)
+    calls = [
+        f"{variation} -> {variation.returns or 'as the arguments'}" for variation in variations
+    ]
+    notes = dict.fromkeys(variation.description for variation in variations)
     notes.pop(function.description, None)
-    lines = [f"### {function.name} {{ #{function.name.lower()} }}", _text(function.description)]
+    lines = [f"### {function.name}", _text(function.description)]
     lines.append("\n".join(["```text", *calls, "```"]))
     lines += [f"- {_text(note)}" for note in notes if note]
     return "\n\n".join(lines) + "\n"
@@ -121,5 +125,15 @@ GENERATED: dict[str, Callable[[], str]] = {
 }
 
 
+def main() -> None:
+    """Write the parts into their pages.
+
+    Raises: OSError.
+    """
+    for name in PAGES:
+        page = DOCS / name
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(GENERATED[sys.argv[1]]() + "\n")
+    main()
