@@ -34,8 +34,10 @@ def declare(topic: str, services: Services, settings: Settings, admin: Admin) ->
     Raises: KsqlError, as the statement does.
     """
     name = settings.text("ksql.logging.processing.stream.name")
-    wanted = settings.flag("ksql.logging.processing.stream.auto.create") and not settings.text(FILE)
-    if wanted and name not in services.engine.catalog.sources and topic in admin.topics():
+    auto_create = settings.flag("ksql.logging.processing.stream.auto.create") and not settings.text(
+        FILE
+    )
+    if auto_create and name not in services.engine.catalog.sources and topic in admin.topics():
         try:
             requests.run(stream_statement(topic, name), services, settings, {}, {})
         except RequestFailed as failed:
