@@ -34,6 +34,7 @@ from ksql.control.log.log import KafkaCommandLog
 from ksql.control.log.quarantine import SKIP, offsets_of
 from ksql.control.statements.services import CommandRate, Services
 from ksql.core import gc_tuning
+from ksql.core.clock import steady_ms
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.process.lease import NotLeader
@@ -81,11 +82,6 @@ _log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap.servers"
 
 
-def _steady_ms() -> int:
-    """Return a clock that never goes back."""
-    return int(time.monotonic() * 1000)
-
-
 class Node:
     """The parts of one server; ``start`` brings them up, ``stop`` takes them down in order.
 
@@ -103,11 +99,8 @@ class Node:
         progress: Callable[[str], None] = lambda _what: None,
     ) -> None:
         self.settings = settings
-        self._given_bootstrap = broker
-        self._given_runtime = runtime
-        self._now_ms = now_ms
-        self._random_name = random_name
-        self._progress = progress
+        self._given_bootstrap, self._given_runtime = broker, runtime
+        self._now_ms, self._random_name, self._progress = now_ms, random_name, progress
         self._state: StateDir | None = None
         self._broker: EmbeddedBroker | None = None
         self._closers: list[Callable[[], object]] = []
@@ -422,7 +415,7 @@ class Node:
         has_processed = self.runner.has_processed
         self._feeds = ConsumerRegistry(self.kafka, self._hasty.topic_ids, time.monotonic)
         tables = TableProvider(self.materializer, self.admin, has_processed, self.copies, following)
-        limits = Limits(self.settings, _steady_ms)
+        limits = Limits(self.settings, steady_ms)
         self.reads = QueryService(
             self.engine, self._feeds.open, self.admin, tables, self._now_ms, limits
         )
@@ -441,7 +434,7 @@ class Node:
             pulls=self.reads.pulls(self.copies.host),
             last_upgrade=self.book.last,
             check_kafka=self._check_kafka,
-            commands=CommandRate(rate, _steady_ms) if rate < UNLIMITED else None,
+            commands=CommandRate(rate, steady_ms) if rate < UNLIMITED else None,
         )
         self._closers.append(self.reads.close_all)
 

@@ -1,4 +1,4 @@
-"""The time since the machine began."""
+"""Clocks that never go back."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def boot_s() -> float:
     """
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+def steady_ms() -> int:
+    """Return milliseconds of a clock that never goes back."""
+    return int(time.monotonic() * 1000)

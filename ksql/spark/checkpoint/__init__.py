@@ -1,1 +1,1 @@
-"""The files of a query's checkpoint: what they say, and whether a query may go on with them."""
+"""The files of a query's checkpoint: what they say, and whether a query may continue from them."""

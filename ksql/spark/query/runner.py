@@ -18,13 +18,8 @@ from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settings
 from ksql.exec.ports import FirstBatch, Switch
-from ksql.spark.checkpoint import (
-    checkpoint,
-    incarnations,
-    pending_switch,
-    plan_fingerprint,
-    start_offsets,
-)
+from ksql.spark.checkpoint import checkpoint, incarnations, pending_switch, start_offsets
+from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
 from ksql.spark.checkpoint.recovery_overrides import RecoveryOverrides
@@ -386,11 +381,11 @@ class SparkRunner:
 
         Raises: CheckpointMissing, OtherPlan, unless it may begin anew.
         """
-        directory, plan_shape = self.checkpoint(query_id), plan_fingerprint.shape_of(query_id, plan)
+        directory, plan_shape = self.checkpoint(query_id), fingerprint.shape_of(query_id, plan)
         try:
             life = incarnations.require(query_id, directory)
-            plan_fingerprint.adopt(query_id, directory, plan_shape)
-        except (incarnations.CheckpointMissing, plan_fingerprint.OtherPlan):
+            fingerprint.adopt(query_id, directory, plan_shape)
+        except (incarnations.CheckpointMissing, fingerprint.OtherPlan):
             if not self._permits.anew(query_id):
                 raise
             return self._begin_anew(query_id, plan)
@@ -399,7 +394,7 @@ class SparkRunner:
     def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
         life = self._begin_life(query_id, "its query begins anew")
-        plan_fingerprint.write(self.checkpoint(query_id), plan_fingerprint.shape_of(query_id, plan))
+        fingerprint.write(self.checkpoint(query_id), fingerprint.shape_of(query_id, plan))
         return life
 
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:

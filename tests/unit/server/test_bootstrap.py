@@ -43,7 +43,7 @@ def test_an_old_interpreter_can_read_the_script():
 
 
 def test_without_java_it_ends_before_anything_is_made(tmp_path):
-    shutil.copytree(ROOT / "ksql" / "base", tmp_path / "ksql" / "base")
+    shutil.copytree(ROOT / "ksql" / "core", tmp_path / "ksql" / "core")
     shutil.copy(ROOT / "ksql" / "__init__.py", tmp_path / "ksql")
     (tmp_path / "server").mkdir()
     shutil.copy(bootstrap.__file__, tmp_path / "server")

@@ -178,7 +178,7 @@ def test_a_query_that_waits_for_nothing_takes_no_other_thread() -> None:
 def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     times, blocks = itertools.count(0, 0.2), itertools.count()  # each look-up takes so long
     stalls = IoBudget(lambda: next(times), lambda: next(blocks))
-    monkeypatch.setattr("server.context.Stalls", lambda: stalls)
+    monkeypatch.setattr("server.context.IoBudget", lambda: stalls)
     ready, later = QuickStream([DATA], "pull"), QuickStream([DATA], "pull")
     service = FakeService(ready_stream=ready, stream=lambda: later)
     here = threading.current_thread().name.rstrip("_0123456789")

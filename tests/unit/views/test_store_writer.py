@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from ksql.base.config import Settings
-from ksql.base.ids import Offset
+from ksql.core.config import Settings
+from ksql.core.ids import Offset
+from ksql.core.types.windowed import window_key
 from ksql.kafka.admin import StableEnd
-from ksql.query.filling import Filled, Filler
-from ksql.query.materialize import MOST_BYTES
-from ksql.stores.base import StoreDamaged, StoredRow, StoreFailed
-from ksql.stores.kinds import open_store
-from ksql.stores.memory import MemoryStore
-from ksql.stores.retained import Retained
-from ksql.stores.rocks import Rocks, StoreBudget
-from ksql.types.windowed import window_key
+from ksql.views.store_writer import PartitionStore, StoreWriter
+from ksql.views.stores.base import StoreDamaged, StoredRow, StoreFailed
+from ksql.views.stores.memory import MemoryStore
+from ksql.views.stores.retention_store import RetentionStore
+from ksql.views.stores.rocks import Rocks, StoreBudget
+from ksql.views.stores.store_types import open_store
+from ksql.views.view_maintainer import MOST_BYTES
 
 PLACE = ("t", 0)
 
@@ -118,8 +118,10 @@ def test_offsets_without_records_count(store):
 def test_all_stores_commit_early_when_together_they_hold_too_much(kind, beside, tmp_path):
     store = open_store(kind, tmp_path / "s", StoreBudget())
     other = open_store(beside, tmp_path / "o", StoreBudget())
-    filler = Filler(10_000, Clock())
-    parts = [Filled(place=(t, 0), store=s, commit_s=2.0) for t, s in (("t", store), ("o", other))]
+    filler = StoreWriter(10_000, Clock())
+    parts = [
+        PartitionStore(place=(t, 0), store=s, commit_s=2.0) for t, s in (("t", store), ("o", other))
+    ]
     for part in parts:
         part.resume(0, 0)
     filler.fill(parts)
@@ -133,9 +135,12 @@ def test_all_stores_commit_early_when_together_they_hold_too_much(kind, beside, 
 
 
 def test_windows_in_memory_count_for_the_bound_as_well():
-    stores = [Retained(MemoryStore(), 3_600_000), MemoryStore()]
-    filler = Filler(10_000, Clock())
-    parts = [Filled(place=(t, 0), store=s, commit_s=2.0) for t, s in zip("to", stores, strict=True)]
+    stores = [RetentionStore(MemoryStore(), 3_600_000), MemoryStore()]
+    filler = StoreWriter(10_000, Clock())
+    parts = [
+        PartitionStore(place=(t, 0), store=s, commit_s=2.0)
+        for t, s in zip("to", stores, strict=True)
+    ]
     for part in parts:
         part.resume(0, 0)
     filler.fill(parts)

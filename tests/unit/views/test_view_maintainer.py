@@ -232,7 +232,7 @@ def test_the_retention_is_that_of_the_windows(world, kafka, follower):
     assert retention_ms(catalog, table(world, "T")) is None
     follower.start()
     found = follower.await_table(table(world, "W"), {}, PATIENCE_S)
-    assert {type(store).__name__ for store in found.stores.values()} == {"Retained"}
+    assert {type(store).__name__ for store in found.stores.values()} == {"RetentionStore"}
 
 
 # --- types of stores
