@@ -113,7 +113,7 @@ class AggregatedSessions:
             return None
         said.repeat(log)
         for bucket in buckets:
-            bucket.write(self._processor.folds.mark)
+            bucket.write(self._processor.folds.generation_mark)
         return list(chain.from_iterable(out))
 
     def _written(self, records: Sequence[Record], bucket: Bucket, log: LogError) -> list[OutRecord]:

@@ -76,7 +76,7 @@ class WindowedIngest:
         times, partitions, offsets = decoded.times, decoded.partitions, decoded.offsets
         if not times:
             return ()
-        turns = self._turns.of(source.arm.port, partitions, times)
+        turns = self._turns.of(source.stage_input.port, partitions, times)
         partition, ahead = partitions[0], self._ahead
         alone = partitions.count(partition) == len(partitions)
         panes = self._panes_of(source, partition) if alone else None
@@ -139,7 +139,7 @@ def _left(
     """Return the records at these places, with those rows: they are not folded."""
     if not places:
         return ()
-    width = source.arm.width
+    width = source.stage_input.width
     return _records(
         source,
         partition,
@@ -163,8 +163,8 @@ def _records(
     turns: Sequence[int],
 ) -> Iterator[Record]:
     partitions = [partition] * len(keys)
-    lanes = source.arm.lanes_of_packed(keys, partitions)
-    port, topic, never = repeat(source.arm.port), repeat(source.topic), repeat(None)
+    lanes = source.stage_input.lanes_of_packed(keys, partitions)
+    port, topic, never = repeat(source.stage_input.port), repeat(source.topic), repeat(None)
     columns = zip(  # noqa: B905 - constant columns repeat without end
         port, keys, rows, times, topic, partitions, offsets, never, partials, turns, lanes
     )

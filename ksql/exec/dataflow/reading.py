@@ -146,8 +146,8 @@ class Reader:
             good = [i not in bad for i in range(len(values))]
             columns = [list(compress(column, good)) for column in columns]
         places, times, partitions, offsets, bounds, keys, values, headers = columns
-        keys, keyless = _filled(keys, self._no_key)
-        values, dead = _filled(values, self._no_value)
+        keys, keyless = _complete_rows(keys, self._no_key)
+        values, dead = _complete_rows(values, self._no_value)
         rows = self.rows(times, partitions, offsets, bounds, keys, values, headers)
         arrivals = Arrivals(rows, times, places, keyless, dead)
         return arrivals if self._extract is None else self._timed(arrivals, log)
@@ -225,7 +225,7 @@ def _refuse_negative(times: Sequence[int], bad: set[int], log: LogError) -> None
             bad.add(index)
 
 
-def _filled(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
+def _complete_rows(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
     """Return the rows with ``nothing`` for those that are missing, and which ones these are."""
     if all(rows) or None not in rows:  # the first is the faster test; rows may have no columns
         return rows, None

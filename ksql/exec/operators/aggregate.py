@@ -93,9 +93,9 @@ class AggregateProcessor(Paused):
 
     def keep(self, states: Mapping[bytes, State], store: Store, space: bytes) -> None:
         """Store the states of groups."""
-        mark = self.folds.mark
-        if mark is not None:
-            states = {key: [mark, *state] for key, state in states.items()}
+        generation_mark = self.folds.generation_mark
+        if generation_mark is not None:
+            states = {key: [generation_mark, *state] for key, state in states.items()}
         store.put_all(space, states)
 
     def _timed(self, visits: Visits, store: Store, log: LogError) -> Iterator[Record]:
@@ -133,11 +133,15 @@ class AggregateProcessor(Paused):
             group.last = record
             if every_change and (change := self._change(group, record, log)) is not None:
                 yield change
-        mark = self.folds.mark
+        generation_mark = self.folds.generation_mark
         for key, group in groups.items():
             if group.last is None:
                 continue
-            store.put(group.space, key, group.state if mark is None else [mark, *group.state])
+            store.put(
+                group.space,
+                key,
+                group.state if generation_mark is None else [generation_mark, *group.state],
+            )
             if not every_change and (change := self._change(group, group.last, log)) is not None:
                 yield change
 

@@ -79,7 +79,7 @@ class SessionProcessor(Paused):
             self._take(record, bucket, changes, log)
             yield from changes.after(record)
         yield from changes.finish()
-        bucket.write(self.folds.mark)
+        bucket.write(self.folds.generation_mark)
 
     def _take(self, record: Record, bucket: Bucket, changes: _Emission, log: LogError) -> None:
         time = record.timestamp

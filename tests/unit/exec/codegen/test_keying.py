@@ -100,7 +100,7 @@ def agree(source, batches, ahead_ms=None):
 
 
 def streams(program):
-    return [source for source in sources(program) if not source.arm.table]
+    return [source for source in sources(program) if not source.stage_input.table]
 
 
 def topic_of(source):
