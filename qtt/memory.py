@@ -150,7 +150,7 @@ class MemoryService:
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
-        asked: Caller | None = None,
+        caller: Caller | None = None,
     ) -> ResultStream | TextStream:
         """Start one query or PRINT.
 
@@ -163,17 +163,17 @@ class MemoryService:
             properties,
             variables,
             tombstones=tombstones,
-            asked=asked,
+            caller=caller,
         )
 
     def at_once(
-        self, text: str, properties: Mapping[str, str], asked: Caller
+        self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | None:
         """Start a query that waits for nothing; None for any other, which ``query`` starts.
 
         Raises: RequestFailed.
         """
-        return self._reads.at_once(text, self._settings, properties, asked)
+        return self._reads.at_once(text, self._settings, properties, caller)
 
     def close_query(self, query_id: str) -> bool:
         """End a push query; False when there is none of that id."""

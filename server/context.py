@@ -158,7 +158,7 @@ class AppContext:
         variables: Mapping[str, str],
         *,
         left: Left,
-        asked: Caller,
+        caller: Caller,
         tombstones: bool = True,
     ) -> ResultStream | TextStream:
         """Start a query of the service; wait without a thread for a table that is not ready.
@@ -170,7 +170,7 @@ class AppContext:
         began = time.monotonic()
         while True:
             try:
-                stream = self._at_once(text, properties, asked)
+                stream = self._at_once(text, properties, caller)
                 if stream is not None:
                     return stream
                 return await self.begin(
@@ -180,7 +180,7 @@ class AppContext:
                     properties,
                     variables,
                     tombstones=tombstones,
-                    asked=asked,
+                    caller=caller,
                 )
             except (RequestFailed, TableNotReady) as failed:
                 trouble = failed.error if isinstance(failed, RequestFailed) else failed
@@ -190,13 +190,13 @@ class AppContext:
                     raise
 
     def _at_once(
-        self, text: str, properties: Mapping[str, str], asked: Caller
+        self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | TextStream | None:
         """Answer a look-up by key; None for what other threads are to do."""
         began = self._stalls.begin()
         if began is None:
             return None
-        stream = self.service.at_once(text, properties, asked)
+        stream = self.service.at_once(text, properties, caller)
         if stream is None:
             return None
         try:

@@ -86,7 +86,7 @@ async def _send_all(websocket: WebSocket, door: AppContext, request: KsqlRequest
             request.streams_properties,
             request.session_variables,
             left=_stays,
-            asked=Caller(
+            caller=Caller(
                 credentials=authorization(websocket.scope),
                 info=is_on(request.request_properties, INFO),
                 token=requested_token(request.request_properties, door.service),

@@ -117,12 +117,12 @@ def surroundings(
 
 def java_client(kafka: KafkaSettings) -> dict[str, str]:
     """Return the client properties of Spark's own consumer, under their Java names."""
-    found = {
+    properties = {
         name: value
         for name, value in kafka.properties.items()
         if name.split(".")[0] in ("security", "sasl", "ssl")
     }
-    return found | _isolation(kafka) | {"bootstrap.servers": kafka.bootstrap}
+    return properties | _isolation(kafka) | {"bootstrap.servers": kafka.bootstrap}
 
 
 def worker_producer(settings: Settings, kafka: KafkaSettings) -> dict[str, str]:
@@ -131,16 +131,16 @@ def worker_producer(settings: Settings, kafka: KafkaSettings) -> dict[str, str]:
     Where another server may take over, records do not wait in a worker for longer than it takes
     until then: one that was paused throws them away when it continues, and does not send them late.
     """
-    found = {name: str(value) for name, value in kafka.producer().items()}
-    if settings.flag(SHARED) and _WAIT not in found:
-        found[_WAIT] = str(_SHORT_MS)
-    return found
+    properties = {name: str(value) for name, value in kafka.producer().items()}
+    if settings.flag(SHARED) and _WAIT not in properties:
+        properties[_WAIT] = str(_SHORT_MS)
+    return properties
 
 
 def range_client(kafka: KafkaSettings) -> dict[str, str]:
     """Return the client properties of the workers' consumers, under librdkafka's names."""
-    found = kafka.consumer(**READING) | _isolation(kafka)
-    return {name: str(value) for name, value in found.items()}
+    properties = kafka.consumer(**READING) | _isolation(kafka)
+    return {name: str(value) for name, value in properties.items()}
 
 
 def _isolation(kafka: KafkaSettings) -> dict[str, str]:

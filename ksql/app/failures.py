@@ -40,10 +40,10 @@ class FailureLog:
         self._sender.close(_PATIENCE_S)
 
     def _write(self, query_id: str, failure: Failure) -> None:
-        told = plog.thread_error(
+        message = plog.thread_error(
             "Unhandled exception caught in streams thread", query_id, (failure.message,)
         )
-        entry = plog.entry(plog.logger_name(query_id), failure.when_ms, told)
+        entry = plog.entry(plog.logger_name(query_id), failure.when_ms, message)
         try:
             self._sender.send(self._topic, None, entry, timestamp=failure.when_ms)
             if not self._closing:

@@ -15,9 +15,9 @@ def ahead_warnings(totals: Totals, now_ms: int) -> tuple[tuple[int, str], ...]:
     latest = totals.ahead_ms
     if latest is None or latest <= now_ms:
         return ()
-    told = (
+    warning = (
         f"a record has the timestamp {latest} ({format_timestamp(latest)}), far ahead of the "
         "clock: stream time follows it, so that windows close and records of an earlier time may "
         "be late; the processing log names the record"
     )
-    return ((totals.ahead_since_ms, told),)
+    return ((totals.ahead_since_ms, warning),)

@@ -79,8 +79,8 @@ def carry_out(
 
 def _place(text: str, error: KsqlError, statement: str) -> _Place | None:
     """Return where the error is: its own place, one that its message names, its statement's."""
-    if found := _NAMED.match(error.message):
-        return _Place(int(found[1]), int(found[2]))
+    if named := _NAMED.match(error.message):
+        return _Place(int(named[1]), int(named[2]))
     span = error.span
     if span is None:
         span = next((raw.span for raw in split(text) if raw.text == statement), None)
@@ -90,12 +90,12 @@ def _place(text: str, error: KsqlError, statement: str) -> _Place | None:
 
 
 def _bad(file: Path, text: str, error: KsqlError, statement: str = "") -> BadQueriesFile:
-    place = _place(text, error, statement)
-    if place is None:
+    position = _place(text, error, statement)
+    if position is None:
         return BadQueriesFile(f"{file}: {error.message}", detail=error.detail, hint=error.hint)
-    line = text.split("\n")[place.line - 1]
-    before = "".join("\t" if letter == "\t" else " " for letter in line[: place.column - 1])
+    line = text.split("\n")[position.line - 1]
+    before = "".join("\t" if letter == "\t" else " " for letter in line[: position.column - 1])
     detail = "\n".join(filter(None, (f"  {line}\n  {before}^", error.detail)))
     fact = _NAMED.sub("", error.message)
-    where = f"{file}, line {place.line}:{place.column}"
+    where = f"{file}, line {position.line}:{position.column}"
     return BadQueriesFile(f"{where}: {fact}", detail=detail, hint=error.hint)

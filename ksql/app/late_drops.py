@@ -37,8 +37,8 @@ class LateDrops:
 
     def warnings(self, query_id: str) -> tuple[tuple[int, str], ...]:
         """Return since when (ms), and what there is to say; nothing as a rule."""
-        found = self._since.get(query_id)
-        return () if found is None else (found,)
+        warning = self._since.get(query_id)
+        return () if warning is None else (warning,)
 
 
 def _text(recent: DropCounts, *, ahead: bool) -> str:

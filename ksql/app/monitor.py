@@ -65,16 +65,16 @@ class SparkMonitor:
             totals, now_ms = running.tally.totals, self._now_ms()
             self._skipping.look(query_id, totals, now_ms)
             self._dropping.look(query_id, totals, now_ms)
-        found = dict(self._runner.running)
-        ill = [q for q, each in found.items() if each.status().state is not State.RUNNING]
+        queries = dict(self._runner.running)
+        ill = [q for q, query in queries.items() if query.status().state is not State.RUNNING]
         self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
 
     def health(self, query_id: str) -> QueryHealth:
         """Return how the query does, and its table here, whether the query runs or not."""
-        found = self._state(query_id)
+        health = self._state(query_id)
         return replace(
-            found,
-            warnings=(*found.warnings, *self._materializer.notes(query_id)),
+            health,
+            warnings=(*health.warnings, *self._materializer.notes(query_id)),
             store=self._materializer.summary(query_id),
         )
 
@@ -111,7 +111,7 @@ class SparkMonitor:
                 *self._dropping.warnings(query_id),
                 *ahead_warnings(totals, self._now_ms()),
             ),
-            stages=tuple(StageState(*each) for each in running.held()),
+            stages=tuple(StageState(*stage) for stage in running.held()),
         )
 
     def spark_plan(self, query_id: str) -> str:
@@ -157,4 +157,4 @@ class SparkMonitor:
         known = self._admin.topics()
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)
-        return {place: (begins[place], ends[place]) for place in ends}
+        return {partition: (begins[partition], ends[partition]) for partition in ends}

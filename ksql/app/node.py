@@ -187,16 +187,16 @@ class Node:
         """Start the queries that the command topic knows."""
         state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
         self.book.rebuild()
-        found = self.log.quarantine
-        if found is None:  # else a later command may know of what is not known here
+        quarantine = self.log.quarantine
+        if quarantine is None:  # else a later command may know of what is not known here
             self.runner.sweep(self.engine.catalog.queries)
         self._progress("starting the queries")
-        held = {} if found is None else found.held(self.engine.catalog)
+        held = {} if quarantine is None else quarantine.held(self.engine.catalog)
         self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
         self.engine.start_queries(held)
         if self._lost:
             raise NotLeader(self._lost)
-        if found is None:
+        if quarantine is None:
             declare(self.log_topic, self.services, self.settings, self.admin)
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
@@ -232,13 +232,13 @@ class Node:
             bootstrap = self._broker.start()
             self._addresses["Kafka"] = bootstrap
             self._set(_BOOTSTRAP, bootstrap)
-        found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
-        self.admin, self._hasty = Admin(found), impatient(found)
+        kafka = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
+        self.admin, self._hasty = Admin(kafka), impatient(kafka)
         self._closers += [self.admin.close, self._hasty.close]
         self._cluster_id = self.admin.cluster_id()
         self._tenure = startup_checks.prepare(
             self.settings,
-            found,
+            kafka,
             self.admin,
             state,
             now_ms=self._now_ms,
@@ -247,13 +247,13 @@ class Node:
         )
         self._closers.append(self._tenure.close)
         if state.shared:
-            self._join(found, state)
+            self._join(kafka, state)
         else:
             self.members: Members = Alone(own_server(self.settings))
             self._tenure.acquire()
         if self._standby is None:
             self._tenure.start()
-        return found
+        return kafka
 
     def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
         """Become one of several servers: in charge if nobody else is, else a standby."""
@@ -446,15 +446,15 @@ class Node:
         return failures.note
 
     def _open_registry(self, state: StateDir) -> None:
-        found = open_registry(
+        registry = open_registry(
             self.settings, state.own, lambda: kafka_log(self.settings, self.kafka)
         )
-        self._closers.append(found.close)
-        self.registry, self.registry_settings = found.registry, found.settings
-        self._schemas = found.topic
-        if found.topic:
-            self._addresses["schema registry"] = found.settings.url
-        self._set(REGISTRY_URL, found.settings.url)
+        self._closers.append(registry.close)
+        self.registry, self.registry_settings = registry.registry, registry.settings
+        self._schemas = registry.topic
+        if registry.topic:
+            self._addresses["schema registry"] = registry.settings.url
+        self._set(REGISTRY_URL, registry.settings.url)
 
     def _set(self, name: str, value: str) -> None:
         """Settle a property that was left open."""

@@ -34,8 +34,9 @@ def declare(topic: str, services: Services, settings: Settings, admin: Admin) ->
     Raises: KsqlError, as the statement does.
     """
     name = settings.text("ksql.logging.processing.stream.name")
-    wanted = settings.flag("ksql.logging.processing.stream.auto.create") and not settings.text(FILE)
-    if wanted and name not in services.engine.catalog.sources and topic in admin.topics():
+    auto_create = settings.flag("ksql.logging.processing.stream.auto.create")
+    is_missing = name not in services.engine.catalog.sources
+    if auto_create and not settings.text(FILE) and is_missing and topic in admin.topics():
         try:
             requests.run(stream_statement(topic, name), services, settings, {}, {})
         except RequestFailed as failed:

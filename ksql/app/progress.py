@@ -30,13 +30,13 @@ class AllEnds:
 
     def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
         """Return the ends of those topics that there are."""
-        found: dict[Place, int] = {}
+        ends: dict[Place, int] = {}
         for topic in topics:
             try:
-                found |= self._admin.end_offsets([topic], committed=False)
+                ends |= self._admin.end_offsets([topic], committed=False)
             except UnknownTopic:
                 continue  # nothing is in it
-        return found
+        return ends
 
 
 class Progress:

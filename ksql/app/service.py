@@ -183,8 +183,8 @@ class KsqlService(Node):
         return Running(running, self._warned)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
-        found = self.log.trouble
-        return done if found is None else [e.warned(each, found.text()) for each in done]
+        trouble = self.log.trouble
+        return done if trouble is None else [e.warned(entity, trouble.text()) for entity in done]
 
     def elsewhere(
         self,
@@ -207,10 +207,10 @@ class KsqlService(Node):
 
         Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
         """
-        found = self.members.leader()
-        if found is None or found == self.members.me or not self._tenure.responsive():
+        leader = self.members.leader()
+        if leader is None or leader == self.members.me or not self._tenure.responsive():
             raise NotLeaderYet(None)
-        return found
+        return leader
 
     @property
     def scheme(self) -> str:
@@ -266,20 +266,20 @@ class KsqlService(Node):
 
         return is_there
 
-    def _next_command(self, wanted: int) -> int:
+    def _next_command(self, offset: int) -> int:
         """Return the offset behind all commands that there are; they have been applied.
 
-        Raises: CommandTrouble, if it is in the way of the wanted one.
+        Raises: CommandTrouble, if it is at or before that offset.
         """
         with self.engine.exclusive():
             try:
                 return self.log.catch_up()
             except CommandTrouble as trouble:
-                if trouble.offset <= wanted:
+                if trouble.offset <= offset:
                     raise
                 return trouble.offset
             except CommandTopicLost:
-                if self.log.known <= wanted:
+                if self.log.known <= offset:
                     raise
                 return self.log.known
 
@@ -290,11 +290,11 @@ class KsqlService(Node):
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
-        asked: Caller | None = None,
+        caller: Caller | None = None,
     ) -> ResultStream | TextStream:
         """Start one query or PRINT; the caller closes the stream.
 
-        ``asked``: what the request says of the copies of tables that it is answered from.
+        ``caller``: what the request says of the copies of tables that it is answered from.
         Without ``tombstones`` the deletions of a table are no rows: LIMIT does not count them.
         Raises: RequestFailed, also for a text that is not a single query.
         """
@@ -307,11 +307,11 @@ class KsqlService(Node):
             properties,
             variables,
             tombstones=tombstones,
-            asked=asked,
+            caller=caller,
         )
 
     def at_once(
-        self, text: str, properties: Mapping[str, str], asked: Caller
+        self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | None:
         """Start a query that waits for nothing; None for any other, which ``query`` starts.
 
@@ -319,7 +319,7 @@ class KsqlService(Node):
         """
         if not self._ready.is_set():
             return None
-        return self.reads.at_once(text, self.settings, properties, asked)
+        return self.reads.at_once(text, self.settings, properties, caller)
 
     def close_query(self, query_id: str) -> bool:
         """End a push query of this server; False when there is none of that id."""
@@ -361,10 +361,10 @@ class KsqlService(Node):
             "stores": self.materializer.hindrance(),
             "inCharge": self._lost,
         }
-        found = None if self._replaying else self.log.trouble
-        runner = not self._replaying and found is None
-        if found is not None:
-            reasons["commandRunner"] = found.text()
+        trouble = None if self._replaying else self.log.trouble
+        runner = not self._replaying and trouble is None
+        if trouble is not None:
+            reasons["commandRunner"] = trouble.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
         if lost := self._kept.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost

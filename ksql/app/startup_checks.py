@@ -81,8 +81,8 @@ def share(
 
 def machine_of(root: Path) -> str:
     """Return what no copy of a directory has: the machine, as it runs now, and the file."""
-    found = root.stat()
-    return f"{lease.boot_id()}:{found.st_dev}:{found.st_ino}"
+    status = root.stat()
+    return f"{lease.boot_id()}:{status.st_dev}:{status.st_ino}"
 
 
 def check_format(
@@ -93,8 +93,8 @@ def check_format(
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied.
     """
     topic = topic_name(state.identity.service_id)
-    found = state_check.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
-    state_check.check(state, found, settings.text("ksql.state.adopt"), aside)
+    findings = state_check.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
+    state_check.check(state, findings, settings.text("ksql.state.adopt"), aside)
 
 
 def bind_state(
@@ -112,10 +112,10 @@ def bind_state(
     aside = Trash(state.aside, now_ms)
     state.look_again()
     check_format(settings, kafka, admin, state, aside)
-    found = state.claim(tenure.confirm)
+    checkpoints = state.claim(tenure.confirm)
     for ghost in state.ghosts():
         aside.take(ghost, "checkpoint", "written by a server that had been replaced")
-    return found
+    return checkpoints
 
 
 def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:

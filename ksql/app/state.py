@@ -37,9 +37,9 @@ _VERSIONS: Final[versioned_json.Fields] = {
 class ForeignState(StartError):
     """A state directory that belongs to another service."""
 
-    def __init__(self, path: Path, found: str, wanted: str) -> None:
+    def __init__(self, path: Path, owner: str, service_id: str) -> None:
         super().__init__(
-            f'the state directory {path} belongs to the service "{found}", not to "{wanted}"',
+            f'the state directory {path} belongs to the service "{owner}", not to "{service_id}"',
             hint="Choose another ksql.state.dir, or start with that ksql.service.id.",
         )
 
@@ -58,9 +58,9 @@ class HalfRestored(StartError):
 class NewerState(StartError):
     """A state directory that a later version has written."""
 
-    def __init__(self, path: Path, found: int) -> None:
+    def __init__(self, path: Path, version: int) -> None:
         super().__init__(
-            f"the state directory {path} has format {found}, this version knows up to {FORMAT}",
+            f"the state directory {path} has format {version}, this version knows up to {FORMAT}",
             hint="Start the version that wrote it, or choose another ksql.state.dir.",
         )
 
@@ -132,16 +132,16 @@ class StateDir:
                 identity = _identity(root, service_id, random_name)
             (own / service_id).mkdir(exist_ok=True)
             (own / _GONE).unlink(missing_ok=True)
-            found = cls(root, identity, tuple(locks), own)
+            state = cls(root, identity, tuple(locks), own)
             if name is None:
-                found._unite()
+                state._unite()
         except OSError as error:
             _release(locks)
             raise _unusable(root, error) from error
         except BaseException:
             _release(locks)
             raise
-        return found
+        return state
 
     def expire_places(self, aside: Trash, keep_ms: int, now_ms: int) -> None:
         """Move the places of servers aside that have been gone for that long; below 0: none.
@@ -153,23 +153,23 @@ class StateDir:
         """
         if keep_ms < 0 or not self.shared:
             return
-        for place in sorted(self._places.iterdir()):
-            if place != self.own and (place / _LOCK).is_file():
-                self._expire(place, aside, keep_ms, now_ms)
+        for server_dir in sorted(self._places.iterdir()):
+            if server_dir != self.own and (server_dir / _LOCK).is_file():
+                self._expire(server_dir, aside, keep_ms, now_ms)
 
-    def _expire(self, place: Path, aside: Trash, keep_ms: int, now_ms: int) -> None:
-        lock = FileLock(place / _LOCK)
+    def _expire(self, server_dir: Path, aside: Trash, keep_ms: int, now_ms: int) -> None:
+        lock = FileLock(server_dir / _LOCK)
         try:
             lock.acquire()
         except DirectoryBusy:
             return
         try:
-            gone = place / _GONE
+            gone = server_dir / _GONE
             since = gone.read_bytes() if gone.exists() else b""
             if not since.isdigit():
                 gone.write_text(str(now_ms), encoding="ascii")
             elif now_ms - int(since) > keep_ms:
-                aside.take(place, "server", "its server has been gone for long")
+                aside.take(server_dir, "server", "its server has been gone for long")
         finally:
             lock.release()
 
@@ -200,14 +200,14 @@ class StateDir:
         Raises: StartError, and what ``confirm`` does.
         """
         while True:
-            number, found = max(self._lives(), default=(0, None))
+            number, checkpoints = max(self._lives(), default=(0, None))
             confirm()
             target = self._home / f"{_QUERIES}-{number + 1}"
             try:
-                if found is None:
+                if checkpoints is None:
                     target.mkdir()
                 else:
-                    found.rename(target)
+                    checkpoints.rename(target)
             except FileNotFoundError:  # by the server that this one has replaced
                 continue
             except OSError as error:
@@ -224,16 +224,16 @@ class StateDir:
 
     def ghosts(self) -> list[Path]:
         """Return former directories of the checkpoints: what servers wrote after their end."""
-        return [place for _, place in sorted(self._lives())[:-1]]
+        return [path for _, path in sorted(self._lives())[:-1]]
 
     def _lives(self) -> list[tuple[int, Path]]:
         """Return the directories that hold or held the checkpoints, with their numbers."""
-        found = []
-        for place in self._home.glob(f"{_QUERIES}*"):
-            number = place.name.removeprefix(_QUERIES).removeprefix("-") or "0"
-            if number.isdecimal() and place.is_dir():
-                found.append((int(number), place))
-        return found
+        lives = []
+        for path in self._home.glob(f"{_QUERIES}*"):
+            number = path.name.removeprefix(_QUERIES).removeprefix("-") or "0"
+            if number.isdecimal() and path.is_dir():
+                lives.append((int(number), path))
+        return lives
 
     def _unite(self) -> None:
         """Take back the plain name of the checkpoints when the directory is shared no more."""
@@ -259,10 +259,10 @@ class StateDir:
     def stores_of(self) -> str:
         """Return the id of the command topic that this server's stores were filled under."""
         try:
-            _, found = versioned_json.read(
+            _, fields = versioned_json.read(
                 self._stores_note.read_text(encoding="utf-8"), _NOTE_VERSIONS
             )
-            return versioned_json.text_of(found, "command.topic.id")
+            return versioned_json.text_of(fields, "command.topic.id")
         except FileNotFoundError:
             return ""
         except (OSError, ValueError, versioned_json.NewerVersion) as error:
@@ -406,20 +406,20 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
 
 def _parsed(marker: Path, text: str, service_id: str) -> Identity:
     try:
-        found = versioned_json.parse(text)
-        version = versioned_json.version_of(found, FORMAT, "format")
-        owner = versioned_json.text_of(found, "service.id")
+        fields = versioned_json.parse(text)
+        version = versioned_json.version_of(fields, FORMAT, "format")
+        owner = versioned_json.text_of(fields, "service.id")
         if owner != service_id:
             raise ForeignState(marker.parent, owner, service_id)
-        versioned_json.check_fields(found, _VERSIONS[version] | {"format"}, version)
+        versioned_json.check_fields(fields, _VERSIONS[version] | {"format"}, version)
         if version < FORMAT:
             return Identity(service_id=owner, state_id="")
         return Identity(
             service_id=owner,
-            state_id=versioned_json.text_of(found, "state.id"),
-            cluster_id=versioned_json.text_of(found, "kafka.cluster.id"),
-            command_topic_id=versioned_json.text_of(found, "command.topic.id"),
-            ended=bool(found["ended"]),
+            state_id=versioned_json.text_of(fields, "state.id"),
+            cluster_id=versioned_json.text_of(fields, "kafka.cluster.id"),
+            command_topic_id=versioned_json.text_of(fields, "command.topic.id"),
+            ended=bool(fields["ended"]),
         )
     except versioned_json.NewerVersion as newer:
         raise NewerState(marker.parent, newer.found) from newer

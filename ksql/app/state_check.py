@@ -48,7 +48,7 @@ class StateInDanger(StartError):
     """State that what was found in Kafka knows nothing of."""
 
     def __init__(
-        self, root: Path, what: str, held: list[str], found: StartFindings, aside: Path
+        self, root: Path, what: str, held: list[str], findings: StartFindings, aside: Path
     ) -> None:
         names = ", ".join(held[:_SHOWN]) + (", .." if len(held) > _SHOWN else "")
         super().__init__(
@@ -58,7 +58,7 @@ class StateInDanger(StartError):
             hint="Check bootstrap.servers (without it, an embedded broker is started), "
             "ksql.service.id and ksql.state.dir. If the command topic is lost, bring it back from "
             "a backup: `ksql restore --keep-state DIRECTORY`. To begin anew on purpose, start once "
-            f"with -o ksql.state.adopt={found.word}: that state is then moved to {aside}, not "
+            f"with -o ksql.state.adopt={findings.word}: that state is then moved to {aside}, not "
             "deleted.",
         )
 
@@ -70,9 +70,9 @@ def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> StartFind
     """
     if topic not in admin.topics():
         return StartFindings(bootstrap=bootstrap, cluster_id=cluster_id, topic=topic, topic_id=None)
-    place = (topic, 0)
-    first = admin.begin_offsets([topic])[place]
-    end = admin.end_offsets([topic], committed=False)[place]
+    partition = (topic, 0)
+    first = admin.begin_offsets([topic])[partition]
+    end = admin.end_offsets([topic], committed=False)[partition]
     return StartFindings(
         bootstrap=bootstrap,
         cluster_id=cluster_id,
@@ -83,54 +83,54 @@ def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> StartFind
     )
 
 
-def check(state: StateDir, found: StartFindings, adopt: str, aside: Trash) -> None:
+def check(state: StateDir, findings: StartFindings, adopt: str, aside: Trash) -> None:
     """Pass only if nothing is in danger, or if an operator has adopted exactly this.
 
     The remains of a terminated service are moved aside, as is state that an operator gives up.
 
     Raises: StateInDanger.
     """
-    what = _mismatch(state.identity, found)
+    what = _mismatch(state.identity, findings)
     if what is None:
         return
-    held = [place for place in _folders(state.queries) if any(place.iterdir())]
-    if held and not state.identity.ended and adopt != found.word:
-        names = [place.name for place in held]
-        raise StateInDanger(state.root, what, names, found, state.aside)
+    held = [folder for folder in _folders(state.queries) if any(folder.iterdir())]
+    if held and not state.identity.ended and adopt != findings.word:
+        names = [folder.name for folder in held]
+        raise StateInDanger(state.root, what, names, findings, state.aside)
     stores = _folders(state.stores)
-    for place in held:
-        aside.take(place, "checkpoint", what)
-    for place in stores:
-        aside.take(place, "store", what)
+    for folder in held:
+        aside.take(folder, "checkpoint", what)
+    for folder in stores:
+        aside.take(folder, "store", what)
     if held or stores:
-        _log.warning("state_begins_anew", extra={"reason": what, "cluster": found.cluster_id})
+        _log.warning("state_begins_anew", extra={"reason": what, "cluster": findings.cluster_id})
 
 
 def _folders(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
-    return sorted(place for place in directory.iterdir() if place.is_dir())
+    return sorted(path for path in directory.iterdir() if path.is_dir())
 
 
-def _mismatch(known: Identity, found: StartFindings) -> str | None:
+def _mismatch(known: Identity, findings: StartFindings) -> str | None:
     """Return the mismatch between state and cluster; None if they agree."""
-    if known.cluster_id and known.cluster_id != found.cluster_id:
+    if known.cluster_id and known.cluster_id != findings.cluster_id:
         return (
-            f"it was used with the Kafka cluster {known.cluster_id}, and {found.bootstrap} is the "
-            f"cluster {found.cluster_id}"
+            f"it was used with the Kafka cluster {known.cluster_id}, and {findings.bootstrap} is "
+            f"the cluster {findings.cluster_id}"
         )
-    if found.topic_id is None:
-        return f"the command topic {found.topic} is missing on {found.bootstrap}"
-    if known.command_topic_id and found.topic_id and known.command_topic_id != found.topic_id:
+    if findings.topic_id is None:
+        return f"the command topic {findings.topic} is missing on {findings.bootstrap}"
+    if known.command_topic_id and findings.topic_id and known.command_topic_id != findings.topic_id:
         return (
-            f"the command topic {found.topic} was deleted and made anew (its id was "
-            f"{known.command_topic_id} and is {found.topic_id})"
+            f"the command topic {findings.topic} was deleted and made anew (its id was "
+            f"{known.command_topic_id} and is {findings.topic_id})"
         )
-    if found.first == found.end:
-        return f"the command topic {found.topic} is empty"
-    if found.first > 0:
+    if findings.first == findings.end:
+        return f"the command topic {findings.topic} is empty"
+    if findings.first > 0:
         return (
-            f"the first commands of the command topic {found.topic} are gone "
-            f"(it begins at offset {found.first})"
+            f"the first commands of the command topic {findings.topic} are gone "
+            f"(it begins at offset {findings.first})"
         )
     return None

@@ -33,9 +33,9 @@ class StuckQueries:
 
     def warnings(self, query_id: str) -> tuple[tuple[int, str], ...]:
         """Return since when (ms), and what there is to say; nothing as a rule."""
-        found = self._since.get(query_id)
-        if found is None:
+        stuck = self._since.get(query_id)
+        if stuck is None:
             return ()
-        since, count = found
+        since, count = stuck
         text = f"none of the last {count} records could be handled; see the processing log"
         return ((since, text),)

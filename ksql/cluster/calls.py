@@ -114,7 +114,7 @@ class Called:
         Raises: TooSlow, Silent, Broken.
         """
         response = self._response
-        with _told():
+        with _translated_errors():
             while piece := response.read1(_PIECE_BYTES):
                 yield piece
             if response.length:  # it was announced, and has not come
@@ -126,7 +126,7 @@ class Called:
 
         Raises: TooSlow, Silent, Broken.
         """
-        with _told():
+        with _translated_errors():
             return self._response.read()
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Calls:
 
         Raises: NotReached, TooSlow, Silent, Broken.
         """
-        with _told():
+        with _translated_errors():
             request = _request(server, method, path, headers, body)
         sock, called = self._answered(server, method, request, timeout_s)
         try:
@@ -207,7 +207,7 @@ class Calls:
             rested = self._rested(server)
             sock = rested or self._connected(server)
             try:
-                with _told():
+                with _translated_errors():
                     sock.settimeout(timeout_s)
                     sock.sendall(request)
                     coming = _Coming(sock, timeout_s, self._why_silent(server))
@@ -286,7 +286,7 @@ def _request(
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Name failures on the way in our words."""
     try:
         yield

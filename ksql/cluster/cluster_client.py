@@ -77,17 +77,17 @@ class ClusterClient:
         self, servers: Iterable[Server], queries: Sequence[str], credentials: str
     ) -> dict[Server, HostReport | str]:
         """Return the reports of servers, or the reason why there is none."""
-        asked = {
+        tasks = {
             server: self._pool.submit(self._report, server, queries, credentials)
             for server in servers
         }
-        wait(asked.values(), self._bound_s)
-        return {server: _outcome(task) for server, task in asked.items()}
+        wait(tasks.values(), self._bound_s)
+        return {server: _outcome(task) for server, task in tasks.items()}
 
     def _report(self, server: Server, queries: Sequence[str], credentials: str) -> HostReport:
         path = reports.PATH
         if queries:
-            path += "?" + urlencode([(reports.QUERY, each) for each in queries])
+            path += "?" + urlencode([(reports.QUERY, query_id) for query_id in queries])
         with self._peers.exchange(
             server, "GET", path, credentials, timeout_s=self._bound_s
         ) as response:
@@ -129,7 +129,7 @@ class ClusterReport:
         self._credentials = credentials
         self._own = own
         self._monitor: Monitor = own.monitor
-        self._found: dict[tuple[Server, str], HostReport | str] = {}
+        self._answers: dict[tuple[Server, str], HostReport | str] = {}
         self._gaps: dict[str, None] = {}
         self._missed: set[Server] = set()
         """Servers of which the gaps say already that they do not answer."""
@@ -148,10 +148,10 @@ class ClusterReport:
 
     def gaps(self) -> Sequence[str]:
         """See ``Services``."""
-        found = list(self._gaps)
+        gaps = list(self._gaps)
         self._gaps.clear()
         self._missed.clear()
-        return found
+        return gaps
 
     # --- queries that run at the server in charge
 
@@ -161,20 +161,20 @@ class ClusterReport:
         if not near.host:
             return near
         far = self._far("")
-        found = None if far is None else far.health.get(query_id)
-        if found is None:
+        health = None if far is None else far.health.get(query_id)
+        if health is None:
             return replace(near, known=False)
         return replace(
-            found,
+            health,
             host=near.host,
             store=near.store,
-            warnings=tuple(dict.fromkeys((*found.warnings, *near.warnings))),
+            warnings=tuple(dict.fromkeys((*health.warnings, *near.warnings))),
         )
 
     def _details(self, query_id: str) -> QueryDetails:
         far = self._far(query_id)
-        found = None if far is None else far.details.get(query_id)
-        return found or QueryDetails()
+        details = None if far is None else far.details.get(query_id)
+        return details or QueryDetails()
 
     def _here(self) -> bool:
         return self._hosts.elsewhere() is None
@@ -220,10 +220,10 @@ class ClusterReport:
         other = self._hosts.elsewhere()
         if other is None:
             return None
-        found = self._in_charge(other, query_id)
-        if not isinstance(found, str):
-            return found
-        self._miss(f"{found}: the errors, numbers, offsets and plans of the queries are missing.")
+        report = self._in_charge(other, query_id)
+        if not isinstance(report, str):
+            return report
+        self._miss(f"{report}: the errors, numbers, offsets and plans of the queries are missing.")
         return None
 
     def _in_charge(self, other: RemoteLeader, query_id: str) -> HostReport | str:
@@ -233,37 +233,37 @@ class ClusterReport:
         if other.silent:
             self._missed.add(server)
             return f"The server in charge, {server}, has fallen silent"
-        found = self._report(server, query_id)
-        if isinstance(found, str):
+        report = self._report(server, query_id)
+        if isinstance(report, str):
             self._missed.add(server)
-            return f"The server in charge, {server}, does not answer ({found})"
-        if any(health.host for health in found.health.values()):
+            return f"The server in charge, {server}, does not answer ({report})"
+        if any(health.host for health in report.health.values()):
             return f"{server} is not in charge any more"
-        return found
+        return report
 
     def _miss(self, text: str) -> None:
         self._gaps[text] = None
 
     def _report(self, server: Server, query_id: str) -> HostReport | str:
         """Return a report, asked for once; a server that did not answer is not asked again."""
-        failed = self._found.get((server, ""))
+        failed = self._answers.get((server, ""))
         if isinstance(failed, str):
             return failed
-        if (server, query_id) not in self._found:
+        if (server, query_id) not in self._answers:
             queries = [query_id] if query_id else []
             self._keep(self._hosts.reports([server], queries, self._credentials), query_id)
-        return self._found[server, query_id]
+        return self._answers[server, query_id]
 
-    def _keep(self, found: Mapping[Server, HostReport | str], query_id: str) -> None:
-        for server, each in found.items():
-            self._found[server, "" if isinstance(each, str) else query_id] = each
-            self._found.setdefault((server, query_id), each)
+    def _keep(self, answers: Mapping[Server, HostReport | str], query_id: str) -> None:
+        for server, answer in answers.items():
+            self._answers[server, "" if isinstance(answer, str) else query_id] = answer
+            self._answers.setdefault((server, query_id), answer)
 
     # --- push queries, which run at any server
 
     def pulls(self, name: str) -> Mapping[str, PullMetrics]:
         """See ``Services``."""
-        found = dict(self._own.pulls(name))
+        metrics = dict(self._own.pulls(name))
         others = [server for server in self._hosts.others() if server not in self._missed]
         for server, answer in self._all(others).items():
             if isinstance(answer, str):
@@ -272,38 +272,38 @@ class ClusterReport:
                     f"The server {server} does not answer ({answer}): its pull queries are missing."
                 )
             elif name in answer.pulls:
-                found[str(server)] = answer.pulls[name]
-        return found
+                metrics[str(server)] = answer.pulls[name]
+        return metrics
 
     def _all(self, others: Sequence[Server]) -> dict[Server, HostReport | str]:
         """Return the reports of other servers, each asked for once."""
-        asked = [server for server in others if (server, "") not in self._found]
-        self._keep(self._hosts.reports(asked, (), self._credentials), "")
-        return {server: self._found[server, ""] for server in others}
+        servers = [server for server in others if (server, "") not in self._answers]
+        self._keep(self._hosts.reports(servers, (), self._credentials), "")
+        return {server: self._answers[server, ""] for server in others}
 
     def pushes(self) -> Sequence[RunningPush]:
         """See ``Services``."""
-        found = list(self._own.pushes())
+        pushes = list(self._own.pushes())
         for server, answer in self._all(self._hosts.others()).items():
             why = answer if isinstance(answer, str) else ""
             if not isinstance(answer, str):
                 try:
-                    found += answer.running(self._own.engine.functions, str(server))
+                    pushes += answer.running(self._own.engine.functions, str(server))
                 except KsqlError as problem:
                     why = problem.text()
             if why:
                 self._miss(
                     f"The server {server} does not answer ({why}): its push queries are missing."
                 )
-        return found
+        return pushes
 
     def close_push(self, query_id: str) -> bool:
         """See ``Services``."""
         if self._own.engine.catalog.query(query_id) is not None:
             return False
-        wanted = query_id.upper()
-        found = [push for push in self.pushes() if push.plan.query_id.upper() == wanted]
-        return any(self._end(push) for push in found)
+        upper_id = query_id.upper()
+        pushes = [push for push in self.pushes() if push.plan.query_id.upper() == upper_id]
+        return any(self._end(push) for push in pushes)
 
     def _end(self, push: RunningPush) -> bool:
         query_id = push.plan.query_id

@@ -41,8 +41,8 @@ class AppliedOffsetFile:
         """
         if self._known is None and self._file.exists():
             try:
-                _, found = versioned_json.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
-                self._known = int(found["carried_out"])
+                _, fields = versioned_json.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
+                self._known = int(fields["carried_out"])
             except (OSError, TypeError, ValueError, versioned_json.NewerVersion) as problem:
                 raise AppliedOffsetDamaged(self._file, str(problem)) from problem
         return self._known

@@ -124,18 +124,18 @@ class Admin(Administrative):
 
     def topics(self) -> dict[str, TopicInfo]:
         """Return all topics by name, without their configs."""
-        found = self._metadata(None)
-        return {name: _info(name, topic) for name, topic in sorted(found.topics.items())}
+        metadata = self._metadata(None)
+        return {name: _info(name, topic) for name, topic in sorted(metadata.topics.items())}
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions it has.
 
         Raises: UnknownTopic.
         """
-        found = self.topics().get(topic)
-        if found is None:
+        info = self.topics().get(topic)
+        if info is None:
             raise UnknownTopic(topic)
-        return found.partitions
+        return info.partitions
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
         """Return the topics with all their configs; names that do not exist are left out."""
@@ -155,12 +155,12 @@ class Admin(Administrative):
 
         def ask(left: float, _tries: int) -> dict[str, str]:
             resource = ConfigResource(ResourceType.TOPIC, topic)
-            (asked,) = self._client.describe_configs(
+            (future,) = self._client.describe_configs(
                 [resource], request_timeout=_cap(left)
             ).values()
             return {
                 name: entry.value
-                for name, entry in asked.result().items()
+                for name, entry in future.result().items()
                 if entry.source == _OF_TOPIC and entry.value is not None
             }
 
@@ -175,8 +175,8 @@ class Admin(Administrative):
 
     def cluster_id(self) -> str:
         """Return the id of the cluster."""
-        found: str | None = self._metadata(None).cluster_id
-        return found or ""
+        cluster_id: str | None = self._metadata(None).cluster_id
+        return cluster_id or ""
 
     def topic_id(self, topic: str) -> str | None:
         """Return the id that a topic keeps for life; None if there is no such topic.
@@ -190,16 +190,18 @@ class Admin(Administrative):
 
         Empty where the brokers are too old to give any.
         """
-        return {name: found.id for name, found in self.identities(topics).items()}
+        return {name: identity.id for name, identity in self.identities(topics).items()}
 
     def identities(self, topics: Iterable[str]) -> dict[str, Identity]:
         """Return the identities of those topics that exist."""
         names = list(topics)
 
         def ask(left: float, _tries: int) -> dict[str, Identity]:
-            asked = self._client.describe_topics(TopicCollection(names), request_timeout=_cap(left))
-            found = {name: _identity_of(future) for name, future in asked.items()}
-            return {name: each for name, each in found.items() if each is not None}
+            futures = self._client.describe_topics(
+                TopicCollection(names), request_timeout=_cap(left)
+            )
+            identities = {name: _identity_of(future) for name, future in futures.items()}
+            return {name: identity for name, identity in identities.items() if identity is not None}
 
         asked_for = ", ".join(names)
         return cast("dict[str, Identity]", self._retry(ask, topic=asked_for)) if names else {}
@@ -210,19 +212,19 @@ class Admin(Administrative):
     def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
         def ask(left: float, _tries: int) -> dict[str, dict[str, str]]:
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-            asked = self._client.describe_configs(resources, request_timeout=_cap(left))
-            found: dict[str, dict[str, str]] = {}
-            for resource, future in asked.items():
+            futures = self._client.describe_configs(resources, request_timeout=_cap(left))
+            configs: dict[str, dict[str, str]] = {}
+            for resource, future in futures.items():
                 try:
                     entries = future.result()
                 except KafkaException as problem:
                     if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
                     continue  # deleted meanwhile
-                found[resource.name] = {
+                configs[resource.name] = {
                     name: entry.value for name, entry in entries.items() if entry.value is not None
                 }
-            return found
+            return configs
 
         return cast("dict[str, dict[str, str]]", self._retry(ask))
 
@@ -245,10 +247,10 @@ class Admin(Administrative):
                 config=dict(topic.configs),
             )
             try:
-                asked = self._client.create_topics([new], request_timeout=_cap(left))
+                futures = self._client.create_topics([new], request_timeout=_cap(left))
             except ValueError as error:  # the client has bounds of its own
                 raise KafkaRefused(what, str(error)) from error
-            _settled(asked[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
+            _settled(futures[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
 
         what = f"Cannot create topic '{topic.name}'"
         try:
@@ -268,8 +270,8 @@ class Admin(Administrative):
         """
 
         def ask(left: float, tries: int) -> None:
-            asked = self._client.delete_topics(list(names), request_timeout=_cap(left))
-            for name, future in asked.items():
+            futures = self._client.delete_topics(list(names), request_timeout=_cap(left))
+            for name, future in futures.items():
                 try:
                     _settled(future, KafkaError.UNKNOWN_TOPIC_OR_PART, tries)
                 except KafkaException as problem:
@@ -291,16 +293,16 @@ class Admin(Administrative):
                 for name, value in configs.items()
             ]
             resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-            asked = self._client.incremental_alter_configs([resource], request_timeout=_cap(left))
-            for future in asked.values():
+            futures = self._client.incremental_alter_configs([resource], request_timeout=_cap(left))
+            for future in futures.values():
                 future.result()
 
         self._retry(ask, topic=topic, what=f"Cannot change the configs of topic '{topic}'")
         _wait(lambda: configs.items() <= self._configs([topic]).get(topic, {}).items())
 
     def _has_leaders(self, topic: str) -> bool:
-        found = self._metadata(None).topics.get(topic)
-        return found is not None and all(p.leader >= 0 for p in found.partitions.values())
+        metadata = self._metadata(None).topics.get(topic)
+        return metadata is not None and all(p.leader >= 0 for p in metadata.partitions.values())
 
     # --- offsets ------------------------------------------------------------------------------
 
@@ -330,24 +332,25 @@ class Admin(Administrative):
         stable = self._answered(places, IsolationLevel.READ_COMMITTED, timeout_s)
         latest = self._answered(stable, IsolationLevel.READ_UNCOMMITTED, timeout_s)
         return {
-            place: StableEnd(end, quiet=latest.get(place) == end) for place, end in stable.items()
+            partition: StableEnd(end, quiet=latest.get(partition) == end)
+            for partition, end in stable.items()
         }
 
     def _answered(
         self, places: Collection[Partition], level: IsolationLevel, timeout_s: float
     ) -> Offsets:
-        found: Offsets = {}
+        offsets: Offsets = {}
         if not places:
-            return found
-        asked = self._client.list_offsets(
-            {TopicPartition(*place): _LATEST for place in places},
+            return offsets
+        futures = self._client.list_offsets(
+            {TopicPartition(*partition): _LATEST for partition in places},
             isolation_level=level,
             request_timeout=timeout_s,
         )
-        for place, future in asked.items():
+        for part, future in futures.items():
             with contextlib.suppress(KafkaException):  # left out: who needs it asks again
-                found[place.topic, place.partition] = future.result().offset
-        return found
+                offsets[part.topic, part.partition] = future.result().offset
+        return offsets
 
     def span(self, topic: str) -> tuple[int, int]:
         """Return the first offset of a topic's first partition, and the one behind its last record.
@@ -357,12 +360,12 @@ class Admin(Administrative):
         """
 
         def ask(left: float, _tries: int) -> tuple[int, int]:
-            place = TopicPartition(topic, 0)
+            partition = TopicPartition(topic, 0)
             first, end = (
                 next(
                     iter(
                         self._client.list_offsets(
-                            {place: spec}, request_timeout=_cap(left)
+                            {partition: spec}, request_timeout=_cap(left)
                         ).values()
                     )
                 )
@@ -370,8 +373,8 @@ class Admin(Administrative):
             )
             return first.result().offset, end.result().offset
 
-        found = self._retry(ask, topic=topic, what="Cannot read offsets")
-        return cast("tuple[int, int]", found)
+        offsets = self._retry(ask, topic=topic, what="Cannot read offsets")
+        return cast("tuple[int, int]", offsets)
 
     def _offsets(self, topics: Iterable[str], spec: OffsetSpec, *, committed: bool) -> Offsets:
         known = self.topics()
@@ -387,17 +390,17 @@ class Admin(Administrative):
         def ask(left: float, tries: int) -> Offsets:
             if tries and (gone := {name for name, _ in places} - self.topics().keys()):
                 raise UnknownTopic(min(gone))
-            asked = self._client.list_offsets(
-                {TopicPartition(*place): spec for place in places},
+            futures = self._client.list_offsets(
+                {TopicPartition(*partition): spec for partition in places},
                 isolation_level=level,
                 request_timeout=_cap(left),
             )
-            return {(p.topic, p.partition): future.result().offset for p, future in asked.items()}
+            return {(p.topic, p.partition): future.result().offset for p, future in futures.items()}
 
-        found = self._retry(
+        offsets = self._retry(
             ask, topic=", ".join(dict(places)), what="Cannot read offsets", known_topic=True
         )
-        return cast("Offsets", found)
+        return cast("Offsets", offsets)
 
     def _retry(
         self, call: Any, *, topic: str = "", what: str = "", known_topic: bool = False
@@ -438,8 +441,8 @@ def _identity_of(future: Future[Any]) -> Identity | None:
         if code in _OLD_BROKER:
             return Identity("", 0)
         raise
-    found = str(described.topic_id)
-    return Identity("" if found == _NO_ID else found, len(described.partitions))
+    topic_id = str(described.topic_id)
+    return Identity("" if topic_id == _NO_ID else topic_id, len(described.partitions))
 
 
 def _settled(future: Future[None], done: int, tries: int) -> None:

@@ -179,10 +179,10 @@ class Sender:
 
         The client wraps it when callbacks were waiting meanwhile.
         """
-        found = problem if isinstance(problem, KafkaException) else problem.__cause__
-        if not isinstance(found, KafkaException):
+        cause = problem if isinstance(problem, KafkaException) else problem.__cause__
+        if not isinstance(cause, KafkaException):
             raise problem
-        return WriteFailed(topic, error_of(found).str())
+        return WriteFailed(topic, error_of(cause).str())
 
 
 class CommitInDoubt(ServerError):
@@ -346,12 +346,12 @@ class Reader:
 
     def hold(self, places: Collection[Partition]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
-        wanted = set(places)
-        if begun := wanted - self._held:
-            self._consumer.pause([TopicPartition(*place) for place in begun])
-        if ended := self._held - wanted:
-            self._consumer.resume([TopicPartition(*place) for place in ended])
-        self._held = wanted
+        paused = set(places)
+        if begun := paused - self._held:
+            self._consumer.pause([TopicPartition(*partition) for partition in begun])
+        if ended := self._held - paused:
+            self._consumer.resume([TopicPartition(*partition) for partition in ended])
+        self._held = paused
 
     def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
         """Return up to ``most`` records, as soon as there are any; empty when the time is over.
@@ -376,23 +376,27 @@ class Reader:
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
         got, self._left = self._left or self._gathered(most, timeout_s, gather_s), []
-        ahead = {place: at for place, at in (stops or {}).items() if at > self._positions[place]}
-        found: LastMessages = {}
+        ahead = {
+            partition: at
+            for partition, at in (stops or {}).items()
+            if at > self._positions[partition]
+        }
+        latest: LastMessages = {}
         begin = 0
         errors = [at for at, error in enumerate(map(Message.error, got)) if error is not None]
         for at in (*errors, len(got)):  # in order: both move the position
             run = got[begin:at]
             kept = first_behind(run, ahead) if ahead else len(run)
-            take_last(run[:kept], self._positions, found)
+            take_last(run[:kept], self._positions, latest)
             if kept < len(run):
-                place = (run[kept].topic() or "", run[kept].partition() or 0)
-                self._positions[place], self._left = ahead[place], got[begin + kept :]
+                partition = (run[kept].topic() or "", run[kept].partition() or 0)
+                self._positions[partition], self._left = ahead[partition], got[begin + kept :]
                 break
             if at < len(got):
                 self._is_record(got[at])
             begin = at + 1
-        check_versions(found)
-        return contents(found)
+        check_versions(latest)
+        return contents(latest)
 
     def _gathered(self, most: int, timeout_s: float, gather_s: float) -> list[Message]:
         first = self._consumer.poll(timeout_s)
@@ -408,9 +412,11 @@ class Reader:
         patience = self._settings.timeout_s if timeout_s is None else timeout_s
         topics = sorted({topic for topic, _ in self._positions})
         ends = self._admin.end_offsets(topics) if topics else {}
-        for place, position in self._positions.items():
-            if position > ends.get(place, 0):
-                raise OffsetsGone(*place, f"it ends at {ends.get(place, 0)}, before {position}")
+        for partition, position in self._positions.items():
+            if position > ends.get(partition, 0):
+                raise OffsetsGone(
+                    *partition, f"it ends at {ends.get(partition, 0)}, before {position}"
+                )
         seen, since = dict(self._positions), time.monotonic()
         while any(self._positions[p] < ends.get(p, 0) for p in self._positions):
             if batch := self.poll(timeout_s=_STEP_S):
@@ -452,17 +458,17 @@ class Reader:
         error = message.error()
         if error is None:
             return True
-        place = (message.topic() or "", message.partition() or 0)
+        partition = (message.topic() or "", message.partition() or 0)
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library names it so
             # the end lies behind the markers of transactions, which are no records
-            self._positions[place] = message.offset() or 0
+            self._positions[partition] = message.offset() or 0
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            raise OffsetsGone(*place, error.str())
+            raise OffsetsGone(*partition, error.str())
         elif is_retriable(error):
             self._last_error.note(error)
         else:
-            raise translated(error, place[0], "Cannot read")
+            raise translated(error, partition[0], "Cannot read")
         return False
 
     def _record(self, message: Message) -> RawRecord:

@@ -32,16 +32,16 @@ class Coordinators(Administrative):
         Returns: them, done; those without an answer in time have the error of Kafka's time-outs.
         """
         client = self._client  # held to the end: another thread may let go of it meanwhile
-        asked = ask(client, request_timeout=_NEVER_S)
-        missing = wait(asked.values(), limit_s).not_done
+        futures = ask(client, request_timeout=_NEVER_S)
+        missing = wait(futures.values(), limit_s).not_done
         if missing:
             self.close()
-        return {name: _late() if each in missing else each for name, each in asked.items()}
+        return {name: _late() if future in missing else future for name, future in futures.items()}
 
 
 def _late() -> Future[Any]:
-    found: Future[Any] = Future()
-    found.set_exception(
+    future: Future[Any] = Future()
+    future.set_exception(
         KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer of a group's coordinator"))  # noqa: SLF001 - the library names its local errors so
     )
-    return found
+    return future

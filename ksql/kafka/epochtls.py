@@ -45,29 +45,29 @@ def context(config: Mapping[str, object]) -> ssl.SSLContext | None:
     """
     if not str(config.get(PROTOCOL, "")).upper().endswith("SSL"):
         return None
-    found = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    found.minimum_version = ssl.TLSVersion.TLSv1_2
-    found.check_hostname = str(config.get(_NAMES, "https")) != "none"
-    _trust(found, config)
-    _show(found, config)
+    tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
+    tls_context.check_hostname = str(config.get(_NAMES, "https")) != "none"
+    _trust(tls_context, config)
+    _show(tls_context, config)
     if _CIPHERS in config:
-        found.set_ciphers(str(config[_CIPHERS]))
-    return found
+        tls_context.set_ciphers(str(config[_CIPHERS]))
+    return tls_context
 
 
-def _trust(found: ssl.SSLContext, config: Mapping[str, object]) -> None:
+def _trust(tls_context: ssl.SSLContext, config: Mapping[str, object]) -> None:
     location, text = (config.get(name) for name in _CA)
     if text is not None:
-        found.load_verify_locations(cadata=str(text))
+        tls_context.load_verify_locations(cadata=str(text))
     elif location is not None and Path(str(location)).is_dir():
-        found.load_verify_locations(capath=str(location))
+        tls_context.load_verify_locations(capath=str(location))
     elif location is not None:
-        found.load_verify_locations(cafile=str(location))
+        tls_context.load_verify_locations(cafile=str(location))
     else:
-        found.load_default_certs()
+        tls_context.load_default_certs()
 
 
-def _show(found: ssl.SSLContext, config: Mapping[str, object]) -> None:
+def _show(tls_context: ssl.SSLContext, config: Mapping[str, object]) -> None:
     """Load this client's own certificate; texts through files, as ``ssl`` reads no others."""
     if not any(name in config for name in _CHAIN):
         return
@@ -75,13 +75,13 @@ def _show(found: ssl.SSLContext, config: Mapping[str, object]) -> None:
     with tempfile.TemporaryDirectory(prefix="ksql-") as folder:
         chain = _file(config, _CHAIN, Path(folder) / "chain.pem")
         key = _file(config, _KEY, Path(folder) / "key.pem")
-        found.load_cert_chain(chain or "", key, password)
+        tls_context.load_cert_chain(chain or "", key, password)
 
 
-def _file(config: Mapping[str, object], names: tuple[str, str], place: Path) -> str | None:
+def _file(config: Mapping[str, object], names: tuple[str, str], file: Path) -> str | None:
     location, text = (config.get(name) for name in names)
     if text is None:
         return None if location is None else str(location)
-    place.touch(mode=0o600)
-    place.write_text(str(text), encoding="utf-8")
-    return str(place)
+    file.touch(mode=0o600)
+    file.write_text(str(text), encoding="utf-8")
+    return str(file)

@@ -42,7 +42,7 @@ class Groups(Coordinators):
         listed = self._client.list_consumer_groups(request_timeout=limit_s).result()
         for problem in listed.errors:  # a broker that does not answer may hold the highest
             raise problem
-        found = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
+        group_ids = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
 
         def ask(client: AdminClient, **more: float) -> dict[str, Future[Any]]:
             # Kafka's client takes one group per request: all are on their way at once
@@ -50,15 +50,17 @@ class Groups(Coordinators):
                 name: client.list_consumer_group_offsets(
                     [ConsumerGroupTopicPartitions(name)], **more
                 )[name]
-                for name in found
+                for name in group_ids
             }
 
-        asked = self.ask(ask, limit_s).values()
-        places = [place for future in asked for place in future.result().topic_partitions]
-        for place in places:
-            if place.error is not None:
-                raise KafkaException(place.error)
-        return max((0, *(int(place.offset) for place in places)))
+        futures = self.ask(ask, limit_s).values()
+        partitions = [
+            partition for future in futures for partition in future.result().topic_partitions
+        ]
+        for partition in partitions:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
+        return max((0, *(int(partition.offset) for partition in partitions)))
 
     def delete(self, names: re.Pattern[str]) -> list[str]:
         """Delete the groups whose whole name fits; what cannot be deleted is left and logged."""
@@ -70,11 +72,11 @@ class Groups(Coordinators):
         doomed = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
         if not doomed:
             return []
-        asked = self.ask(
+        futures = self.ask(
             lambda client, **more: client.delete_consumer_groups(doomed, **more), _PATIENCE_S
         )
         gone = []
-        for group, future in asked.items():
+        for group, future in futures.items():
             try:
                 future.result()
                 gone.append(group)

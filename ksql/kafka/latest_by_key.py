@@ -20,16 +20,16 @@ LastRecords = dict["Partition", dict[bytes, LastRecord]]
 LastMessages = dict["Partition", dict[bytes | None, Message]]
 
 
-def take_last(got: Sequence[Message], positions: Offsets, found: LastMessages) -> None:
+def take_last(got: Sequence[Message], positions: Offsets, latest: LastMessages) -> None:
     """Note the last message of each key by partition, and move the positions behind all of them.
 
-    ``got`` are records, in order within each partition, later than those that were found.
+    ``got`` are records, in order within each partition, later than those of ``latest``.
     """
-    for place, run in _runs(got):
+    for partition, run in _runs(got):
         last: Any = run[-1].offset()
-        positions[place] = last + 1
+        positions[partition] = last + 1
         keys: Any = map(Message.key, run)
-        found.setdefault(place, {}).update(zip(keys, run, strict=True))
+        latest.setdefault(partition, {}).update(zip(keys, run, strict=True))
 
 
 def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
@@ -38,8 +38,8 @@ def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
     That is their number if there is none. ``got`` are as for ``take_last``.
     """
     at = 0
-    for place, run in _runs(got):
-        stop = stops.get(place)
+    for partition, run in _runs(got):
+        stop = stops.get(partition)
         last: Any = run[-1].offset()
         if stop is not None and last >= stop:
             offset: Any = Message.offset
@@ -48,18 +48,18 @@ def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
     return at
 
 
-def contents(found: LastMessages) -> LastRecords:
+def contents(latest: LastMessages) -> LastRecords:
     """Return the records of these messages, none of those without a key."""
-    return {place: _contents(messages) for place, messages in found.items()}
+    return {partition: _contents(messages) for partition, messages in latest.items()}
 
 
 def _runs(got: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:
     """Yield messages of one partition that follow one another: the client hands over fetches."""
     at = 0
-    places: Any = zip(map(Message.topic, got), map(Message.partition, got), strict=True)
-    for place, run in groupby(places):
+    partitions: Any = zip(map(Message.topic, got), map(Message.partition, got), strict=True)
+    for partition, run in groupby(partitions):
         size = sum(1 for _ in run)
-        yield place, got[at : at + size]
+        yield partition, got[at : at + size]
         at += size
 
 

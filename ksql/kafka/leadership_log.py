@@ -89,18 +89,18 @@ class LeadershipRecord:
 def decode(value: bytes | None) -> LeadershipRecord:
     """Return a stored claim; what cannot be read is a claim of somebody unknown."""
     try:
-        found = json.loads(value or b"")
+        fields = json.loads(value or b"")
         return LeadershipRecord(
-            id=str(found["id"]),
-            host=str(found["host"]),
-            pid=int(found["pid"]),
-            state_dir=str(found["state.dir"]),
-            state_id=str(found["state.id"]),
-            since_ms=int(found["since.ms"]),
-            released=bool(found["released"]),
-            listener=str(found.get("listener", "")),
-            troubled=tuple(sorted(dict(found.get("troubled", {})).items())),
-            place=str(found.get("place", "")),
+            id=str(fields["id"]),
+            host=str(fields["host"]),
+            pid=int(fields["pid"]),
+            state_dir=str(fields["state.dir"]),
+            state_id=str(fields["state.id"]),
+            since_ms=int(fields["since.ms"]),
+            released=bool(fields["released"]),
+            listener=str(fields.get("listener", "")),
+            troubled=tuple(sorted(dict(fields.get("troubled", {})).items())),
+            place=str(fields.get("place", "")),
         )
     except (KeyError, TypeError, ValueError):
         return LeadershipRecord(

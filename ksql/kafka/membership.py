@@ -39,7 +39,7 @@ class GroupMember:
         self._coordinators = Coordinators(settings)
         self._name = name
         self._names: tuple[str, ...] = ()
-        self._told = False
+        self._outage_logged = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
 
@@ -80,17 +80,17 @@ class GroupMember:
 
     def _look(self) -> None:
         try:
-            asked = self._coordinators.ask(
+            futures = self._coordinators.ask(
                 lambda client, **more: client.describe_consumer_groups([self._group], **more),
                 _CALL_S,
             )
-            members = asked[self._group].result().members
+            members = futures[self._group].result().members
         except KafkaException as problem:  # the last look stands
-            if not self._told:  # once for each outage
+            if not self._outage_logged:  # once for each outage
                 _log.warning("members_not_seen", extra={"reason": str(problem)})
-            self._told = True
+            self._outage_logged = True
             return
-        self._told = False
+        self._outage_logged = False
         self._names = tuple(sorted({str(member.client_id) for member in members}))
 
 

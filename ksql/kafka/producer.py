@@ -142,14 +142,14 @@ class WorkerProducer:
     ) -> int:
         """Hand over the records; returns how many were accepted."""
         produce = self._producer.produce
-        place = Destination(topic, partition)
+        destination = Destination(topic, partition)
         count = 0
         left = iter(records)
         for key, value, timestamp, headers in left:
             if timestamp == 0:
                 behind = itertools.islice(left, self._epoch_run - 1)
                 run = [(key, value, timestamp, headers), *behind]
-                count += self._from_epoch(place, run, rejected)
+                count += self._from_epoch(destination, run, rejected)
                 continue
             try:
                 if headers is None:  # by position: names would cost a quarter of the call
@@ -159,7 +159,9 @@ class WorkerProducer:
                         topic, value, key, partition, timestamp=timestamp, headers=list(headers)
                     )
             except (BufferError, KafkaException) as problem:
-                if not self._retry(problem, place, (key, value, timestamp, headers), rejected):
+                if not self._retry(
+                    problem, destination, (key, value, timestamp, headers), rejected
+                ):
                     continue
             count += 1
         self._producer.poll(0)
@@ -195,29 +197,31 @@ class WorkerProducer:
 
     def _counted(self, topic: str) -> int:
         try:
-            found = self._producer.list_topics(topic, _ASK_S).topics[topic]
+            metadata = self._producer.list_topics(topic, _ASK_S).topics[topic]
         except KafkaException as problem:
             raise DeliveryFailed(topic, problem.args[0].str()) from problem
-        if found.error is not None or not found.partitions:
-            raise DeliveryFailed(topic, str(found.error))
-        return len(found.partitions)
+        if metadata.error is not None or not metadata.partitions:
+            raise DeliveryFailed(topic, str(metadata.error))
+        return len(metadata.partitions)
 
-    def _from_epoch(self, place: Destination, run: Sequence[OutRecord], rejected: Rejected) -> int:
+    def _from_epoch(
+        self, destination: Destination, run: Sequence[OutRecord], rejected: Rejected
+    ) -> int:
         """Write them behind what is under way, to keep the order; return how many were taken."""
         if len(self._producer):
             self._producer.flush()
-        told = send_from_epoch(self._config, place.topic, run, place.given)
-        refused = [each for each in told if isinstance(each, EpochTooLarge)]
+        outcomes = send_from_epoch(self._config, destination.topic, run, destination.given)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, EpochTooLarge)]
         for error in refused:
             rejected(error.detail)
         return len(run) - len(refused)
 
     def _retry(
-        self, problem: Exception, place: Destination, record: OutRecord, rejected: Rejected
+        self, problem: Exception, destination: Destination, record: OutRecord, rejected: Rejected
     ) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
         key, value, timestamp, headers = record
-        topic, partition = place
+        topic, partition = destination
         while isinstance(problem, BufferError):
             self._producer.poll(_FULL_WAIT_S)
             try:

@@ -96,18 +96,17 @@ class Block(NamedTuple):
 class RecordsGone(QueryFailed):
     """Records were to be read that the broker no longer has."""
 
-    def __init__(self, wanted: Range, at: int, why: str) -> None:
+    def __init__(self, span: Range, at: int, why: str) -> None:
         super().__init__(
-            f"some data may have been lost. Reason: Cannot fetch offset {at} of {wanted.place}: "
-            f"{why}"
+            f"some data may have been lost. Reason: Cannot fetch offset {at} of {span.place}: {why}"
         )
 
 
 class ReadFailed(QueryFailed):
     """A range cannot be read."""
 
-    def __init__(self, wanted: Range, at: int, why: str) -> None:
-        super().__init__(f"{wanted.place} cannot be read at offset {at}", detail=why)
+    def __init__(self, span: Range, at: int, why: str) -> None:
+        super().__init__(f"{span.place} cannot be read at offset {at}", detail=why)
 
 
 class RangeReader:
@@ -122,29 +121,29 @@ class RangeReader:
         self._connected = False
         self._consumer = Consumer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
 
-    def read(self, wanted: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
+    def read(self, span: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
         """Yield the records of a range, in their order.
 
         Without ``all_records``, those that are gone are left out, and ``note`` is given a sentence.
 
         Raises: RecordsGone with ``all_records``, ReadFailed.
         """
-        if wanted.start >= wanted.end:
+        if span.start >= span.end:
             return
-        progress = _Progress(wanted, self._clock)
+        progress = _Progress(span, self._clock)
         lost = None if all_records else note
         self._trouble.text = ""
         if not self._connected:  # else a new client looks for a leader once a second only
             self._connected = self._learn(progress)
         try:
-            self._assign(wanted, wanted.start)
-            while progress.at < wanted.end:
+            self._assign(span, span.start)
+            while progress.at < span.end:
                 self._check_patience(progress)
                 if got := self._records(progress, lost):
                     yield block(got, note)
                     progress.resume()
         except KafkaException as problem:
-            raise ReadFailed(wanted, progress.at, error_of(problem).str()) from problem
+            raise ReadFailed(span, progress.at, error_of(problem).str()) from problem
         finally:
             self._consumer.unassign()
 
@@ -152,8 +151,8 @@ class RangeReader:
         """Release the connections."""
         self._consumer.close()
 
-    def _assign(self, wanted: Range, at: int) -> None:
-        self._consumer.assign([TopicPartition(wanted.topic, wanted.partition, at)])
+    def _assign(self, span: Range, at: int) -> None:
+        self._consumer.assign([TopicPartition(span.topic, span.partition, at)])
 
     def _next(self, left: int) -> list[Message]:
         """Return what is there, as soon as there is anything; the client waits for a whole number.
@@ -169,7 +168,7 @@ class RangeReader:
 
     def _records(self, progress: _Progress, lost: Note | None) -> Sequence[Message]:
         """Return the next records of the range, if any have come."""
-        got = self._next(progress.wanted.end - progress.at)
+        got = self._next(progress.span.end - progress.at)
         if not got:
             self._learn(progress)
             self._look(progress, lost)
@@ -186,7 +185,7 @@ class RangeReader:
         """
         kept = []
         for message in got:
-            if progress.at >= progress.wanted.end:
+            if progress.at >= progress.span.end:
                 break
             if not progress.is_of(message):
                 continue
@@ -205,14 +204,14 @@ class RangeReader:
             elif error.code() == _UNKNOWN_PARTITION:
                 self._learn(progress)
             else:
-                raise ReadFailed(progress.wanted, progress.at, error.str())
+                raise ReadFailed(progress.span, progress.at, error.str())
         return kept
 
     def _check_patience(self, progress: _Progress) -> None:
         if progress.idle_s > _PATIENCE_S:
             nothing = f"nothing came for {_PATIENCE_S:g} s"
             why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble.text)))
-            raise ReadFailed(progress.wanted, progress.at, why)
+            raise ReadFailed(progress.span, progress.at, why)
 
     def _learn(self, progress: _Progress) -> bool:
         """Ask for the topic's partitions: what the client knows of them may be minutes old.
@@ -220,7 +219,7 @@ class RangeReader:
         Returns: whether there was an answer.
         """
         try:
-            self._consumer.list_topics(progress.wanted.topic, _ASK_S)
+            self._consumer.list_topics(progress.span.topic, _ASK_S)
         except KafkaException as problem:
             progress.trouble = error_of(problem).str()
             return False
@@ -231,29 +230,29 @@ class RangeReader:
 
         Raises: RecordsGone.
         """
-        wanted, at = progress.wanted, progress.at
-        if at >= wanted.end:
+        span, at = progress.span, progress.at
+        if at >= span.end:
             return
-        begin, end = self._log(progress) or (at, wanted.end)  # if it is not known: try again
+        begin, end = self._log(progress) or (at, span.end)  # if it is not known: try again
         if begin <= at and progress.reaches(end):
             if why:  # it has stopped reading
                 time.sleep(_PAUSE_S)
-                self._assign(wanted, at)
+                self._assign(span, at)
             return
-        found = f"the broker has the offsets from {begin} to {end}"
+        reason = f"the broker has the offsets from {begin} to {end}"
         if lost is None:
-            raise RecordsGone(wanted, at, found)
-        to = min(begin, wanted.end) if begin > at else wanted.end
-        lost(f"the records of {wanted.place} from offset {at} to {to} are gone: {found}")
+            raise RecordsGone(span, at, reason)
+        to = min(begin, span.end) if begin > at else span.end
+        lost(f"the records of {span.place} from offset {at} to {to} are gone: {reason}")
         progress.move(to)
-        if to < wanted.end:
-            self._assign(wanted, to)
+        if to < span.end:
+            self._assign(span, to)
 
     def _log(self, progress: _Progress) -> tuple[int, int] | None:
         """Return where the partition's log begins and ends, if a broker answers."""
-        place = TopicPartition(progress.wanted.topic, progress.wanted.partition)
+        partition = TopicPartition(progress.span.topic, progress.span.partition)
         try:
-            return self._consumer.get_watermark_offsets(place, _ASK_S)
+            return self._consumer.get_watermark_offsets(partition, _ASK_S)
         except KafkaException as problem:
             progress.trouble = error_of(problem).str()
             return None
@@ -262,9 +261,9 @@ class RangeReader:
 class _Progress:
     """How far a range has been read."""
 
-    def __init__(self, wanted: Range, clock: Callable[[], float]) -> None:
-        self.wanted = wanted
-        self.at = wanted.start
+    def __init__(self, span: Range, clock: Callable[[], float]) -> None:
+        self.span = span
+        self.at = span.start
         self.trouble = ""
         self._clock = clock
         self._since = clock()
@@ -295,26 +294,26 @@ class _Progress:
             and self.is_of(first)
             and self.is_of(last)
             and first.offset() >= self.at  # type: ignore[operator] # a record has one
-            and last.offset() < self.wanted.end  # type: ignore[operator] # likewise
+            and last.offset() < self.span.end  # type: ignore[operator] # likewise
         )
 
     def is_of(self, message: Message) -> bool:
         """Return whether it is about the range's partition."""
-        wanted = self.wanted
-        return message.topic() == wanted.topic and message.partition() == wanted.partition
+        span = self.span
+        return message.topic() == span.topic and message.partition() == span.partition
 
     def take(self, message: Message) -> bool:
         """Return whether the record belongs to what is left of the range; it is done then."""
         offset = message.offset() or 0
         if offset < self.at:
             return False
-        inside = offset < self.wanted.end
+        inside = offset < self.span.end
         self.move(offset + 1)
         return inside
 
     def reaches(self, end: int) -> bool:
         """Return whether the log, which ends there, may still have the range."""
-        if end >= self.wanted.end:
+        if end >= self.span.end:
             self._short_since = None
             return True
         if self._short_since is None:
@@ -345,17 +344,17 @@ def _headers(got: Sequence[Message], note: Note) -> list[Any]:
     It fails once with such a record, whose headers must never be asked for again: their second
     answer is a tuple with a hole.
     """
-    found: list[Any] = []
-    each = map(Message.headers, got)
-    while len(found) < len(got):
+    headers: list[Any] = []
+    unread = map(Message.headers, got)
+    while len(headers) < len(got):
         try:
-            found.extend(each)
+            headers.extend(unread)
         except SystemError:
-            bad = got[len(found)]
-            place = f"{bad.topic()}-{bad.partition()}, offset {bad.offset()}"
-            note(f"the headers of {place} are left out: a name is not UTF-8")
-            found.append(None)
-    return found
+            bad = got[len(headers)]
+            position = f"{bad.topic()}-{bad.partition()}, offset {bad.offset()}"
+            note(f"the headers of {position} are left out: a name is not UTF-8")
+            headers.append(None)
+    return headers
 
 
 _readers: OrderedDict[tuple[tuple[str, str], ...], RangeReader] = OrderedDict()
@@ -368,8 +367,8 @@ def range_reader(config: tuple[tuple[str, str], ...]) -> RangeReader:
     A process works for many queries, whose configurations are few.
     """
     with _readers_lock:
-        found = _readers.pop(config, None) or RangeReader(dict(config))
-        _readers[config] = found
+        reader = _readers.pop(config, None) or RangeReader(dict(config))
+        _readers[config] = reader
         while len(_readers) > _KEPT_READERS:
             _readers.popitem(last=False)[1].close()
-    return found
+    return reader

@@ -39,13 +39,13 @@ class RegistrySettings:
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> RegistrySettings | None:
         """Read ``ksql.schema.registry.url`` and its neighbours; None without it."""
-        found = {
+        options = {
             name.removeprefix(_PREFIX): str(value)
             for name, value in properties.items()
             if name.startswith(_PREFIX) and value
         }
-        url = found.pop("url", "")
-        known = {name: value for name, value in found.items() if name in _OPTIONS}
+        url = options.pop("url", "")
+        known = {name: value for name, value in options.items() if name in _OPTIONS}
         return cls(url, tuple(sorted(known.items()))) if url else None
 
 
@@ -85,28 +85,30 @@ class ConfluentRegistry:
 
     def by_id(self, schema_id: int) -> Schema:
         """See Registry."""
-        found = self._by_id.get(schema_id)
-        if found is None:
+        schema = self._by_id.get(schema_id)
+        if schema is None:
             answer = self._call(lambda: self._client.get_schema(schema_id))
             if answer is None:
                 raise SchemaNotFound(f"Schema {schema_id} not found")
-            found = self._by_id[schema_id] = _schema(answer)
-        return found
+            schema = self._by_id[schema_id] = _schema(answer)
+        return schema
 
     def latest(self, subject: str) -> Registered | None:
         """See Registry."""
         # the client's own method for this remembers its first answer for good
-        found = self._call(lambda: self._client.get_version(subject, "latest"))
-        if found is None:
+        registered = self._call(lambda: self._client.get_version(subject, "latest"))
+        if registered is None:
             return None
-        return Registered(_schema(found.schema), found.schema_id or 0, subject, found.version or 0)
+        return Registered(
+            _schema(registered.schema), registered.schema_id or 0, subject, registered.version or 0
+        )
 
     def version(self, subject: str, version: int) -> Registered:
         """See Registry."""
-        found = self._call(lambda: self._client.get_version(subject, version))
-        if found is None:
+        registered = self._call(lambda: self._client.get_version(subject, version))
+        if registered is None:
             raise SchemaNotFound(f"Version {version} of subject '{subject}' not found")
-        return Registered(_schema(found.schema), found.schema_id or 0, subject, version)
+        return Registered(_schema(registered.schema), registered.schema_id or 0, subject, version)
 
     def register(self, subject: str, schema: Schema) -> int:
         """See Registry."""

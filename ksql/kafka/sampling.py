@@ -25,12 +25,12 @@ def record_sizes(settings: KafkaSettings, places: Mapping[Partition, int]) -> li
 
     Raises: KsqlError.
     """
-    found: list[int] = []
+    sizes: list[int] = []
     left, deadline = set(places), time.monotonic() + _LOOK_S
     with Reader(settings, **{"max.partition.fetch.bytes": _FETCH_BYTES}) as reader:
         reader.assign(places)
         while left and (rest := deadline - time.monotonic()) > 0:
             for record in reader.poll(_MOST, rest):
-                found.append(len(record.key or b"") + len(record.value or b""))
+                sizes.append(len(record.key or b"") + len(record.value or b""))
                 left.discard((record.topic, record.partition))
-    return found
+    return sizes

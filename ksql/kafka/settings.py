@@ -252,8 +252,8 @@ def _jaas(value: str) -> list[tuple[str, str]]:
         name: re.sub(r"\\(.)", r"\1", double or single or bare)
         for name, double, single, bare in _JAAS.findall(value)
     }
-    wanted = {"username": "sasl.username", "password": "sasl.password"}
-    return [(target, options[name]) for name, target in wanted.items() if name in options]
+    targets = {"username": "sasl.username", "password": "sasl.password"}
+    return [(target, options[name]) for name, target in targets.items() if name in options]
 
 
 def _endpoint(value: str) -> list[tuple[str, str]]:

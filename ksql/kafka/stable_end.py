@@ -23,7 +23,7 @@ class OpenTransaction(ServerError):
         )
 
 
-def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
+def settled_end(admin: Admin, partition: Partition, timeout_s: float) -> int:
     """Return the partition's end, once the markers of all transactions are there.
 
     The broker writes them after it has answered; until then the records are not readable, and the
@@ -33,9 +33,9 @@ def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        readable = admin.end_offsets([place[0]])[place]
-        if readable == admin.end_offsets([place[0]], committed=False)[place]:
+        readable = admin.end_offsets([partition[0]])[partition]
+        if readable == admin.end_offsets([partition[0]], committed=False)[partition]:
             return readable
         if time.monotonic() > deadline:
-            raise OpenTransaction(place[0])
+            raise OpenTransaction(partition[0])
         time.sleep(_SETTLE_S)

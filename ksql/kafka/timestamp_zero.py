@@ -75,10 +75,10 @@ def send_at_epoch(
     Returns: where it is.
     Raises: EpochTooLarge, WriteFailed.
     """
-    (told,) = send_from_epoch(config, topic, [(key, value, 0, headers)])
-    if isinstance(told, EpochTooLarge):
-        raise told
-    return told
+    (outcome,) = send_from_epoch(config, topic, [(key, value, 0, headers)])
+    if isinstance(outcome, EpochTooLarge):
+        raise outcome
+    return outcome
 
 
 def send_from_epoch(
@@ -96,13 +96,13 @@ def send_from_epoch(
     """
     run = _Run(config, topic, partition)
     numbered = list(enumerate(records))
-    for each in run.attempt(numbered):
-        run.attempt([each])
-    return [run.told[index] for index, _ in numbered]
+    for doubtful in run.attempt(numbered):
+        run.attempt([doubtful])
+    return [run.outcomes[index] for index, _ in numbered]
 
 
 class _Run:
-    """Writes one list of records; ``told`` has what became of each, by its number."""
+    """Writes one list of records; ``outcomes`` has what became of each, by its number."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int | None) -> None:
         if why := epochtls.hindrance(config):
@@ -115,7 +115,7 @@ class _Run:
         self._config = (*known.items(), *numbers.items(), (_TLS, tuple(tls)))
         self._topic = topic
         self._partition = partition
-        self.told: dict[int, Written | EpochTooLarge] = {}
+        self.outcomes: dict[int, Written | EpochTooLarge] = {}
 
     def attempt(self, records: list[_Numbered]) -> list[_Numbered]:
         """Write them; return those of which it is open whether they are too large.
@@ -130,17 +130,17 @@ class _Run:
         left: list[_Numbered] = []
         try:
             with _producers.lent(self._config) as held:
-                under_way = [(each, self._begun(held.client, each)) for each in records]
-                for each, sent in under_way:
+                under_way = [(record, self._begun(held.client, record)) for record in records]
+                for record, sent in under_way:
                     try:
-                        self._note(each[0], sent)
+                        self._note(record[0], sent)
                     except errors.MessageSizeTooLargeError:
                         held.retired = True
-                        left.append(each)
+                        left.append(record)
         except (errors.KafkaError, OSError) as error:  # also of a certificate that is gone
             raise WriteFailed(self._topic, str(error)) from error
         if left and len(records) == 1:
-            self.told[left.pop()[0]] = EpochTooLarge(self._topic, _TOO_LARGE)
+            self.outcomes[left.pop()[0]] = EpochTooLarge(self._topic, _TOO_LARGE)
         return left
 
     def _begun(self, producer: Any, numbered: _Numbered) -> Any:
@@ -156,13 +156,13 @@ class _Run:
                 timestamp_ms=timestamp,
             )
         except importlib.import_module("kafka.errors").MessageSizeTooLargeError:
-            self.told[index] = EpochTooLarge(self._topic, _TOO_LARGE)
+            self.outcomes[index] = EpochTooLarge(self._topic, _TOO_LARGE)
             return None
 
     def _note(self, index: int, sent: Any) -> None:
         if sent is not None:
-            found = sent.get(timeout=self._answer_s)
-            self.told[index] = Written(self._topic, found.partition, found.offset + 1)
+            metadata = sent.get(timeout=self._answer_s)
+            self.outcomes[index] = Written(self._topic, metadata.partition, metadata.offset + 1)
 
 
 def _filled(headers: Headers | None) -> Headers:
@@ -232,9 +232,9 @@ class _Producers:
     def close(self) -> None:
         """Close those that nobody has."""
         with self._lock:
-            found = [held for free in self._free.values() for held in free]
+            idle = [held for free in self._free.values() for held in free]
             self._free.clear()
-        for held in found:
+        for held in idle:
             self._close(held)
 
     def _opened(self, config: _Config) -> _Open:

@@ -28,10 +28,10 @@ class KafkaTopics:
 
     def describe(self, name: str) -> Topic | None:
         """Return the topic with all its configs, or None."""
-        found = self._admin.describe([name]).get(name)
-        if found is None:
+        topic = self._admin.describe([name]).get(name)
+        if topic is None:
             return None
-        return Topic(found.name, found.partitions, found.replicas, found.configs)
+        return Topic(topic.name, topic.partitions, topic.replicas, topic.configs)
 
     def identity(self, name: str) -> str:
         """Return Kafka's own id of the topic; empty if there is none."""
@@ -47,8 +47,8 @@ class KafkaTopics:
     def _bound_times(self, name: str) -> None:
         """Lower the brokers' bound where it is higher; those before Kafka 3.6 have none."""
         try:
-            found = self._admin.describe([name]).get(name)
-            if found is not None and int(found.configs.get(_AFTER, 0)) > AFTER_MAX_MS:
+            topic = self._admin.describe([name]).get(name)
+            if topic is not None and int(topic.configs.get(_AFTER, 0)) > AFTER_MAX_MS:
                 self._admin.alter_configs(name, {_AFTER: str(AFTER_MAX_MS)})
         except KsqlError as problem:  # the topic is there and can be used
             _log.warning("times_not_bounded", extra={"topic": name, "reason": problem.text()})

@@ -50,7 +50,7 @@ class TaskTransactions(WorkerProducer):
     """
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
-        self.asked = dict(config)
+        self.config = dict(config)
         self.turn = TaskFence.taken(task_id)
         self.moved = 0
         """Records of the open batch that were given the time 1 instead of 0."""
@@ -87,10 +87,10 @@ class TaskTransactions(WorkerProducer):
         if batch < self._next_batch:
             return False
         self.moved = 0
-        place = TopicPartition(self._marker, 0, batch + 1)
+        marker = TopicPartition(self._marker, 0, batch + 1)
         try:
             self._producer.begin_transaction()
-            _again(partial(self._producer.send_offsets_to_transaction, [place], self._group))
+            _again(partial(self._producer.send_offsets_to_transaction, [marker], self._group))
         except KafkaException as problem:
             raise self._failure(problem) from problem
         self._next_batch = batch + 1
@@ -113,10 +113,12 @@ class TaskTransactions(WorkerProducer):
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
-    def _from_epoch(self, place: Destination, run: Sequence[OutRecord], rejected: Rejected) -> int:
+    def _from_epoch(
+        self, destination: Destination, run: Sequence[OutRecord], rejected: Rejected
+    ) -> int:
         """Write it a millisecond later: the client that can write 0 knows no transaction."""
         later = [(key, value, _AFTER_EPOCH_MS, headers) for key, value, _, headers in run]
-        taken = self.send(place.topic, later, rejected, place.partition)
+        taken = self.send(destination.topic, later, rejected, destination.partition)
         self.moved += taken
         return taken
 
@@ -156,7 +158,7 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None and kept.asked == dict(config) and kept.turn.held():
+    if kept is not None and kept.config == dict(config) and kept.turn.held():
         try:
             if kept.begin(batch):
                 return kept
@@ -182,9 +184,9 @@ def _again(call: Callable[[float], None]) -> None:
 
 def _committed(group: Consumer, marker: str) -> int:
     """Return the group's offset; a coordinator that is still being loaded is asked again."""
-    place = [TopicPartition(marker, 0)]
-    (found,) = _repeated(lambda left: group.committed(place, left), is_retriable)
-    return int(found.offset)
+    partitions = [TopicPartition(marker, 0)]
+    (committed,) = _repeated(lambda left: group.committed(partitions, left), is_retriable)
+    return int(committed.offset)
 
 
 def _repeated(call: Callable[[float], T], may_help: Callable[[KafkaError], bool]) -> T:

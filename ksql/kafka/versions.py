@@ -28,9 +28,9 @@ _SENT: Final = (HEADER, bytes((VERSION,)))
 class NewerRecord(ServerError):
     """A record of a changelog that a later version of the service has written."""
 
-    def __init__(self, topic: str, partition: int, offset: int, found: int) -> None:
+    def __init__(self, topic: str, partition: int, offset: int, version: int) -> None:
         super().__init__(
-            f"the topic {topic} has a record of version {found}, this version reads up to "
+            f"the topic {topic} has a record of version {version}, this version reads up to "
             f"{VERSION}: partition {partition}, offset {offset}",
             hint="Start the version that wrote it.",
         )
@@ -48,12 +48,12 @@ def versioned(records: Iterable[OutRecord]) -> Iterator[OutRecord]:
         yield key, value, timestamp, [*(headers or ()), _SENT]
 
 
-def check_versions(found: LastMessages) -> None:
+def check_versions(latest: LastMessages) -> None:
     """Look at the records of changelogs; those of earlier versions have no such header.
 
     Raises: NewerRecord.
     """
-    for (topic, partition), messages in found.items():
+    for (topic, partition), messages in latest.items():
         if not is_changelog(topic):
             continue
         for message in messages.values():

@@ -62,7 +62,7 @@ class ConsumerRegistry:
         self._topic_ids = topic_ids
         self._open: dict[str, _Reading] = {}
         self._numbers = itertools.count()
-        self._lookout = TopicWatch(self._asked, clock, _changed, ReadTopicGone)
+        self._lookout = TopicWatch(self._current_ids, clock, _changed, ReadTopicGone)
 
     def open(self, start: Offsets, on_end: Callable[[], None]) -> TopicFeed:
         """Return a feed that begins at these offsets and calls that when it is closed."""
@@ -80,11 +80,11 @@ class ConsumerRegistry:
         """Look once at what the open feeds read; about once a second."""
         self._lookout.look(list(self._open.values()))
 
-    def _asked(self, topics: Iterable[str]) -> Mapping[str, str]:
-        found = self._topic_ids(topics)
-        for each in list(self._open.values()):
-            each.learn(found)
-        return found
+    def _current_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        ids = self._topic_ids(topics)
+        for reading in list(self._open.values()):
+            reading.learn(ids)
+        return ids
 
 
 class _Reading:
@@ -110,11 +110,11 @@ class _Reading:
         """Have its reader fail with the problem."""
         self._feed.fail(problem)
 
-    def learn(self, found: Mapping[str, str]) -> None:
+    def learn(self, ids: Mapping[str, str]) -> None:
         """Note the ids of the topics whose ids are not known."""
         for topic, id_ in self._ids.items():
-            if not id_ and topic in found:
-                self._ids[topic] = found[topic]
+            if not id_ and topic in ids:
+                self._ids[topic] = ids[topic]
 
 
 def _changed(
@@ -122,8 +122,8 @@ def _changed(
 ) -> ReadTopicGone | ReadTopicRemade | None:
     if missing := checkpoint_topics.gone(then, now):
         return ReadTopicGone(missing)
-    if found := checkpoint_topics.remade(then, now, set(then)):
-        return ReadTopicRemade(found)
+    if topics := checkpoint_topics.remade(then, now, set(then)):
+        return ReadTopicRemade(topics)
     return None
 
 

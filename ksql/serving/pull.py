@@ -72,7 +72,7 @@ class PullQuery:
     answer: ResultPipeline
     rows: Callable[[Callable[[], bool]], Chunks]
     on_close: Callable[[], None] = lambda: None
-    told: Callable[[], list[Freshness]] | None = None
+    copies: Callable[[], list[Freshness]] | None = None
     host: Callable[[], str] | None = None
     """Returns which server's copy the rows given last are of, if they are of one."""
     token: Callable[[], Token] | None = None
@@ -88,12 +88,12 @@ class PullQuery:
     @property
     def freshness(self) -> list[Freshness]:
         """The copies that it has read, if they were asked for."""
-        return [] if self.told is None else self.told()
+        return [] if self.copies is None else self.copies()
 
     @property
     def dated(self) -> bool:
         """Whether the answer is to say which copies it is of."""
-        return self.told is not None
+        return self.copies is not None
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield the rows; in no order if there is no ORDER BY.

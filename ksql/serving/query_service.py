@@ -61,7 +61,7 @@ class _Open(NamedTuple):
     """A push query that runs, and what lists say of it."""
 
     query: PushQuery
-    told: RunningPush
+    running: RunningPush
 
 
 class QueryService:
@@ -96,28 +96,28 @@ class QueryService:
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
-        asked: Caller | None = None,
+        caller: Caller | None = None,
     ) -> ResultStream | TextStream:
         """Start the one query of the text; a push query with or without tombstones.
 
-        ``asked``: what the request says of the copies of tables that it is answered from.
+        ``caller``: what the request says of the copies of tables that it is answered from.
 
         Raises: RequestFailed.
         """
         shown = text
-        wanted, caller = point_queries.point_query_of(text), asked or Caller()
+        point_query, caller = point_queries.point_query_of(text), caller or Caller()
         made_of = (self._engine.catalog, self._engine.functions, settings)
-        if wanted is not None:
-            found = self._lookups.find(wanted, properties, made_of)
-            if found is not None:
-                return self._looked_up(found, wanted.value, text, caller)
+        if point_query is not None:
+            prepared = self._lookups.find(point_query, properties, made_of)
+            if prepared is not None:
+                return self._looked_up(prepared, point_query.value, text, caller)
 
         def bound(plan: BoundPull) -> None:
-            if wanted is None:
+            if point_query is None:
                 return
-            lookup = lookup_of(wanted, raw[0], plan, self._engine.functions, request.settings)
+            lookup = lookup_of(point_query, raw[0], plan, self._engine.functions, request.settings)
             if lookup is not None:
-                self._lookups.keep(wanted, properties, made_of, lookup)
+                self._lookups.keep(point_query, properties, made_of, lookup)
 
         request = session(services, settings, properties, variables)
         try:
@@ -152,46 +152,46 @@ class QueryService:
         It is a look-up by key that is planned already, in stores of this server.
         Raises: RequestFailed.
         """
-        wanted = point_queries.point_query_of(text)
-        if wanted is None or caller.info or caller.token is not None:
+        point_query = point_queries.point_query_of(text)
+        if point_query is None or caller.info or caller.token is not None:
             return None
         made_of = (self._engine.catalog, self._engine.functions, settings)
-        found = self._lookups.find(wanted, properties, made_of)
-        if found is None or not found.plain:
+        prepared = self._lookups.find(point_query, properties, made_of)
+        if prepared is None or not prepared.plain:
             return None
-        if not self._tables.at_hand(found.table.source, found.settings):
+        if not self._tables.at_hand(prepared.table.source, prepared.settings):
             return None
-        return self._looked_up(found, wanted.value, text, caller)
+        return self._looked_up(prepared, point_query.value, text, caller)
 
     def close(self, query_id: str) -> bool:
         """End a push query of this server."""
         with self._lock:
-            found = self._open.pop(query_id, None)
-        if found is None:
+            push = self._open.pop(query_id, None)
+        if push is None:
             return False
-        found.query.close()
+        push.query.close()
         return True
 
     def pushes(self) -> list[RunningPush]:
         """Return the push queries that run, the oldest first."""
         with self._lock:
-            return [each.told for each in self._open.values()]
+            return [push.running for push in self._open.values()]
 
     def pulls(self, host: str) -> Callable[[str], Mapping[str, PullMetrics]]:
         """Return what counts the pull queries of a table or stream that this host has answered."""
 
-        def found(name: str) -> Mapping[str, PullMetrics]:
+        def metrics(name: str) -> Mapping[str, PullMetrics]:
             counts = self._pulled.of(name)
             return {host: counts} if counts.total else {}
 
-        return found
+        return metrics
 
     def close_all(self) -> None:
         """End all of them."""
         with self._lock:
             running = dict(self._open)
-        for each in running.values():
-            each.query.end()  # so that closing them one by one waits for their polls together
+        for push in running.values():
+            push.query.end()  # so that closing them one by one waits for their polls together
         for query_id in running:
             self.close(query_id)
 
@@ -207,20 +207,20 @@ class QueryService:
         """Return a query over tables, after its plan was given to ``bound``, or over a stream."""
         source = query.source
         name = source.name if isinstance(source, ast.SourceRef) else ""
-        found = self._engine.catalog.sources.get(name)
-        if found is not None and found.kind == "STREAM":
+        data_source = self._engine.catalog.sources.get(name)
+        if data_source is not None and data_source.kind == "STREAM":
             return self._counted(
-                lambda: self._pull_stream(query, found, request, caller),
+                lambda: self._pull_stream(query, data_source, request, caller),
                 [name],
                 lambda: {name: BySite(local=1)},
             )
-        sources = [each.source for each in sources_of(source, self._engine.catalog)]
-        for each in sources:
-            topic_acl.check_read(each.topic)
+        sources = [table.source for table in sources_of(source, self._engine.catalog)]
+        for table in sources:
+            topic_acl.check_read(table.topic)
         tables = self._tables.opened(request.settings, caller)
         return self._counted(
             lambda: self._pull_tables(query, request, bound, tables, caller),
-            [each.name for each in sources],
+            [table.name for table in sources],
             tables.sites,
         )
 
@@ -265,7 +265,7 @@ class QueryService:
             f"query_{self._now_ms()}",
             self._engine.registry,
         )
-        pull.told = tables.freshness if caller.info else None
+        pull.copies = tables.freshness if caller.info else None
         pull.host = tables.last_host if plan.is_plain else None
         pull.token = None if caller.token is None else tables.token
         bound(plan)
@@ -287,10 +287,10 @@ class QueryService:
 
             pull = pulled()
             pull.rows = lasting(pull.rows, lambda: pulled().rows)
-            pull.told = tables.freshness if caller.info else None
+            pull.copies = tables.freshness if caller.info else None
             pull.host = tables.last_host
             pull.token = None if caller.token is None else tables.token
-            pull.quick = pull.quick and not (tables.far or pull.told or pull.token)
+            pull.quick = pull.quick and not (tables.far or pull.copies or pull.token)
             return pull
 
         try:
@@ -322,9 +322,9 @@ class QueryService:
         context = self._engine.context(request.settings)
         plan = transient_plan(query_id, query, context)
         topics = sorted(read_topics(plan))
-        asked = self._tables.opened(request.settings, caller)
-        until = merged((asked.demands(topics), self._extents.end_offsets(topics)))
-        found = PushQuery(
+        tables = self._tables.opened(request.settings, caller)
+        until = merged((tables.demands(topics), self._extents.end_offsets(topics)))
+        push = PushQuery(
             plan,
             self._engine.functions,
             lambda: self._feeds(self._extents.begin_offsets(topics), _unlisted),
@@ -334,8 +334,8 @@ class QueryService:
             state_bytes=request.settings.number(SETTING),
         )
         if caller.token is not None:
-            found.token = partial(caller.token.with_, until)
-        return found
+            push.token = partial(caller.token.with_, until)
+        return push
 
     # --- push
 
@@ -377,11 +377,11 @@ class QueryService:
             self._open.pop(query_id, None)
 
     def _starts(self, plan: QueryPlan) -> dict[tuple[str, int], int]:
-        wanted = read_topics(plan)
-        early = [topic for topic, start in wanted.items() if start == "earliest"]
-        late = [topic for topic, start in wanted.items() if start == "latest"]
-        found = dict(self._extents.begin_offsets(early)) if early else {}
-        return found | dict(self._extents.end_offsets(late) if late else {})
+        topics = read_topics(plan)
+        early = [topic for topic, start in topics.items() if start == "earliest"]
+        late = [topic for topic, start in topics.items() if start == "latest"]
+        offsets = dict(self._extents.begin_offsets(early)) if early else {}
+        return offsets | dict(self._extents.end_offsets(late) if late else {})
 
     # --- PRINT
 

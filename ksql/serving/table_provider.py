@@ -138,8 +138,8 @@ class TableProvider:
             return copies.replicas.rows(source, ready.count, reader), True
         if not self._is_looked_at(source):
             raise self._not_ready(source, lambda: self._is_looked_at(source))
-        found, first = self._tables.table(source), self._first_answer(source)
-        count = len(first) if found is None else found.count
+        view, first = self._tables.table(source), self._first_answer(source)
+        count = len(first) if view is None else view.count
         reader = replace(reader, at_least=merged((reader.at_least, first)))
         return copies.replicas.rows(source, count, reader), True
 
@@ -167,13 +167,13 @@ class TableProvider:
         if token is None:
             return {}
 
-        def found() -> Places:
+        def required_offsets() -> Places:
             here = self._tables.reached(topic)
             return self._following.demands(topic, token, here, reader.credentials)
 
         def is_ready() -> bool:
             try:
-                found()
+                required_offsets()
             except NotFollowed:
                 return False
             except KsqlError:
@@ -181,7 +181,7 @@ class TableProvider:
             return True
 
         try:
-            return found()
+            return required_offsets()
         except NotFollowed as late:
             raise TokenNotReached(str(late), is_ready, reader.patience_s) from late
 
@@ -192,18 +192,18 @@ class TableProvider:
         """
         if self._copies is None or read.host != self._copies.host:
             return read
-        place = topics[read.table], read.partition
-        return replace(read, standing=self._copies.shelf.measured(place, read.standing))
+        partition = topics[read.table], read.partition
+        return replace(read, standing=self._copies.shelf.measured(partition, read.standing))
 
     def sites(self, origins: ReadProvenance) -> Mapping[str, BySite]:
         """Return at how many servers each table was read, here and elsewhere."""
         here = "" if self._copies is None else self._copies.host
-        found: dict[str, set[str]] = {}
-        for table, _, host in origins.found:
-            found.setdefault(table, set()).add(host)
+        hosts_by_table: dict[str, set[str]] = {}
+        for table, _, host in origins.copies:
+            hosts_by_table.setdefault(table, set()).add(host)
         return {
             table: BySite(local=int(here in hosts), remote=len(hosts - {here}))
-            for table, hosts in found.items()
+            for table, hosts in hosts_by_table.items()
         }
 
     def reached(self, source: DataSource, reader: Reader) -> Places:
@@ -219,11 +219,11 @@ class TableProvider:
 
         Raises: KsqlError.
         """
-        found, unknown = origins.reached()
+        offsets, unknown = origins.reached()
         if not unknown:
-            return found
+            return offsets
         ends = self._following.ends({topic for topic, _ in unknown})
-        return found | {place: ends[place] for place in unknown if place in ends}
+        return offsets | {partition: ends[partition] for partition in unknown if partition in ends}
 
     def _ready(self, source: DataSource, reader: Reader) -> MaterializedView:
         """Return a table that lacks so many records at most; wait for nothing.
@@ -231,14 +231,14 @@ class TableProvider:
         Raises: TableNotReady.
         """
         query_id = str(source.created_by)
-        begun, found, reason = query_id in self._begun, None, ""
+        begun, view, reason = query_id in self._begun, None, ""
         if not begun and not self._has_begun(query_id):
             reason = "its query has not finished its first batch"
         else:
-            found = self._filled(source, reader, begun=begun)
-        behind = "" if found is None else found.behind(reader.at_least, committed=reader.committed)
-        if found is not None and not behind:
-            return found
+            view = self._filled(source, reader, begun=begun)
+        behind = "" if view is None else view.behind(reader.at_least, committed=reader.committed)
+        if view is not None and not behind:
+            return view
 
         def is_ready() -> bool:
             try:
@@ -277,15 +277,15 @@ class TableProvider:
         """
         lag, committed = _lag(reader.allowed), reader.committed
         ends = {} if begun else self._first_answer(source)
-        found = self._tables.filled(source, lag, committed=committed)
-        if found is None or (ends and found.missing(ends, committed=committed) > lag):
+        view = self._tables.filled(source, lag, committed=committed)
+        if view is None or (ends and view.missing(ends, committed=committed) > lag):
             return None
-        if len(found.parts) < found.count:
+        if len(view.parts) < view.count:
             return None  # another server, which held the others, has just gone
         if not begun and lag == 0:
-            self._begun = {each for each in self._begun if self._is_known(each)}
+            self._begun = {query_id for query_id in self._begun if self._is_known(query_id)}
             self._begun.add(str(source.created_by))
-        return found
+        return view
 
     def _first_answer(self, source: DataSource) -> Places:
         """Return where its topic ended at the first request: a busy one is never read to its end.
@@ -304,7 +304,7 @@ class TableProvider:
                     _FIRST_S,
                 )
             ends = self._ends.end_offsets([source.topic])
-            kept = {each: at for each, at in self._first_ends.items() if self._is_known(each)}
+            kept = {id_: at for id_, at in self._first_ends.items() if self._is_known(id_)}
             self._first_ends = {**kept, query_id: (topic_id, ends)}
         return ends
 
@@ -361,8 +361,8 @@ class ReadSnapshot:
 
         Raises: KsqlError.
         """
-        found = self._reader.origins.listed()
-        return [self._reads.measured(each, self._topics) for each in found]
+        copies = self._reader.origins.listed()
+        return [self._reads.measured(copy, self._topics) for copy in copies]
 
     def token(self) -> Token:
         """Return what the client has seen now; to be called once all has been read.

@@ -59,8 +59,7 @@ class MaterializedView:
     def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
         """Return how many offsets are still to be read, up to these or up to its stores' goals."""
         return sum(
-            max(0, _wanted(part, ends) - part.at(committed=committed))
-            for part in self.parts.values()
+            max(0, _goal(part, ends) - part.at(committed=committed)) for part in self.parts.values()
         )
 
     def shows(self, *, committed: bool = False) -> bool:
@@ -80,5 +79,5 @@ class MaterializedView:
         return ""
 
 
-def _wanted(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
+def _goal(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
     return part.goal if ends is None else ends.get(part.place, 0)

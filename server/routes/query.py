@@ -132,7 +132,7 @@ async def _answer(
         properties["variables"],
         tombstones=form.tombstones,
         left=request.is_disconnected,
-        asked=Caller(
+        caller=Caller(
             credentials=request.headers.get("authorization", ""),
             info=is_on(properties["request"], INFO),
             token=token.requested_token(properties["request"], door.service),

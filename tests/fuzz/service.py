@@ -94,15 +94,15 @@ class MemoryService:
     def holders(self, table, key):
         return self.copies.hosts(self.world.catalog, table, key, None)
 
-    def query(self, text, properties, variables, *, tombstones=True, asked=None):
+    def query(self, text, properties, variables, *, tombstones=True, caller=None):
         world = self.world
         services, settings = world.services, world.settings
         return self.reads.open(
-            text, services, settings, properties, variables, tombstones=tombstones, asked=asked
+            text, services, settings, properties, variables, tombstones=tombstones, caller=caller
         )
 
-    def at_once(self, text, properties, asked):
-        return self.reads.at_once(text, self.world.settings, properties, asked)
+    def at_once(self, text, properties, caller):
+        return self.reads.at_once(text, self.world.settings, properties, caller)
 
     def close_query(self, query_id):
         return self.reads.close(query_id)

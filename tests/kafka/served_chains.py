@@ -22,6 +22,8 @@ from tests.kafka.wires import unique
 
 NAMES = re.compile(r"\b(T0|S\d|R\d)\b")
 SLICES = 4
+FAILING_MS = 600_000
+"""How long a query waits for one that fails, as some do on a machine with too much to do."""
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Served:
             "cache.max.bytes.buffering": "10000000" if self.chain.caching else "0",
             "ksql.query.shuffle.partitions": str(self.chain.buckets),
             "ksql.query.max.records.per.batch": str(most),
+            "ksql.query.upstream.wait.max.ms": str(FAILING_MS),
         }
 
     def declare(self, site: Site) -> None:

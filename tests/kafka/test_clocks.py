@@ -50,6 +50,7 @@ def alive(server):
     return sorted(host for host, each in status.items() if each["hostAlive"])
 
 
+@pytest.mark.proof
 def test_another_server_takes_over_from_one_whose_clock_is_ahead(two):
     one, other, both = started(two, HOUR_S)
     exactly, plain = both

@@ -67,6 +67,7 @@ def await_built(server: ServerProcess) -> None:
     await_true("it is built", lambda: server.log.read_text().count("store_upgraded") >= 2)
 
 
+@pytest.mark.proof
 def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(broker, tmp_path):
     properties = {
         "ksql.streams.num.standby.replicas": "1",

@@ -140,6 +140,7 @@ def test_a_server_that_slept_for_two_minutes_writes_nothing_more(two):
     _pause_and_return(two, [counting], seconds=120)
 
 
+@pytest.mark.proof
 def test_of_several_exactly_one_takes_over_each_time(two):
     two.start(3)
     counting = Counting(two)
@@ -157,6 +158,7 @@ def test_of_several_exactly_one_takes_over_each_time(two):
     last.http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
 
 
+@pytest.mark.proof
 def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broker, tmp_path):
     with fleet(
         broker.bootstrap,

@@ -149,6 +149,7 @@ def being_replaced(server: ServerProcess, name: str) -> Iterator[Future[dict[str
         yield first
 
 
+@pytest.mark.proof
 def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_killed(tmp_path):
     (tmp_path / "ext").mkdir()
     (tmp_path / "ext" / "slow.py").write_text(SLOW)
@@ -180,6 +181,7 @@ def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_k
         ended(server, family)
 
 
+@pytest.mark.proof
 def test_a_broker_that_does_not_answer(tmp_path):
     with started(tmp_path) as server:
         server.http.ksql(DECLARED)

@@ -54,7 +54,7 @@ def save(
         for topic in saved:
             tell(f"{topic.records} records of {topic.name}")
         saved_state = _state(root, part) if state else None
-        tell(_told(root, saved_state, with_state=with_state))
+        tell(_state_summary(root, saved_state, with_state=with_state))
         manifest = form.Manifest(
             made_ms=now_ms,
             made_by=metadata.version("ksql-spark"),
@@ -103,7 +103,7 @@ def _state(root: Path, part: Path) -> form.SavedState:
     return form.SavedState(files=files, bytes=size, sha256=form.digest(listing))
 
 
-def _told(root: Path, saved_state: form.SavedState | None, *, with_state: bool) -> str:
+def _state_summary(root: Path, saved_state: form.SavedState | None, *, with_state: bool) -> str:
     if saved_state is not None:
         return (
             f"{saved_state.files} files of the state directory {root}, {saved_state.bytes:,} bytes"

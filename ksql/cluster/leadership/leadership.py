@@ -124,7 +124,7 @@ class Leadership:
         self._now_s = now_s
         self._held = False
         self._began = 0.0
-        self._told = False
+        self._outage_logged = False
         self._closing = Event()
         self._lock = Lock()
         self.seen: LeadershipRecord | None = None
@@ -142,14 +142,14 @@ class Leadership:
         """
         self._await_orphans()
         for _ in range(_TRIES):
-            end, found = self._claims.end(), self._claims.last()
-            if found is not None and self._may_live(found):
+            end, record = self._claims.end(), self._claims.last()
+            if record is not None and self._may_live(record):
                 end = self._await_silence(end)
             if self._contend(end):
                 return
             self._await_silence(self._claims.end())
-        found = self._claims.last()
-        raise self._refusal(found or self._me)
+        record = self._claims.last()
+        raise self._refusal(record or self._me)
 
     def await_turn(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
         """Take charge once nobody else is; False if ``stop`` was set before.
@@ -161,16 +161,16 @@ class Leadership:
         self._seen_s = since  # else nobody would be in charge until the first look
         while not stop.wait(_POLL_S):
             try:
-                now, found = self._claims.end(), self._claims.last()
+                now, record = self._claims.end(), self._claims.last()
             except KsqlError:  # nothing is known of the other meanwhile
                 since = self._now_s()
                 continue
-            self.seen = found
+            self.seen = record
             if now != end:
                 end, since = now, self._now_s()
                 self._seen_s = since
-            free = found is None or not self._may_live(found)
-            wait_s = (0.0 if free else SILENCE_S) + _STEP_S * rank(found)
+            free = record is None or not self._may_live(record)
+            wait_s = (0.0 if free else SILENCE_S) + _STEP_S * rank(record)
             if self._now_s() - since < wait_s:
                 continue
             try:
@@ -225,8 +225,8 @@ class Leadership:
         One that has claimed already stays in charge: it finds itself shut out, and claims anew.
         """
         self._take()
-        found = self._claims.last()
-        if self._claims.end() != end and found is not None and self._may_live(found):
+        record = self._claims.last()
+        if self._claims.end() != end and record is not None and self._may_live(record):
             return False
         try:
             self._first_beat()
@@ -246,7 +246,7 @@ class Leadership:
         with self._lock:
             try:
                 self._beat()
-                self._told = False
+                self._outage_logged = False
             except ProducerFenced:
                 self._settle()
             except (KsqlError, OSError) as problem:  # the right runs out if this continues
@@ -322,13 +322,13 @@ class Leadership:
 
     def _tell(self, problem: Exception) -> None:
         """Log the problem, once for each outage."""
-        if not self._told:
+        if not self._outage_logged:
             _log.warning("claim_not_repeated", extra={"reason": str(problem)})
-        self._told = True
+        self._outage_logged = True
 
     def _is_last(self) -> bool:
-        found = self._claims.last()
-        return found is None or found.id == self._me.id
+        record = self._claims.last()
+        return record is None or record.id == self._me.id
 
     def _withdraw(self) -> None:
         lease.write(self._file, self._me.id, self._now_s(), lost=True)
@@ -350,27 +350,27 @@ class Leadership:
         deadline = self._now_s() + SILENCE_S
         while self._now_s() < deadline:
             now = self._claims.end()
-            found = self._claims.last() if now != end else None
-            if found is not None:
-                if self._may_live(found):
-                    raise self._refusal(found)
+            record = self._claims.last() if now != end else None
+            if record is not None:
+                if self._may_live(record):
+                    raise self._refusal(record)
                 return now
             self._sleep(_POLL_S)
         return end
 
-    def _refusal(self, found: LeadershipRecord) -> AnotherServer:
-        self.seen, self._seen_s = found, self._now_s()
-        copied = found.id != self._me.id and found.state_id == self._me.state_id != ""
-        return AnotherServer(self._service_id, found, copied=copied)
+    def _refusal(self, record: LeadershipRecord) -> AnotherServer:
+        self.seen, self._seen_s = record, self._now_s()
+        copied = record.id != self._me.id and record.state_id == self._me.state_id != ""
+        return AnotherServer(self._service_id, record, copied=copied)
 
     def _await_orphans(self) -> None:
         """Wait until the right of a server that was killed over this directory ends.
 
         Its tasks may write until then.
         """
-        found = lease.read(self._file)
-        if found is not None:
-            self._sleep(min(found.left_s(), LEASE_S))
+        orphan_lease = lease.read(self._file)
+        if orphan_lease is not None:
+            self._sleep(min(orphan_lease.left_s(), LEASE_S))
 
 
 def _words(other: LeadershipRecord | None) -> str:

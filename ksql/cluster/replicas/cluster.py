@@ -86,27 +86,27 @@ class Cluster:
         self._check()
         self._shelf.look()
         now_ms, me = self._now_ms(), self._holdings.me
-        found = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
+        statuses = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
         for server in self._holdings.others():
             other = self._known(server)
-            found[str(server)] = HostStatus(
+            statuses[str(server)] = HostStatus(
                 now_ms - other.heard_ms <= self._window_ms,
                 other.heard_ms,
                 self._held(server),
                 other.lags,
             )
-        return ClusterStatus(found)
+        return ClusterStatus(statuses)
 
     def own_lags(self) -> HostStoreLags:
         """Return how far the stores of this server are, by the last look at their topics."""
-        found: dict[str, dict[str, LagInfo]] = {}
+        by_store: dict[str, dict[str, LagInfo]] = {}
         for (home, partition), standing in self._shelf.standings().items():
             lag, table = standing.offset_lag, self._tables.of_home(home)
             if lag is not None and table is not None:
                 info = LagInfo(standing.position, standing.position + lag, lag)
-                found.setdefault(_store(table), {})[str(partition)] = info
+                by_store.setdefault(_store(table), {})[str(partition)] = info
         return HostStoreLags(
-            {name: StateStoreLags(lags) for name, lags in found.items()}, self._now_ms()
+            {name: StateStoreLags(lags) for name, lags in by_store.items()}, self._now_ms()
         )
 
     def heard(self, host: str) -> None:
@@ -128,15 +128,15 @@ class Cluster:
             name: StateStoreLags(
                 {
                     partition: lag
-                    for partition, lag in found.lag_by_partition.items()
+                    for partition, lag in store_lags.lag_by_partition.items()
                     if partition.isdecimal() and int(partition) < counts[name]
                 }
             )
-            for name, found in lags.state_store_lags.items()
+            for name, store_lags in lags.state_store_lags.items()
             if name in counts
         }
-        told = HostStoreLags(kept, lags.update_time_ms)
-        self._note(host, lambda known: replace(known, lags=told))
+        host_lags = HostStoreLags(kept, lags.update_time_ms)
+        self._note(host, lambda known: replace(known, lags=host_lags))
 
     # --- what reads want to know
 
@@ -159,10 +159,10 @@ class Cluster:
         with self._lock:
             others = dict(self._others)
         return {
-            server: found.lag_by_partition[number].offset_lag
+            server: store_lags.lag_by_partition[number].offset_lag
             for server, other in others.items()
-            if (found := other.lags.state_store_lags.get(name)) is not None
-            and number in found.lag_by_partition
+            if (store_lags := other.lags.state_store_lags.get(name)) is not None
+            and number in store_lags.lag_by_partition
         }
 
     def _check(self) -> None:
@@ -177,14 +177,16 @@ class Cluster:
         """Change what is known of a member; what is known of servers that left is forgotten."""
         members = self._holdings.others()
         with self._lock:
-            self._others = {each: self._others[each] for each in members if each in self._others}
+            self._others = {
+                member: self._others[member] for member in members if member in self._others
+            }
             for server in members:
                 if str(server) == host:
                     self._others[server] = change(self._others.get(server) or _Other(0))
 
     def _held(self, server: Server) -> dict[str, ActiveStandby]:
         """Return the stores that are placed with a server, by query."""
-        found: dict[str, ActiveStandby] = {}
+        stores: dict[str, ActiveStandby] = {}
         for table in self._tables.tables():
             source = table.source
             roles: dict[str, tuple[TopicPartition, ...]] = {"ACTIVE": (), "STANDBY": ()}
@@ -193,13 +195,13 @@ class Cluster:
                 if role != "NONE":
                     roles[role] += (TopicPartition(source.topic, partition),)
             if any(roles.values()):
-                found[query_id_of(source)] = ActiveStandby(
+                stores[query_id_of(source)] = ActiveStandby(
                     active_stores=(source.name,) if roles["ACTIVE"] else (),
                     active_partitions=roles["ACTIVE"],
                     stand_by_stores=(source.name,) if roles["STANDBY"] else (),
                     stand_by_partitions=roles["STANDBY"],
                 )
-        return found
+        return stores
 
 
 def _store(table: MaterializedView) -> str:

@@ -45,7 +45,7 @@ class ReadProvenance:
     """
 
     last: str = ""
-    found: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
+    copies: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
     seen: dict[Place, int] = field(default_factory=dict)
     open: set[Place] = field(default_factory=set)
 
@@ -66,15 +66,15 @@ class ReadProvenance:
     def note(self, table: str, partition: int, host: str, standing: ReplicaStatus) -> None:
         """Remember that a copy has answered."""
         self.last = host
-        known = self.found.get((table, partition, host))
+        known = self.copies.get((table, partition, host))
         if known is None or standing.position <= known.standing.position:
-            self.found[table, partition, host] = Freshness(
+            self.copies[table, partition, host] = Freshness(
                 table=table, partition=partition, host=host, standing=standing
             )
 
     def listed(self) -> list[Freshness]:
         """Return them, ordered by table, partition and host."""
-        return [self.found[key] for key in sorted(self.found)]
+        return [self.copies[key] for key in sorted(self.copies)]
 
 
 @dataclass(slots=True, kw_only=True)

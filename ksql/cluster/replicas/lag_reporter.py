@@ -83,10 +83,10 @@ class LagReporter:
         while not self._closing.is_set():
             now_s = time.monotonic()
             if self._holdings.others():
-                for each in self._work:
-                    if each.is_due(now_s):
-                        self._carefully(each.work)
-            pause_s = min(each.left_s(time.monotonic()) for each in self._work)
+                for job in self._work:
+                    if job.is_due(now_s):
+                        self._carefully(job.work)
+            pause_s = min(job.left_s(time.monotonic()) for job in self._work)
             self._closing.wait(max(pause_s, 0.01))
 
     def _carefully(self, work: Callable[[], None]) -> None:
@@ -132,10 +132,10 @@ class LagReporter:
     def _standings(self, server: Server) -> set[tuple[str, int]]:
         """Return the copies of a server that run; none of one that does not answer."""
         try:
-            found = self._peers.standings(server, self._credentials)
+            standings = self._peers.standings(server, self._credentials)
         except (ReadRejected, Unreachable):
             return set()
-        return {part for part, standing in found.items() if standing.state == "RUNNING"}
+        return {part for part, standing in standings.items() if standing.state == "RUNNING"}
 
     def _report(self) -> None:
         me = self._holdings.me
@@ -144,14 +144,14 @@ class LagReporter:
             store: {
                 "lagByPartition": {
                     partition: {
-                        "currentOffsetPosition": each.current_offset_position,
-                        "endOffsetPosition": each.end_offset_position,
-                        "offsetLag": each.offset_lag,
+                        "currentOffsetPosition": lag.current_offset_position,
+                        "endOffsetPosition": lag.end_offset_position,
+                        "offsetLag": lag.offset_lag,
                     }
-                    for partition, each in found.lag_by_partition.items()
+                    for partition, lag in store_lags.lag_by_partition.items()
                 }
             }
-            for store, found in lags.state_store_lags.items()
+            for store, store_lags in lags.state_store_lags.items()
         }
         self._send(
             "/lag",

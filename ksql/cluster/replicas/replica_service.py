@@ -121,12 +121,12 @@ class ReplicaService:
         source = _stored(catalog, name)
         table = self._tables.table(source)
         count = source.partitions if table is None else table.count
-        wanted = range(count)
+        partitions = range(count)
         if key is not None:
             if source.window is not None and source.topic in catalog.scattered:
                 raise BadKey(source.name, "the windows of a key lie in all partitions")
             number = _partition(source, key, count, registry)
-            wanted = range(number, number + 1)
+            partitions = range(number, number + 1)
         placement = self.holdings.placement()
         return [
             {
@@ -134,18 +134,18 @@ class ReplicaService:
                 "topic": source.topic,
                 "query": query_id_of(source),
                 "active": str(holders[0]),
-                "standbys": [str(each) for each in holders[1:]],
+                "standbys": [str(server) for server in holders[1:]],
             }
-            for partition in wanted
+            for partition in partitions
             for holders in (placement.holders(source.topic, partition),)
         ]
 
 
 def _stored(catalog: Catalog, name: str) -> DataSource:
-    found = catalog.sources.get(name)
-    if found is None:
+    source = catalog.sources.get(name)
+    if source is None:
         raise UnknownName(f"there is no table {name}", ())
-    stored = found.queryable()
+    stored = source.queryable()
     if stored is None:
         raise NotQueryable(name)
     return stored

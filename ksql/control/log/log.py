@@ -166,7 +166,7 @@ class KafkaCommandLog:
         As far as its commands can be taken in: ``quarantine`` says where it ended, if it did.
         Raises: CommandTopicBroken, KafkaUnreachable.
         """
-        if self._found():
+        if self._ensure_topic():
             self._mend()
         self._sender.start()
         self._writing = True
@@ -179,7 +179,7 @@ class KafkaCommandLog:
 
         Raises: as ``open`` does.
         """
-        self._found()
+        self._ensure_topic()
         self._followed = self._admin.topic_id(self.topic) or ""
         self._reader.assign({(self.topic, 0): 0})
         self._replay()
@@ -205,7 +205,7 @@ class KafkaCommandLog:
         if self._followed and topic_id not in ("", self._followed):
             raise CommandTopicAnew(self.topic)
 
-    def _found(self) -> bool:
+    def _ensure_topic(self) -> bool:
         """Return whether the topic was there; make it otherwise."""
         topic = self._admin.topics().get(self.topic)
         if topic is None:

@@ -33,7 +33,7 @@ class TopicWish:
     partitions: int | None
     replicas: int | None
     retention_ms: int | None
-    found: Topic | None
+    existing: Topic | None
     like: Topic | None = None
 
 
@@ -52,7 +52,7 @@ def wished(name: str, options: With, topics: Topics, like: Topic | None = None) 
         partitions=options.number("PARTITIONS"),
         replicas=options.number("REPLICAS"),
         retention_ms=options.number("RETENTION_MS"),
-        found=topics.describe(name),
+        existing=topics.describe(name),
         like=like,
     )
 
@@ -73,9 +73,9 @@ def settled(
             "Non-windowed tables do not support retention."
         )
     topic_acl.check_read(wish.name, "use")
-    if wish.found is not None:
-        _check_same(wish, wish.found)
-        return SettledTopic(wish.found, is_new=False)
+    if wish.existing is not None:
+        _check_same(wish, wish.existing)
+        return SettledTopic(wish.existing, is_new=False)
     topic_acl.check_write(wish.name, settings, "create")
     count = wish.like.partitions if wish.partitions is None and wish.like else wish.partitions
     if count is None:

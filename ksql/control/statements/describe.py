@@ -74,7 +74,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         read_queries=tuple(query_info(query, request) for query in readers),
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
-        statistics=_told(
+        statistics=_statistics_text(
             statistics,
             (
                 *_summed(pulls),
@@ -193,7 +193,7 @@ def _unknown(writers: tuple[PersistentQuery, ...], request: Request) -> tuple[st
     return tuple(lines)
 
 
-def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
+def _statistics_text(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
     """Return statistics as one text, with more lines; when anything last came, if ever."""
     lines = [*(f"{statistic.name}: {_plain(statistic.value)}" for statistic in statistics), *more]
     last = max((statistic.timestamp for statistic in statistics), default=0)

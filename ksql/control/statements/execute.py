@@ -118,7 +118,7 @@ class Execution:
                 raise self._failed(error) from error
             self._left.popleft()
             self._deadline = None
-        return [*self._done, *_told(self._request, self._token)]
+        return [*self._done, *_token_entities(self._request, self._token)]
 
     def _carry_out(self, raw: RawStatement) -> None:
         parsed = parsed_one(raw, self._request)
@@ -137,11 +137,11 @@ class Execution:
             raise self._failed(waiting.error)
 
     def _failed(self, error: KsqlError) -> RequestFailed:
-        entities = [*self._done, *_told(self._request, self._token)]
+        entities = [*self._done, *_token_entities(self._request, self._token)]
         return RequestFailed(error, self._left[0].text, entities)
 
 
-def _told(request: Request, token: Token | None) -> list[Entity]:
+def _token_entities(request: Request, token: Token | None) -> list[Entity]:
     if token is None or not request.written:
         return []
     text = token.with_(request.written).text()

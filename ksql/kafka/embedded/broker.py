@@ -298,9 +298,9 @@ def last_meaningful_line(log: str) -> str:
 
     Frames of a stack trace, headings and what precedes the text (time, level, class) are left out.
     """
-    told = [line.strip() for line in log.splitlines() if line.strip() and not _EMPTY.match(line)]
-    causes = [line for line in told if _CAUSE.search(line)]
-    last = (causes or told or ["It ended without a word."])[-1]
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not _EMPTY.match(line)]
+    causes = [line for line in lines if _CAUSE.search(line)]
+    last = (causes or lines or ["It ended without a word."])[-1]
     return _PREFIX.sub("", last)
 
 

@@ -102,8 +102,8 @@ def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
 
 def asked(service: FakeService) -> Token | None:
     """The token of the last query."""
-    assert service.asked is not None
-    return service.asked.token
+    assert service.caller is not None
+    return service.caller.token
 
 
 def test_the_first_failure_ends_the_text(desk: Desk, service: FakeService) -> None:

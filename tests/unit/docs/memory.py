@@ -96,10 +96,10 @@ class MemoryService:
         """A question that is answered with yes."""
         return lambda: True
 
-    def at_once(self, _text, _properties, _asked):
+    def at_once(self, _text, _properties, _caller):
         """What a query reads is first to be made."""
 
-    def query(self, text, properties, variables, *, tombstones=True, asked=None):
+    def query(self, text, properties, variables, *, tombstones=True, caller=None):
         self.world.drain()
         world = self.world
         return self._reads.open(
@@ -109,7 +109,7 @@ class MemoryService:
             properties,
             variables,
             tombstones=tombstones,
-            asked=asked,
+            caller=caller,
         )
 
     def close_query(self, query_id):

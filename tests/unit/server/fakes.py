@@ -143,7 +143,7 @@ class FakeService(KsqlService):
     ready_stream: ResultStream | Exception | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     tombstones: list[bool] = field(default_factory=list)
-    asked: Caller | None = None
+    caller: Caller | None = None
     token: Token | None = None
     healthy: bool = True
     lost: str = ""
@@ -209,9 +209,9 @@ class FakeService(KsqlService):
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
-        asked: Caller | None = None,
+        caller: Caller | None = None,
     ) -> ResultStream | TextStream:
-        self.asked = asked
+        self.caller = caller
         self.calls.append((text, dict(properties), dict(variables)))
         self.tombstones.append(tombstones)
         if isinstance(self.stream, Exception):
@@ -221,7 +221,7 @@ class FakeService(KsqlService):
         return self.stream()
 
     def at_once(
-        self, text: str, properties: Mapping[str, str], asked: Caller
+        self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | None:
         if isinstance(self.ready_stream, Exception):
             raise self.ready_stream

@@ -164,8 +164,8 @@ def test_a_pull_query_about_tokens_ends_with_one(path: str, accept: str, shown: 
     found = lines(answer) if accept == DELIMITED else answer.json()
     assert found[-1] == shown
     assert len(found) == 4
-    assert service.asked is not None
-    assert service.asked.token == asking
+    assert service.caller is not None
+    assert service.caller.token == asking
 
 
 @pytest.mark.parametrize("path", ["/query-stream", "/query", "/ksql"])

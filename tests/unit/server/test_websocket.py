@@ -391,8 +391,8 @@ def test_a_query_about_tokens_ends_with_one() -> None:
         texts, code, _reason = heard(web)
     assert json.loads(texts[-1]) == {"consistencyToken": {"consistencyToken": seen.text()}}
     assert (len(texts), code) == (4, 1000)
-    assert service.asked is not None
-    assert service.asked.token == asking
+    assert service.caller is not None
+    assert service.caller.token == asking
 
 
 def test_a_token_that_is_none_is_refused() -> None:
@@ -415,8 +415,8 @@ def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> No
     seen = Token().with_({("t", 0): 9})
     service = FakeService(stream=lambda: Dated([DATA], "pull", token=lambda: seen))
     found, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
-    assert service.asked is not None
-    assert service.asked.info is True
+    assert service.caller is not None
+    assert service.caller.info is True
     [told] = found[3]["consistencyInfo"]
     assert (told["table"], told["host"], told["state"]) == ("T", "h:1", "RUNNING")
     assert (len(found), list(found[4]), code) == (5, ["consistencyToken"], 1000)

@@ -130,8 +130,8 @@ class Counted:
         self.reads = QueryService(self.world.engine, None, self.admin, tables, lambda: 1000)
 
     def open(self, token=None, text="SELECT * FROM T;", info=False, **properties):
-        world, asked = self.world, Caller(token=token, info=info)
-        return self.reads.open(text, world.services, world.settings, properties, {}, asked=asked)
+        world, caller = self.world, Caller(token=token, info=info)
+        return self.reads.open(text, world.services, world.settings, properties, {}, caller=caller)
 
     def ask(self, token=None, **properties):
         query = self.open(token, **properties)

@@ -84,7 +84,7 @@ def test_resolving_finds_topics_and_defaults(world):
     text = "CREATE STREAM C AS SELECT * FROM S;"
     context = world.engine.context(world.settings, OFFSET)
     resolved = resolve.created_as(world.parse(text), text, context)
-    assert (resolved.topic.name, resolved.topic.found, resolved.topic.like.partitions) == (
+    assert (resolved.topic.name, resolved.topic.existing, resolved.topic.like.partitions) == (
         "C",
         None,
         3,
