@@ -88,7 +88,7 @@ def user_functions(settings: Settings, root: Path) -> tuple[dict[str, str], list
     return sources, functions
 
 
-def surroundings(
+def runner_context(
     settings: Settings,
     state: StateDir,
     kafka: KafkaSettings,
@@ -98,7 +98,7 @@ def surroundings(
     registry: RegistrySettings,
     lease: Lease,
 ) -> RunnerContext:
-    """Return the surroundings that all queries share."""
+    """Return what all queries share."""
     return RunnerContext(
         settings=settings,
         directory=state.queries,

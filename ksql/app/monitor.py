@@ -62,7 +62,7 @@ class SparkMonitor:
     def look(self) -> None:
         """See whether queries handle what they read; about once a second."""
         for query_id, running in list(self._runner.running.items()):
-            totals, now_ms = running.tally.totals, self._now_ms()
+            totals, now_ms = running.metrics.totals, self._now_ms()
             self._skipping.look(query_id, totals, now_ms)
             self._dropping.look(query_id, totals, now_ms)
         queries = dict(self._runner.running)

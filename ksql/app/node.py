@@ -315,11 +315,11 @@ class Node:
         sources, functions = compose.user_functions(self.settings, state.root)
         apart = UdfProcessPool(sources, compose.limits(self.settings))
         self._closers.append(apart.close)
-        aside = Trash(state.aside, self._now_ms)
-        self._open_runner(state, sources, aside)
+        trash = Trash(state.aside, self._now_ms)
+        self._open_runner(state, sources, trash)
         holdings = PartitionAssignment(self.members, self.settings.number(STANDBYS))
         self.materializer = ViewMaintainer(
-            self.kafka, state.stores, aside, self.settings, self._now_ms, self._peers, holdings
+            self.kafka, state.stores, trash, self.settings, self._now_ms, self._peers, holdings
         )
         self._closers.append(self.materializer.close)
         self.copies = ReplicaService(
@@ -336,9 +336,9 @@ class Node:
         self._closers.append(self.ledger.close)
         self.book = UpgradeRecorder(self.ledger, service_id, self._now_ms, upgrades)
 
-    def _open_runner(self, state: StateDir, functions: Mapping[str, str], aside: Trash) -> None:
+    def _open_runner(self, state: StateDir, functions: Mapping[str, str], trash: Trash) -> None:
         logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
-        around = compose.surroundings(
+        context = compose.runner_context(
             self.settings,
             state,
             self.kafka,
@@ -351,21 +351,21 @@ class Node:
         self._closers.append(groups.close)
         self.runner = SparkRunner(
             self.runtime,
-            around,
+            context,
             self.admin.end_offsets,
             self.admin.begin_offsets,
             self._open_failure_log(logging_to),
-            aside=aside,
-            incarnation=self._random_name,
+            trash=trash,
+            new_incarnation=self._random_name,
             end_groups=groups.delete,
-            vetting=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
+            preflight=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
             bounds=BatchLimits(
                 self.admin.begin_offsets,
                 self.admin.end_offsets,
                 lambda places: record_sizes(self.kafka, places),
             ),
         )
-        self._lookout = TopicWatch(self._hasty.topic_ids, time.monotonic)
+        self._topic_watch = TopicWatch(self._hasty.topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(
@@ -494,6 +494,6 @@ class Node:
             self._kept.look()
             self._monitor.look()
             self.materializer.look(self._hasty)
-            self._lookout.look(list(self.runner.running.values()))
+            self._topic_watch.look(list(self.runner.running.values()))
             self._feeds.look()
             self._writer.look(self._hasty.identities)

@@ -119,11 +119,7 @@ class Body:
         lines: list[str] = []
         for line in self.statements:
             head, mark, _ = line.partition(_DROP)
-            lines += (
-                [head + dropped for dropped in drop]
-                if mark and not head.strip()
-                else [line]
-            )
+            lines += [head + dropped for dropped in drop] if mark and not head.strip() else [line]
         return [*lines, keep]
 
     def function(self, drop: Sequence[str], keep: str, log: str) -> Callable[[Row, Log], Any]:

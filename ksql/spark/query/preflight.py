@@ -42,17 +42,17 @@ class Preflight:
     def check(self, spec: QuerySpec, owner: str) -> None:
         """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
 
-        ``owner`` is the part of the query's name in Kafka that all its lives share.
+        ``owner`` is the part of the query's name in Kafka that all its incarnations share.
 
         Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
             CheckpointDamaged, OSError, and what Kafka says.
         """
-        life = incarnations.Incarnation(spec.incarnation or "")
-        incarnations.check_present(spec.query_id, spec.checkpoint, life)
+        incarnation = incarnations.Incarnation(spec.incarnation or "")
+        incarnations.check_present(spec.query_id, spec.checkpoint, incarnation)
         planned = checkpoint.planned(spec.checkpoint)
         if spec.exactly_once:
             incarnations.check_age(
-                spec.query_id, spec.checkpoint, self.marks(life.groups(owner)), planned
+                spec.query_id, spec.checkpoint, self.marks(incarnation.groups(owner)), planned
             )
         self._check_topics(spec, planned)
 

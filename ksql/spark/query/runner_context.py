@@ -1,4 +1,4 @@
-"""The surroundings that the queries of a runner share."""
+"""What the queries of a runner share: settings, clients' properties, directories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunnerContext:
-    """The surroundings that queries share: clients' properties, directory, processing log.
+    """What queries share: clients' properties, directory, processing log.
 
     ``reader`` are the client's properties where the workers read the source (librdkafka names);
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that

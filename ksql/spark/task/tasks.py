@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ksql.spark.task.sink import TaskSink
     from ksql.spark.task.task_environment import TaskEnvironment
 
-TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
+TOTALS_SCHEMA = "produced BIGINT, errors BIGINT"
 """The last stage's report on a task: counts, no records."""
 
-STATELESS_SCHEMA = f"{TALLY_SCHEMA}, read BIGINT"
+STATELESS_SCHEMA = f"{TOTALS_SCHEMA}, read BIGINT"
 """The same of a task that begins at the source; ``read`` is null if Spark counts what is read."""
 
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
