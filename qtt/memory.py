@@ -110,7 +110,7 @@ class MemoryService:
 
     is_follower = False
     terminated = False
-    home = TokenScope("memory", "default_")
+    scope = TokenScope("memory", "default_")
     host = "localhost:8088"
 
     def __init__(

@@ -345,7 +345,7 @@ class KsqlService(Node):
         return ServerInfo(version(), self._cluster_id, service_id, status)
 
     @property
-    def home(self) -> TokenScope:
+    def scope(self) -> TokenScope:
         """The Kafka cluster and the service that consistency tokens of this server are of."""
         return TokenScope(self._cluster_id, self.settings.text("ksql.service.id"))
 

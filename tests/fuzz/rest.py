@@ -122,7 +122,7 @@ class _Service:
 
     def close(self):
         if self._doors is not None:
-            self._doors.app.state.door.release()
+            self._doors.app.state.context.release()
         self._doors = None
 
 

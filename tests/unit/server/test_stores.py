@@ -148,8 +148,8 @@ class Running:
         there.append(self.server)
         self.host = Host(Members(self.server, there))
         self.host.own = str(self.server)
-        self.door = AppContext(self.host)
-        app = create_app(door=self.door, users=users, secret=secret)
+        self.context = AppContext(self.host)
+        app = create_app(context=self.context, users=users, secret=secret)
         self.http = HttpServer(app, [self.sock], 1)
         self.http.start("http")
         self.ended = False
@@ -157,9 +157,9 @@ class Running:
     def end(self):
         if not self.ended:
             self.ended = True
-            self.door.shut()
+            self.context.shut()
             self.http.stop()
-            self.door.release()
+            self.context.release()
             self.sock.close()
 
 
@@ -335,7 +335,7 @@ def test_a_partition_that_is_not_there():
 
 def test_a_server_that_is_starting_holds_nothing_yet():
     with running(1) as ([one], peers):
-        one.door.state = "INITIALIZING"
+        one.context.state = "INITIALIZING"
         with pytest.raises(ReadRejected) as caught:
             peers.copy(one.server).read(ask())
         assert caught.value.standing == MISSING
@@ -466,14 +466,14 @@ def test_a_reader_that_leaves_ends_the_read_there():
         put(one.host, *names(20_000), value=bytes(1_000))
         found = peers.copy(one.server).read(ask())
         assert len(next(found.rows)) > 0
-        assert one.door.running == 1
+        assert one.context.running == 1
         found.rows.close()
         deadline = threading.Event()
         for _ in range(200):
-            if one.door.running == 0:
+            if one.context.running == 0:
                 break
             deadline.wait(0.05)
-        assert one.door.running == 0
+        assert one.context.running == 0
 
 
 # --- several
@@ -645,7 +645,7 @@ def test_how_far_a_query_of_another_server_is():
         assert peers.processed(one.server, "CTAS_T_1", "") == ({"s": {0: 5, 11: 7}}, "")
         one.host.failure = "why"
         assert peers.processed(one.server, "a b&c", "") == ({}, "why")
-        one.door.state = "INITIALIZING"
+        one.context.state = "INITIALIZING"
         with pytest.raises(ReadRejected):
             peers.processed(one.server, "CTAS_T_1", "")
 
