@@ -128,8 +128,8 @@ class KsqlService(Node):
         It takes charge no more, even if the one in charge ends. That one is among the others until
         its queries have ended. This ends in five seconds, whatever does not answer.
         """
-        members, standby = self._peers, self._standby
-        if members is None or standby is None or not standby.withdraw(_WITHDRAWAL_S):
+        members, follower = self._peers, self._follower
+        if members is None or follower is None or not follower.withdraw(_WITHDRAWAL_S):
             return
         leads = not self.is_follower or members.leader() == members.me
         if leads or self.again or len(members.alive()) == 1:
@@ -208,7 +208,7 @@ class KsqlService(Node):
         Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
         """
         leader = self.members.leader()
-        if leader is None or leader == self.members.me or not self._tenure.responsive():
+        if leader is None or leader == self.members.me or not self._leadership.responsive():
             raise NotLeaderYet(None)
         return leader
 
@@ -229,7 +229,7 @@ class KsqlService(Node):
 
     def has_charge(self, server: Server) -> bool:
         """Return whether that other server is in charge, and has been heard lately."""
-        return self._tenure.responsive() and self.members.leader() == server
+        return self._leadership.responsive() and self.members.leader() == server
 
     def _changes_something(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -358,7 +358,7 @@ class KsqlService(Node):
         reasons = {
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
-            "stores": self.materializer.hindrance(),
+            "stores": self.views.hindrance(),
             "inCharge": self._lost,
         }
         trouble = None if self._replaying else self.log.trouble
@@ -369,7 +369,7 @@ class KsqlService(Node):
         if lost := self._kept.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
-        reasons["stores"] = reasons["stores"] or self.materializer.upgrading()  # which is no fault
+        reasons["stores"] = reasons["stores"] or self.views.upgrading()  # which is no fault
         state: Literal["READY", "INITIALIZING"] = (
             "READY" if self._ready.is_set() else "INITIALIZING"
         )

@@ -51,7 +51,7 @@ class TaskTransactions(WorkerProducer):
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.config = dict(config)
-        self.turn = TaskFence.taken(task_id)
+        self.fence = TaskFence.taken(task_id)
         self.moved = 0
         """Records of the open batch that were given the time 1 instead of 0."""
         self._task_id = task_id
@@ -158,7 +158,7 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None and kept.config == dict(config) and kept.turn.held():
+    if kept is not None and kept.config == dict(config) and kept.fence.held():
         try:
             if kept.begin(batch):
                 return kept

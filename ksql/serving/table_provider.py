@@ -193,7 +193,9 @@ class TableProvider:
         if self._copies is None or read.host != self._copies.host:
             return read
         partition = topics[read.table], read.partition
-        return replace(read, standing=self._copies.shelf.measured(partition, read.standing))
+        return replace(
+            read, standing=self._copies.local_replicas.measured(partition, read.standing)
+        )
 
     def sites(self, origins: ReadProvenance) -> Mapping[str, BySite]:
         """Return at how many servers each table was read, here and elsewhere."""

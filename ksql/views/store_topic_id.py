@@ -23,12 +23,12 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"topic.id"})}
 
 
-def read(home: Path) -> str:
+def read(directory: Path) -> str:
     """Return the id that is noted in a table's directory; empty if there is none.
 
     Raises: NewerStore, StoreDamaged, StoreFailed.
     """
-    file = home / FILE
+    file = directory / FILE
     try:
         _, body = versioned_json.read(file.read_text(encoding="utf-8"), _VERSIONS)
         return versioned_json.text_of(body, "topic.id")
@@ -42,15 +42,15 @@ def read(home: Path) -> str:
         raise _failed(file, error) from error
 
 
-def write(home: Path, topic_id: str) -> None:
+def write(directory: Path, topic_id: str) -> None:
     """Note the id.
 
     Raises: StoreFailed.
     """
     try:
-        write_whole(home / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
+        write_whole(directory / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
     except OSError as error:
-        raise _failed(home / FILE, error) from error
+        raise _failed(directory / FILE, error) from error
 
 
 def _failed(file: Path, error: OSError) -> StoreFailed:

@@ -70,7 +70,7 @@ class Assignment(Protocol):
     def view(self) -> object:
         """Return a value that changes with the answers of ``keeps``; asked often."""
 
-    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+    def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
         """Return whether a partition is kept here; one that is open may be a little longer."""
 
 
@@ -81,7 +81,7 @@ class Everything(Assignment):
         """Return a value that never changes."""
         return None
 
-    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+    def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
         """Keep it."""
         return True
 
@@ -97,10 +97,10 @@ class ViewMaintainer:
         settings: Settings | None = None,
         now_ms: Callable[[], int] = _now_ms,
         peers: Peers | None = None,
-        holdings: Assignment | None = None,
+        assignment: Assignment | None = None,
     ) -> None:
         """Take ``aside``, which takes the stores of tables that were never known here."""
-        self._holdings = holdings or Everything()
+        self._assignment = assignment or Everything()
         self._view: object = None
         self._kafka = kafka
         self._settings = settings or Settings()
@@ -173,24 +173,24 @@ class ViewMaintainer:
         """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
         if self._problem:
             return self._problem
-        homes = list(self._hindered) if source is None else [query_id_of(source)]
-        one = next(filter(None, map(self._waits, homes)), "")
+        query_ids = list(self._hindered) if source is None else [query_id_of(source)]
+        one = next(filter(None, map(self._waits, query_ids)), "")
         return "; ".join(filter(None, (self._handover.reason, one)))
 
     def upgrading(self) -> str:
         """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
-        homes = [query_id_of(table.source) for table in self._tables.values()]
-        upgrades = ((home, self._room.upgrading(home)) for home in homes)
-        return "; ".join(f"{home}: {text}" for home, text in upgrades if text)
+        query_ids = [query_id_of(table.source) for table in self._tables.values()]
+        upgrades = ((query_id, self._room.upgrading(query_id)) for query_id in query_ids)
+        return "; ".join(f"{query_id}: {text}" for query_id, text in upgrades if text)
 
-    def _waits(self, home: str) -> str:
-        reason = self._hindered.get(home)
-        return "" if reason is None else reason or f"{home}: {self._room.upgrading(home)}"
+    def _waits(self, query_id: str) -> str:
+        reason = self._hindered.get(query_id)
+        return "" if reason is None else reason or f"{query_id}: {self._room.upgrading(query_id)}"
 
-    def of_home(self, home: str) -> MaterializedView | None:
+    def of_query(self, query_id: str) -> MaterializedView | None:
         """Return the stores of the table that a query writes; None while it is not followed."""
         tables = self._tables.values()
-        return next((table for table in tables if query_id_of(table.source) == home), None)
+        return next((table for table in tables if query_id_of(table.source) == query_id), None)
 
     def tables(self) -> list[MaterializedView]:
         """Return all tables that are followed."""
@@ -326,7 +326,7 @@ class ViewMaintainer:
         self._problem = reason
 
     def _turn(self, reader: Reader, admin: Admin) -> None:
-        view = self._holdings.view()
+        view = self._assignment.view()
         if self._changed.is_set() or view != self._view or self._is_due() or self._is_damaged():
             self._changed.clear()
             self._view = view
@@ -440,7 +440,7 @@ class ViewMaintainer:
         return None
 
     def _keeps(self, source: DataSource, partition: int, *, is_open: bool) -> bool:
-        return self._holdings.keeps(source.topic, partition, query_id_of(source), is_open=is_open)
+        return self._assignment.keeps(source.topic, partition, query_id_of(source), is_open=is_open)
 
     def _part(
         self,

@@ -200,12 +200,12 @@ class Restore:
         topic_id = admin.topic_id(topic) or ""
         now = replace(known, cluster_id=admin.cluster_id(), command_topic_id=topic_id, ended=False)
         write_identity(root, now)
-        mark, end = (
+        applied_offset, end = (
             AppliedOffsetFile(root / manifest.service_id / "carried_out.json"),
             admin.span(topic)[1],
         )
-        if (mark.read() or 0) > end:  # of commands that are lost
-            mark.write(end)
+        if (applied_offset.read() or 0) > end:  # of commands that are lost
+            applied_offset.write(end)
         self._tell_unknown(root, manifest)
 
     def _tell_unknown(self, root: Path, manifest: form.Manifest) -> None:

@@ -132,7 +132,7 @@ class Leadership:
         self._seen_s = 0.0
         self.troubled: Callable[[], Mapping[str, str]] = dict
         """The queries that do not run as they should, and their states, for others to see."""
-        self._thread = Thread(target=self._run, name="tenure", daemon=True)
+        self._thread = Thread(target=self._run, name="leadership", daemon=True)
         self.lease = lease.Lease(str(file), me.id)
 
     def acquire(self) -> None:
@@ -151,7 +151,7 @@ class Leadership:
         record = self._claims.last()
         raise self._refusal(record or self._me)
 
-    def await_turn(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
+    def await_leadership(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
         """Take charge once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
@@ -273,7 +273,7 @@ class Leadership:
                 self.beat()
                 if self._held and self._now_s() >= due:
                     due = self._now_s() + _CHORE_S
-                    Thread(target=self._chore, name="aside", daemon=True).start()
+                    Thread(target=self._chore, name="trash", daemon=True).start()
             except Exception:  # noqa: BLE001 - the claim must be repeated all the same
                 _log.exception("claim_failed")
 

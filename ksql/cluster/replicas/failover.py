@@ -91,7 +91,7 @@ class FailoverRows(Rows):
     far: ClassVar[bool] = True
     table: str
     topic: str
-    home: str
+    query_id: str
     partition: int
     committed: bool
     route: Callable[[], Route]
@@ -165,7 +165,7 @@ class FailoverRows(Rows):
         while True:
             server, terms = self._next()
             ask = ReadRequest(
-                home=self.home,
+                query_id=self.query_id,
                 partition=self.partition,
                 terms=terms,
                 committed=self.committed,

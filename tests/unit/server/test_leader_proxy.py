@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trustme
 
-from ksql.app.compose import heart
+from ksql.app.compose import heartbeats
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.cluster import own_tls
 from ksql.control.statements.answers import RequestFailed
@@ -146,7 +146,7 @@ def test_their_heartbeats_arrive_too(keys):
         me, other = Server("127.0.0.1", 1), Server("127.0.0.1", port)
         members = SimpleNamespace(me=me, alive=lambda: (me, other))
         settings = Settings(keys | {"ksql.heartbeat.enable": "true"})
-        with contextlib.closing(heart(settings, members, tls=own_tls(settings))) as sending:
+        with contextlib.closing(heartbeats(settings, members, tls=own_tls(settings))) as sending:
             for each in sending.beat():
                 each.result(timeout=10)
     assert far.calls == [("heard", "127.0.0.1:1")]

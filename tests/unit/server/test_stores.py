@@ -71,8 +71,8 @@ class Tables:
         table = type("Table", (), {"source": SOURCE, "parts": {0: self.part}})
         return [table] if self.here else []
 
-    def of_home(self, home):
-        return next(iter(self.tables()), None) if home == HOME else None
+    def of_query(self, query_id):
+        return next(iter(self.tables()), None) if query_id == HOME else None
 
     def await_progress(self, timeout_s):
         threading.Event().wait(timeout_s / 10)
@@ -97,7 +97,7 @@ class Others:
     def silent(self, server):
         return ""
 
-    def lags(self, home, partition):
+    def lags(self, query_id, partition):
         return {}
 
 
@@ -108,10 +108,12 @@ class Host(FakeService):
         super().__init__()
         self.table = Tables()
         self.waiting = members.those
-        self.holdings = PartitionAssignment(members, 1)
+        self.assignment = PartitionAssignment(members, 1)
         self.now_s, self.end = 0.0, END
-        gauge = LagTracker(lambda topics: {(topic, 0): self.end for topic in topics}, self.clock)
-        self.shelf = LocalReplicas(self.table, self.holdings, gauge)
+        lag_tracker = LagTracker(
+            lambda topics: {(topic, 0): self.end for topic in topics}, self.clock
+        )
+        self.local_replicas = LocalReplicas(self.table, self.assignment, lag_tracker)
         self.asks = 0
         self.done = {}
         self.failure = ""
@@ -129,11 +131,11 @@ class Host(FakeService):
 
     def read_copy(self, ask):
         self.asks += 1
-        return self.shelf.read(ask)
+        return self.local_replicas.read(ask)
 
     def standings(self):
-        self.shelf.look()
-        return self.shelf.standings()
+        self.local_replicas.look()
+        return self.local_replicas.standings()
 
     def holders(self, table, key):
         return [{"table": table, "key": key}]
@@ -181,7 +183,7 @@ def put(host, *keys, value=b"v"):
 
 
 def ask(**more):
-    return ReadRequest(home=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
+    return ReadRequest(query_id=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
 
 
 def names(count):
@@ -481,7 +483,7 @@ def test_a_reader_that_leaves_ends_the_read_there():
 
 def replicas(hosts, peers, at=0):
     mine = hosts[at].host
-    return Replicas(mine.holdings, mine.shelf, peers, mine.table, Others())
+    return Replicas(mine.assignment, mine.local_replicas, peers, mine.table, Others())
 
 
 def opened(hosts, peers, at=0, **reader):
@@ -490,7 +492,7 @@ def opened(hosts, peers, at=0, **reader):
 
 
 def by_rank(hosts):
-    order = hosts[0].host.holdings.placement().order("T", 0)
+    order = hosts[0].host.assignment.placement().order("T", 0)
     return sorted(hosts, key=lambda each: order.index(each.server))
 
 

@@ -366,7 +366,7 @@ class NoOthers:
     def silent(self, server):
         return ""
 
-    def lags(self, home, partition):
+    def lags(self, query_id, partition):
         return {}
 
 
@@ -376,10 +376,12 @@ def alone(counted, monkeypatch):
     monkeypatch.setattr(module, "_READY_S", 0.1)
     table = counted(10)
     table.now_s = 0.0
-    found, holdings = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
-    shelf = LocalReplicas(found, holdings, LagTracker(table.admin.end_offsets, lambda: table.now_s))
-    replicas = Replicas(holdings, shelf, None, found, NoOthers())
-    copies = SimpleNamespace(host="here:1", shelf=shelf, replicas=replicas)
+    found, assignment = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
+    local_replicas = LocalReplicas(
+        found, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
+    )
+    replicas = Replicas(assignment, local_replicas, None, found, NoOthers())
+    copies = SimpleNamespace(host="here:1", local_replicas=local_replicas, replicas=replicas)
     table.reads._tables._copies = copies
     return table
 

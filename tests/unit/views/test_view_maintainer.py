@@ -603,7 +603,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         tmp_path / "stores",
         Trash(tmp_path / "aside", lambda: 0),
         Settings({"commit.interval.ms": "1"}),
-        holdings=some,
+        assignment=some,
     )
     source = table(world, "T")
     running.follow(world.engine.catalog)
@@ -612,7 +612,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         let(kafka, 3)
         found = running.await_table(source, {}, PATIENCE_S)
         assert (list(found.parts), found.count) == ([0], 2)
-        assert running.of_home(str(source.created_by)).parts.keys() == {0}
+        assert running.of_query(str(source.created_by)).parts.keys() == {0}
         some.placed = {("T", 1)}
         let(kafka, 3)
         until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
@@ -638,7 +638,7 @@ def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_
         tmp_path / "stores",
         Trash(tmp_path / "aside", lambda: 0),
         Settings({"commit.interval.ms": "1"}),
-        holdings=some,
+        assignment=some,
     )
     running.follow(world.engine.catalog)
     running.start()
