@@ -237,7 +237,7 @@ class TableProvider:
         if not begun and not self._has_begun(query_id):
             reason = "its query has not finished its first batch"
         else:
-            view = self._filled(source, reader, begun=begun)
+            view = self._readable_view(source, reader, begun=begun)
         behind = "" if view is None else view.behind(reader.at_least, committed=reader.committed)
         if view is not None and not behind:
             return view
@@ -270,7 +270,7 @@ class TableProvider:
             patience_s,
         )
 
-    def _filled(
+    def _readable_view(
         self, source: DataSource, reader: Reader, *, begun: bool
     ) -> MaterializedView | None:
         """Return a table that lacks no more than it may.

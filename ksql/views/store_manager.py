@@ -77,12 +77,12 @@ class StoreManager:
     def __init__(
         self,
         directory: Path,
-        aside: Trash,
+        trash: Trash,
         now_ms: Callable[[], int],
         options: RequestedConfig = NOTHING_ASKED,
     ) -> None:
         self._directory = directory
-        self._aside = aside
+        self._trash = trash
         self._now_ms = now_ms
         self._options = options
         self._budget = StoreBudget()
@@ -92,7 +92,7 @@ class StoreManager:
         self._topic_ids: dict[str, str] = {}
         self._notes: dict[str, tuple[Note, ...]] = {}
 
-    def open(self, source: DataSource, partition: int, keeping: StoreConfig) -> Store | None:
+    def open(self, source: DataSource, partition: int, config: StoreConfig) -> Store | None:
         """Open the store of a partition; one that is damaged is emptied, which is noted.
 
         One of a newer format is moved aside and filled anew if that was asked for.
@@ -102,33 +102,33 @@ class StoreManager:
         """
         path = self._path(source, partition)
         try:
-            store = self._upgrades.open(keeping.kind, path)
+            store = self._upgrades.open(config.kind, path)
         except StoreDamaged as error:
             self.note(source, partition, error.text())
-            store = self._anew(path, keeping)
+            store = self._anew(path, config)
         except NewerStore as error:
             if not self._options.to_rebuild(path):
                 raise NewerStoreLeft(path, error.found, error.known) from error
             self.note(source, partition, error.text())
-            self._aside.take(path, "store", error.text())
-            store = self._anew(path, keeping)
-        return None if store is None else self._opened(path, store, source, keeping)
+            self._trash.take(path, "store", error.text())
+            store = self._anew(path, config)
+        return None if store is None else self._opened(path, store, source, config)
 
-    def _anew(self, path: Path, keeping: StoreConfig) -> Store | None:
+    def _anew(self, path: Path, config: StoreConfig) -> Store | None:
         discard_copy(path)
         destroy(path)
-        return self._upgrades.open(keeping.kind, path)
+        return self._upgrades.open(config.kind, path)
 
-    def _opened(self, path: Path, store: Store, source: DataSource, keeping: StoreConfig) -> Store:
+    def _opened(self, path: Path, store: Store, source: DataSource, config: StoreConfig) -> Store:
         self._open[path] = store
         self._note_topic(path.parent)
-        if keeping.retention_ms is None or source.window is None:
+        if config.retention_ms is None or source.window is None:
             return store
         sessions = source.window.size_ms is None
-        return RetentionStore(store, keeping.retention_ms, sessions=sessions)
+        return RetentionStore(store, config.retention_ms, sessions=sessions)
 
     def rebuilt(
-        self, store: Store, source: DataSource, partition: int, keeping: StoreConfig
+        self, store: Store, source: DataSource, partition: int, config: StoreConfig
     ) -> Store | None:
         """Return what takes the place of a damaged store: its whole copy, or an empty store."""
         path = self._path(source, partition)
@@ -138,17 +138,17 @@ class StoreManager:
             discard_copy(path)
             destroy(path)
         self._open.pop(path, None)
-        return self.open(source, partition, keeping)
+        return self.open(source, partition, config)
 
     def moved(
-        self, store: Store, source: DataSource, partition: int, keeping: StoreConfig
+        self, store: Store, source: DataSource, partition: int, config: StoreConfig
     ) -> Store | None:
         """Return a store that is kept in another way, with the committed rows of this one."""
         path = self._path(source, partition)
         if path.exists():
             self._close(path)
-            return self.open(source, partition, keeping)
-        store_ = self.open(source, partition, keeping)
+            return self.open(source, partition, config)
+        store_ = self.open(source, partition, config)
         if store_ is not None:
             carry(store, store_)
         _closed(store)
@@ -224,7 +224,7 @@ class StoreManager:
             return ""
         mode = self._options.mode.replace("_", " ")
         text = f"upgrade ({mode}): {', '.join(map(str, sorted(states, key=_place)))}"
-        ends = self.serves_older and all(state.whole for state in states)
+        ends = self.serves_older and all(state.complete for state in states)
         return f"{text}; it ends with the next start" if ends else text
 
     def set_back(self, query_id: str) -> None:
@@ -289,7 +289,7 @@ class StoreManager:
 
     def _set_aside(self, left: Path) -> None:
         try:
-            self._aside.take(left, "store", "no table of that name is known")
+            self._trash.take(left, "store", "no table of that name is known")
         except OSError as problem:
             _log.warning("store_left", extra={"store": str(left), "reason": str(problem)})
 

@@ -188,12 +188,12 @@ class Store(Rows, Protocol):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Apply what was put and move to that position, the offset of the *next* record.
 
         ``clock`` and ``hidden_from`` are written with it; without them the former ones stay.
-        ``whole``: whether no transaction of the topic lies on both sides of the position.
+        ``complete``: whether no transaction of the topic lies on both sides of the position.
 
         Raises: ValueError if the position would go back.
         """
@@ -208,8 +208,8 @@ class Store(Rows, Protocol):
     def position(self) -> Offset | None:
         """Return the offset of the last commit; None before any."""
 
-    def is_whole(self) -> bool:
-        """Return whether the last commit was ``whole``; without that number: yes."""
+    def is_complete(self) -> bool:
+        """Return whether the last commit was ``complete``; without that number: yes."""
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated; None before any did."""
