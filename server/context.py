@@ -276,7 +276,7 @@ class AppContext:
         return False
 
     async def pass_on(self, work: Callable[[], T], left: Left, leave: Callable[[], None]) -> T:
-        """Run a step that waits for the server in charge; ``leave`` ends it with its client."""
+        """Run a step that waits for the leader; ``leave`` ends it with its client."""
         loop = asyncio.get_running_loop()
         self._calls += 1
         try:

@@ -62,7 +62,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
     SIGHUP has users and certificates read again.
 
-    Returns: whether it ended to be started anew: another server has taken over from this one.
+    Returns: whether it ended to be started again: another server has taken over from this one.
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()

@@ -110,9 +110,9 @@ class Node:
         self._replaying = True
         self._lost = ""
         self.on_lost: Callable[[], object] = lambda: None
-        """Called when this server, one of several, is to begin anew; see ``again``."""
+        """Called when this server, one of several, must restart to rejoin; see ``again``."""
         self.again = False
-        """Whether it is to be started anew once it has been stopped."""
+        """Whether it is to be started again once it has been stopped."""
         self.terminated = False
         """Whether this standby has found that the service was terminated at another server."""
         self._follower: Follower | None = None
@@ -256,7 +256,7 @@ class Node:
         return kafka
 
     def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
-        """Become one of several servers: in charge if nobody else is, else a standby."""
+        """Become one of several servers: the leader if nobody else is, else a follower."""
         members = startup_checks.join(self.settings, kafka, self._leadership)
         self.members = self._peers = members
         self._closers.append(members.leave)
@@ -295,11 +295,11 @@ class Node:
 
     @property
     def is_follower(self) -> bool:
-        """Whether another server is in charge, or is to be, and this one follows it."""
+        """Whether another server leads, or is to, and this one follows it."""
         return self._follower is not None
 
     def _abandon(self, why: str) -> None:
-        """Give the queries up: another server is in charge."""
+        """Give the queries up: another server leads."""
         _log.error("another_server_in_charge", extra={"reason": why})
         self._lost = why
         if hasattr(self, "runner"):  # else nothing runs yet

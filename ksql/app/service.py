@@ -92,7 +92,7 @@ class KsqlService(Node):
     headless = ""
     """What was done with the file that the server runs, in words; empty if clients send statements.
 
-    Servers that stand by leave it to the one in charge.
+    Servers that stand by leave it to the leader.
     """
 
     def start(self) -> None:
@@ -125,7 +125,7 @@ class KsqlService(Node):
     def leave(self) -> None:
         """Let the other servers take over the reads of its stores while it still answers.
 
-        It takes charge no more, even if the one in charge ends. That one is among the others until
+        It takes charge no more, even if the leader ends. That one is among the others until
         its queries have ended. This ends in five seconds, whatever does not answer.
         """
         members, follower = self._peers, self._follower
@@ -194,7 +194,7 @@ class KsqlService(Node):
     ) -> Server | None:
         """Return the server that a request of statements is to be passed on to; None: this one.
 
-        Raises: NotInChargeYet, if no server is in charge at the moment.
+        Raises: NotInChargeYet, if no server leads at the moment.
         """
         if not self.is_follower:
             return None
@@ -203,7 +203,7 @@ class KsqlService(Node):
         return self.leader()
 
     def leader(self) -> Server:
-        """Return the other server that is in charge.
+        """Return the other server that leads.
 
         Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
         """
@@ -228,7 +228,7 @@ class KsqlService(Node):
         return self.copies.tls if hasattr(self, "copies") else None
 
     def has_charge(self, server: Server) -> bool:
-        """Return whether that other server is in charge, and has been heard lately."""
+        """Return whether that other server leads, and has been heard lately."""
         return self._leadership.responsive() and self.members.leader() == server
 
     def _changes_something(

@@ -39,7 +39,7 @@ _LOOK_S: Final = 0.25  # for longer than file systems keep what they know of a d
 
 
 class NotShared(StartError):
-    """A server that would stand by without the checkpoints of the one in charge."""
+    """A server that would stand by without the checkpoints of the leader."""
 
     def __init__(
         self, root: Path, other: LeadershipRecord, what: str = "another directory"
@@ -59,7 +59,7 @@ def share(
     claims: Callable[[], int],
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Check that the server in charge uses the same state directory, wherever it is mounted.
+    """Check that the leader uses the same state directory, wherever it is mounted.
 
     It renews its right to write in that directory with each claim. Where that is not seen, the
     directory here is a copy. ``claims`` grows with each claim.
@@ -121,7 +121,7 @@ def bind_state(
 def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:
     """Move this server's stores aside if they are of a service that was terminated since.
 
-    Query ids begin anew with the command topic, so that another table could be taken for its own.
+    Query ids start again with the command topic, so that another table could be taken for its own.
 
     Raises: KafkaUnreachable, StartError.
     """
@@ -212,7 +212,7 @@ def join(settings: Settings, kafka: KafkaSettings, leadership: Leadership) -> Gr
 
 
 def elsewhere(leadership: Leadership, me: Server) -> RemoteLeader:
-    """Return what a server that is not in charge sees of the one that is."""
+    """Return what a server that does not lead sees of the leader."""
     holder = leadership.holder()
     if holder is None:
         return RemoteLeader(str(me), silent=True, troubled={})

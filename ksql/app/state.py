@@ -188,13 +188,13 @@ class StateDir:
 
     @property
     def queries(self) -> Path:
-        """Checkpoints, one directory per query id; where the last server in charge has them."""
+        """Checkpoints, one directory per query id; where the last leader has them."""
         return max(self._generations(), default=(0, self._home / _QUERIES))[1]
 
     def claim(self, confirm: Callable[[], object]) -> Path:
         """Rename the checkpoints' directory, so that no other server finds it; return it.
 
-        ``confirm`` raises if this server is not in charge. As it is asked between the look at
+        ``confirm`` raises if this server does not lead. As it is asked between the look at
         the names and the renaming, a server that was replaced meanwhile renames nothing.
 
         Raises: StartError, and what ``confirm`` does.
@@ -316,7 +316,7 @@ class StateDir:
         )
 
     def end(self) -> None:
-        """Remember that the service is terminated: the next start begins anew.
+        """Remember that the service is terminated: the next start begins with nothing.
 
         Raises: StartError.
         """

@@ -51,7 +51,7 @@ class Announced(NamedTuple):
 
 
 class GroupMembers:
-    """See ``Members``: the group's members, and the server that is in charge by its own claim."""
+    """See ``Members``: the group's members, and the leader by its own claim."""
 
     def __init__(self, me: Server, group: Group, leader: Callable[[], Server | None]) -> None:
         self._me = me

@@ -219,7 +219,7 @@ class TransactionalSender(Sender):
         self._usable = True
 
     def reopen(self) -> None:
-        """Begin anew: a transaction of ours that is still open is committed or aborted for good.
+        """Begin again: a transaction of ours that is still open is committed or aborted for good.
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
@@ -229,7 +229,7 @@ class TransactionalSender(Sender):
         self.start()
 
     def recover(self) -> None:
-        """Begin anew if the last transaction could not be ended: it would hide what others write.
+        """Begin again if the last transaction could not be ended: it would hide what others write.
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
@@ -267,7 +267,7 @@ class TransactionalSender(Sender):
             raise CommitInDoubt(self._id, str(problem)) from problem
 
     def _abort(self) -> None:
-        """Give the transaction up; if that fails, the producer can only begin anew."""
+        """Give the transaction up; if that fails, the producer can only begin from the start."""
         try:
             self._producer.abort_transaction(self._settings.timeout_s)
         except KafkaException:

@@ -2,7 +2,7 @@
 
 A producer whose transactional id was taken by another would learn so from the broker, as a fatal
 error that its library shouts out. Nothing depends on the file but that noise: who holds a stale
-turn is still shut out by the broker.
+turn is still fenced by the broker.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def _non_null_headers(headers: Headers | None) -> Headers:
 
 
 def close() -> None:
-    """Close the connections of this process; they are opened anew when needed."""
+    """Close the connections of this process; they are opened again when needed."""
     _producers.close()
 
 

@@ -2,7 +2,7 @@
 
 The number is kept as the offset of a consumer group of the task's own, so that a batch which is run
 again, by any worker, finds that it has been written. A task keeps its transactional id: opening it
-anew aborts what a dead predecessor left open and shuts a living one out.
+again aborts what a dead predecessor left open and fences a living one.
 
 Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
 taken the id over meanwhile. Those of one machine notice by a lease, a small file; between
@@ -69,7 +69,7 @@ class TaskTransactions(WorkerProducer):
             {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
         )
         try:
-            # first shut out the holder of the id, then ask how far it came
+            # first fence the holder of the id, then ask how far it came
             _again(self._producer.init_transactions)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)

@@ -234,7 +234,7 @@ class QueryService:
     ) -> ResultStream:
         """Start a query within the limits; count it once it has ended.
 
-        One that waits for its table is started anew, and counts then.
+        One that waits for its table is started again, and counts then.
         """
 
         def ended(failed: bool) -> None:

@@ -279,7 +279,7 @@ class TableProvider:
         """
         lag, committed = _lag(reader.allowed), reader.committed
         ends = {} if begun else self._first_answer(source)
-        view = self._tables.filled(source, lag, committed=committed)
+        view = self._tables.readable_view(source, lag, committed=committed)
         if view is None or (ends and view.missing(ends, committed=committed) > lag):
             return None
         if len(view.parts) < view.count:
@@ -297,7 +297,7 @@ class TableProvider:
         query_id, table = str(source.created_by), self._tables.table(source)
         topic_id = "" if table is None else table.topic_id
         known, ends = self._first_ends.get(query_id, (topic_id, None))
-        if ends is None or topic_id not in ("", known):  # or of a topic that was made anew since
+        if ends is None or topic_id not in ("", known):  # or of a topic that was made again since
             if not self._has_begun(query_id):
                 raise self._not_ready(
                     source,

@@ -132,7 +132,9 @@ def alternatives(expr: Bound) -> list[list[Bound]] | None:
             return [[expr]]
 
 
-def _key_values(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[Any, ...]] | None:
+def _key_values(
+    alternative: Iterable[Bound], key: Sequence[Column]
+) -> list[tuple[Any, ...]] | None:
     choices: dict[str, list[Any]] = {}
     types = {column.name: column.type for column in key}
     for part in alternative:

@@ -1,4 +1,4 @@
-"""The directory of all tables' stores: opens them, fills a place anew, clears up behind tables.
+"""The directory of all tables' stores: opens them, fills a place again, clears up behind tables.
 
 A store lies under the query that writes its table, as a dropped table's name may come again.
 """
@@ -64,7 +64,7 @@ class RequestedConfig:
         return cls(mode, frozenset(settings.parts(REBUILD)))
 
     def to_rebuild(self, store: Path) -> bool:
-        """Return whether a store that cannot be read is to be filled anew; ``query/partition``."""
+        """Return whether a store that cannot be read is to be filled again; ``query/partition``."""
         return f"{store.parent.name}/{store.name}" in self.rebuild
 
 
@@ -95,7 +95,7 @@ class StoreManager:
     def open(self, source: DataSource, partition: int, config: StoreConfig) -> Store | None:
         """Open the store of a partition; one that is damaged is emptied, which is noted.
 
-        One of a newer format is moved aside and filled anew if that was asked for.
+        One of a newer format is moved aside and filled again if that was asked for.
 
         Returns: None while the upgrade of an older one comes first.
         Raises: NewerStore, StoreBusy, StoreFailed.
@@ -261,7 +261,7 @@ class StoreManager:
             _closed(store)
 
     def note(self, source: DataSource, partition: int, reason: str) -> None:
-        """Remember and log that a store is filled anew."""
+        """Remember and log that a store is filled again."""
         query_id = query_id_of(source)
         _log.warning(
             "store_rebuilt", extra={"query": query_id, "partition": partition, "reason": reason}
@@ -270,7 +270,7 @@ class StoreManager:
         self._notes[query_id] = (*self._notes.get(query_id, ()), (self._now_ms(), text))[-_NOTES:]
 
     def notes(self, query_id: str) -> tuple[Note, ...]:
-        """Return when and why stores of that query's table were filled anew; for any thread."""
+        """Return when and why stores of that query's table were filled again; for any thread."""
         return self._notes.get(query_id, ())
 
     def keep(self, query_ids: Collection[str]) -> None:

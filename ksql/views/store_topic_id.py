@@ -1,6 +1,6 @@
 """Of which topic the stores of a table are: Kafka's own id, in a small file next to them.
 
-A topic that is deleted and made anew keeps its name, not its id. Its offsets begin again, so a
+A topic that is deleted and made again keeps its name, not its id. Its offsets begin again, so a
 store that continues at its position keeps rows of the former topic, and leaves out the first
 records of the new one. Stores of versions that noted no id adopt the one that they find.
 """

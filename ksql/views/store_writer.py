@@ -103,7 +103,7 @@ class PartitionStore:
     def resume(self, begin: int, end: int) -> str:
         """Begin where the store is, in a topic from ``begin`` to ``end``, or continue where it was.
 
-        Returns: why it must be filled anew, or nothing.
+        Returns: why it must be filled again, or nothing.
         """
         if self.goal >= 0 and begin <= self.reached <= end and self._is_followed():
             return ""

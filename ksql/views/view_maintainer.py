@@ -151,7 +151,7 @@ class ViewMaintainer:
         return bool(self._handover.reason)
 
     def notes(self, query_id: str) -> tuple[Note, ...]:
-        """Return when and why stores of that query's table were filled anew."""
+        """Return when and why stores of that query's table were filled again."""
         return self._store_manager.notes(query_id)
 
     def summary(self, query_id: str) -> str:
@@ -185,7 +185,9 @@ class ViewMaintainer:
 
     def _waits(self, query_id: str) -> str:
         reason = self._hindered.get(query_id)
-        return "" if reason is None else reason or f"{query_id}: {self._store_manager.upgrading(query_id)}"
+        if reason is None:
+            return ""
+        return reason or f"{query_id}: {self._store_manager.upgrading(query_id)}"
 
     def of_query(self, query_id: str) -> MaterializedView | None:
         """Return the stores of the table that a query writes; None while it is not followed."""
@@ -484,6 +486,7 @@ class ViewMaintainer:
                 offsets[part.place] = min(part.reached, offsets.get(part.place, part.reached))
         reader.assign(offsets)
         with self._progress:
-            self._store_writer.fill(part for table in tables.values() for part in table.parts.values())
+            parts = (part for table in tables.values() for part in table.parts.values())
+            self._store_writer.fill(parts)
             self._tables = dict(tables)
             self._progress.notify_all()

@@ -43,7 +43,7 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 
 @router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
 async def execute(kind: JsonKind, body: Statements, context: Context, request: Request) -> Response:
-    """Run statements, here or at the server in charge; the answer is an array of entities."""
+    """Run statements, here or at the leader; the answer is an array of entities."""
     token = requested_token(body.request_properties, context.service)
     left = request.is_disconnected
     await context.caught_up(body.command_sequence_number, left)
@@ -80,7 +80,7 @@ async def terminate(
 
 
 async def _passed_on(server: Server, path: str, context: AppContext, request: Request) -> Response:
-    """Answer as the server in charge does; what it has changed is known here before."""
+    """Answer as the leader does; what it has changed is known here before."""
     content = await request.body()
     service = context.service
     proxy = LeaderProxy(server, service.scheme, path, content, request.headers, service.secret)

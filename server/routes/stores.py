@@ -89,7 +89,7 @@ async def standings(kind: JsonKind, context: Context) -> Response:
 
 @router.get(PROCESSED, include_in_schema=False)
 async def processed(query: str, kind: JsonKind, context: Context) -> Response:
-    """Return how far a query of this server is; servers ask this of the one in charge."""
+    """Return how far a query of this server is; servers ask this of the leader."""
     service = context.service
     offsets = await context.peer(lambda: service.processed(query))
     return Response(dumps(read_request.processed_form(offsets)), media_type=kind)

@@ -129,7 +129,7 @@ class Restore:
         raise NoBackup(self.source, f"a restore of another one was begun in {root}: finish that")
 
     def _await_nobody(self, kafka: KafkaSettings, admin: Admin, service_id: str) -> None:
-        """Pass once it is certain that no server is in charge; a killed one is silent.
+        """Pass once it is certain that no server leads; a killed one is silent.
 
         Raises: ServerRuns.
         """

@@ -1,4 +1,4 @@
-"""A server that is not in charge: it follows the command topic until its turn comes.
+"""A follower: it follows the command topic until its turn comes.
 
 Source: KIP-535 on the roles of servers; ksqlDB's command topic, which every server replays.
 """
@@ -26,7 +26,7 @@ class ServiceEnded(Exception):
 
 
 class Follower:
-    """Two threads: one applies the commands of the server in charge, one waits for its end."""
+    """Two threads: one applies the commands of the leader, one waits for its end."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Follower:
         """Take ``follow``, which applies new commands; ``await_leadership`` is True once it leads.
 
         ``take_charge`` does what follows from that, once nothing is followed any more. Its failure
-        goes to ``on_lost``, and so does a command topic that was made anew. Either may raise
+        goes to ``on_lost``, and so does a command topic that was made again. Either may raise
         ServiceEnded: then both threads end.
         """
         self._follow = follow

@@ -96,7 +96,7 @@ class LeaseUnwritable(StartError):
 
 
 class Leadership:
-    """This server's being in charge, from ``acquire`` to ``close``."""
+    """This server's leadership, from ``acquire`` to ``close``."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Leadership:
         ``SILENCE_S``. ``rank`` is how many others are to try before this one.
         """
         end, since = -1, self._now_s()
-        self._seen_s = since  # else nobody would be in charge until the first look
+        self._seen_s = since  # else nobody would lead until the first look
         while not stop.wait(_POLL_S):
             try:
                 now, record = self._claims.end(), self._claims.last()
@@ -185,7 +185,7 @@ class Leadership:
         return False
 
     def holder(self) -> LeadershipRecord | None:
-        """Return the claim of the server in charge, as far as is known; None if nobody is."""
+        """Return the claim of the leader, as far as is known; None if nobody is."""
         if self._held:
             return self._me
         silent = self._now_s() - self._seen_s >= SILENCE_S
@@ -199,11 +199,11 @@ class Leadership:
         return self._claims.end()
 
     def responsive(self) -> bool:
-        """Return whether the server in charge has repeated its claim lately."""
+        """Return whether the leader has repeated its claim lately."""
         return self._held or self._now_s() - self._seen_s < _LATE_S
 
     def confirm(self) -> None:
-        """Return if this server is in charge at this moment.
+        """Return if this server leads at this moment.
 
         Raises: NotInCharge, KafkaUnreachable.
         """
@@ -222,7 +222,7 @@ class Leadership:
     def _contend(self, end: int) -> bool:
         """Shut the others out and claim; False if one of several that do so has been quicker.
 
-        One that has claimed already stays in charge: it finds itself shut out, and claims anew.
+        One that has claimed already stays the leader: it finds itself fenced, and claims again.
         """
         self._take()
         record = self._claims.last()
@@ -303,7 +303,7 @@ class Leadership:
                 return
 
     def _settle(self) -> None:
-        """Claim anew after another server, or a broker's abort, shut us out; else give up."""
+        """Claim again after another server, or a broker's abort, fenced us; else give up."""
         try:
             if self._is_last():
                 self._take()

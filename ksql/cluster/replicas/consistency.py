@@ -7,7 +7,7 @@ goes from the topic that is asked for up to those that the token names, query by
 
 What was found once holds for good and is remembered: a busy topic's end would else move on and on.
 An offset behind the end of its topic is of records that are gone, as the topic was deleted or made
-anew: it demands nothing.
+again: it demands nothing.
 """
 
 from __future__ import annotations

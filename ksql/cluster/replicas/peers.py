@@ -1,7 +1,7 @@
 """Reads the copies of other servers over HTTP, through connections that are kept.
 
 A server that could not be reached is left alone for a moment: while it is down, each request would
-else wait for it anew.
+else wait for it again.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ class CommandExecution:
         return any(True for _ in self._replacements())
 
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
-        """Yield the queries that are stated anew, before and after."""
+        """Yield the queries that are stated again, before and after."""
         for change in self.prepared.changes:
             if isinstance(change, PutQuery):
                 old = self._context.catalog.queries.get(change.query.id)

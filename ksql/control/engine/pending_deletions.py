@@ -2,7 +2,7 @@
 
 They are part of the command, so that a server that dies before it has deleted them does so at its
 next start, and once: commands that were carried out lie before the mark, which lasts; and a topic
-or a subject that was made anew meanwhile is another one than the command speaks of, and stays.
+or a subject that was made again meanwhile is another one than the command speaks of, and stays.
 """
 
 from __future__ import annotations

@@ -372,8 +372,8 @@ class KafkaCommandLog:
     def settle(self) -> bool:
         """Return whether the command in doubt is in the topic.
 
-        Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
-        then that has happened already.
+        Beginning again as a writer has Kafka finish what was open; unless another server writes
+        now: then that has happened already.
 
         Raises: KsqlError as long as that is unknown.
         """

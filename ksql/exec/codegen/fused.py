@@ -291,7 +291,7 @@ def body_of(
 def _compiled(
     body: Body, cells: Sequence[str], exit_: Exit, encoder: Encoder, *, passing: bool, places: bool
 ) -> Callable[..., tuple[list[Any], Any, Any, Any]]:
-    """Write the loop: only what a condition may drop is collected anew."""
+    """Write the loop: only what a condition may drop is collected again."""
     width = 0 if passing else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
     lines.append(f"add_value({document})")

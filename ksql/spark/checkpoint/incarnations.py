@@ -98,7 +98,7 @@ def begin(checkpoint: Path, name: str) -> Incarnation:
 
 
 def check_present(query_id: str, checkpoint: Path, incarnation: Incarnation) -> None:
-    """Refuse a checkpoint that has gone or holds another incarnation: Spark would begin anew.
+    """Refuse a checkpoint that has gone or holds another incarnation: Spark would begin again.
 
     Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint.
     """

@@ -1,7 +1,7 @@
 """Before each launch: does the checkpoint still fit to what Kafka has?
 
 A checkpoint that was restored from a copy is older than what its query has written; a topic may
-have been deleted and made anew. Both would lose records without a word.
+have been deleted and made again. Both would lose records without a word.
 """
 
 from __future__ import annotations

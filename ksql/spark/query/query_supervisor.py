@@ -33,7 +33,7 @@ OnFailure = Callable[[str, Failure], None]
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""
 _POLL_S = 0.01
-_FITS = 1.5  # by what factor a bound may be off before it is set anew
+_FITS = 1.5  # by what factor a bound may be off before it is set again
 _STOP_AGAIN_S = 5.0
 _BY_ITSELF = "the query ended without an error"
 _NOT_YET = "it has not been started yet"
@@ -156,7 +156,7 @@ class QuerySupervisor:
         """Start an incarnation of the query, unless it was stopped meanwhile."""
         spec = self._spec or self._driver.prepare()
         self._spec = (
-            None  # what is refused is prepared anew: its incarnation may be another by then
+            None  # what is refused is prepared again: its incarnation may be another by then
         )
         self._spec = self._driver.vet(spec)
         batch, known = self._last_batch(), checkpoint_topics.read(self.place.checkpoint)

@@ -101,7 +101,7 @@ class SparkRunner:
         self._switches: dict[QueryId, SwitchInProgress] = {}
         self._links = Links(runtime)
         self.abandoned = ""
-        """Why nothing runs here any more; empty as long as this server is in charge."""
+        """Why nothing runs here any more; empty as long as this server leads."""
 
     def settle(self, directory: Path) -> None:
         """Have the checkpoints there from now on; nothing runs yet."""
@@ -235,7 +235,7 @@ class SparkRunner:
         return running.has_started()
 
     def abandon(self, why: str) -> None:
-        """End all queries at once, for good: another server is in charge of them.
+        """End all queries at once, for good: another server leads.
 
         Their tasks have no right to write any more, so no batch need be waited for.
         """
@@ -379,7 +379,7 @@ class SparkRunner:
     def _required_incarnation(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
         """Return the incarnation with which the query continues.
 
-        Raises: CheckpointMissing, OtherPlan, unless it may begin anew.
+        Raises: CheckpointMissing, OtherPlan, unless it may begin from the start.
         """
         directory, plan_shape = self.checkpoint(query_id), fingerprint.shape_of(query_id, plan)
         try:

@@ -307,7 +307,7 @@ class SparkRuntime:
 
 
 def _check_incarnation(spec: QuerySpec) -> None:
-    """Check that the checkpoint is there: where it has gone, Spark would begin anew.
+    """Check that the checkpoint is there: where it has gone, Spark would begin from the start.
 
     Raises: CheckpointMissing.
     """

@@ -68,7 +68,7 @@ class OlderStore(ServerError):
 
 
 class StoreDamaged(ServerError):
-    """A store whose files do not hold what was written; it can only be filled anew."""
+    """A store whose files do not hold what was written; it can only be filled again."""
 
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(

@@ -6,7 +6,7 @@ gets all that is written, and in slices the rows that lie in the old store: conv
 where it has no newer row of that key. So a row's time never gives way to an unknown one.
 
 The old store commits first. A copy counts only if its position is that of the old store: one that
-an end in between has left behind, or that another version did not know of, is made anew.
+an end in between has left behind, or that another version did not know of, is made again.
 
 The copy reads the old store, not the topic: early records of a topic may be gone.
 

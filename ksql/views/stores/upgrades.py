@@ -180,7 +180,7 @@ class Upgrades:
     def _waited(self, kind: StoreType, path: Path) -> Store | None:
         """Return the store that was waited for, if there is an outcome.
 
-        Raises: StoreDamaged: it can only be filled anew.
+        Raises: StoreDamaged: it can only be filled again.
         """
         upgrade = self._running[path]
         if upgrade.complete:

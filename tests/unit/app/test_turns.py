@@ -1,4 +1,4 @@
-"""A server that waits for its turn takes charge once, and only when nobody else is in charge."""
+"""A server that waits for its turn takes charge once, and only when nobody else leads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def world(tmp_path, monkeypatch):
 
 @pytest.fixture
 def one(world):
-    """The server in charge, which lives."""
+    """The leader, which lives."""
     one = world.server("one")
     one.acquire()
     world.living.append(one)

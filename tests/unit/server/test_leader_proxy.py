@@ -1,4 +1,4 @@
-"""What comes to a standby goes to the server in charge as it is, and its answer comes back so."""
+"""What comes to a standby goes to the leader as it is, and its answer comes back so."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_error_comes_back_unchanged():
 
 
 def test_a_request_is_passed_on_once_only():
-    far = FakeService([created()], other=Server("127.0.0.1", 1))  # it is not in charge any more
+    far = FakeService([created()], other=Server("127.0.0.1", 1))  # it does not lead any more
     with leader(far) as server:
         answer = ask(FakeService(other=server), "POST", "/ksql", json=BODY)
     assert answer.status_code == 200

@@ -293,7 +293,7 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
     with running(1) as ([one], peers):
         part = one.host.table.part
         part.put([(b"a", b"1", 7)], END + 1, 0.0)
-        part.commit(whole=False)
+        part.commit(complete=False)
         copy = peers.copy(one.server)
         assert list(copy.read(ask(keys=[b"a"])).answers) == [[Stored(b"1", 7)]]
         with pytest.raises(ReadRejected) as caught:

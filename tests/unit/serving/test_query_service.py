@@ -331,7 +331,7 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
         table.open(text="SELECT NONE FROM T;")
     assert pulls("T")["here:1"] == PullMetrics(total=5, failed=1, local=4, last_ms=1000)
     table.begun, table.reads._tables._begun = False, set()
-    table.trouble()  # it waits, and is started anew then
+    table.trouble()  # it waits, and is started again then
     assert pulls("T")["here:1"].total == 5
 
 
@@ -433,7 +433,7 @@ def test_the_position_that_is_told_is_that_of_the_rows(alone, level, position):
 
 
 def test_a_part_of_a_transaction_is_not_committed(alone):
-    alone.store.commit(Offset(10), whole=False)
+    alone.store.commit(Offset(10), complete=False)
     assert alone.ask() == [("a", 2), ("b", 1)]
     with pytest.raises(RequestFailed, match="not ready"):
         alone.ask(**{LEVEL: "read_committed"})

@@ -452,7 +452,7 @@ ANEW = "its topic T was deleted and made anew"
 
 
 def new_topic(kafka):
-    """Make T anew, with more records than before."""
+    """Make T again, with more records than before."""
     kafka.ids["T"] = "b"
     kafka.ends["T", 1] = 5
     let(kafka, 5)

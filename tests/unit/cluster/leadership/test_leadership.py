@@ -1,4 +1,4 @@
-"""One server at a time is in charge, whoever starts when, and however long one of them slept."""
+"""One server at a time leads, whoever starts when, and however long one of them slept."""
 
 from __future__ import annotations
 

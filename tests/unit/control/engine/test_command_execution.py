@@ -161,7 +161,7 @@ class Scene:
         return call(argument)
 
     def again(self):
-        """The server is started anew after a kill -9."""
+        """The server is started again after a kill -9."""
         world = self._make(self.world.log)
         world.topics.known, world.topics._made = self.world.topics.known, self.world.topics._made
         world.topics.records = self.world.topics.records

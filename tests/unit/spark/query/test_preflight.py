@@ -195,7 +195,7 @@ def test_a_permit_is_over_once_the_checkpoint_fits(tmp_path, query, kafka, choic
     assert desk.trash.entries() == []
 
 
-# --- a topic that was made anew
+# --- a topic that was made again
 
 
 def test_the_ids_of_the_topics_are_written_before_the_first_start(tmp_path, query, kafka):

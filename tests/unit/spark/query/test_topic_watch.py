@@ -1,4 +1,4 @@
-"""Topics that are deleted or made anew while queries read them; the queries are fakes."""
+"""Topics that are deleted or made again while queries read them; the queries are fakes."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Transaction:
 
 @pytest.fixture
 def leased(tmp_path, monkeypatch):
-    """A ship of a server in charge; and how that ends."""
+    """A ship of a leader; and how that ends."""
     file = tmp_path / "lease.json"
     monkeypatch.setattr(lease, "_known", {})
     lease.write(file, "me", lease.now_s() + 60)

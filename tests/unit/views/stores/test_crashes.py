@@ -11,7 +11,7 @@ from ksql.core.types.windowed import kept_by
 from ksql.views.stores.base import StoredRow
 from ksql.views.stores.store_types import TYPES
 from tests.unit.views.stores import fed
-from tests.unit.views.stores.trash import ended
+from tests.unit.views.stores.dying import ended
 from tests.unit.views.stores.fed import FIRST, LAYOUTS, POINTS, SECOND, THIRD
 
 BEHIND_FIRST, BEHIND_SECOND = len(FIRST), len(FIRST) + len(SECOND)

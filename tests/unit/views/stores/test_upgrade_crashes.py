@@ -15,7 +15,7 @@ from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.upgrades import Upgrades
 from tests.unit.views.stores import fed, upgraded
-from tests.unit.views.stores.trash import ended
+from tests.unit.views.stores.dying import ended
 from tests.unit.views.stores.fed import FIRST, SECOND, THIRD
 from tests.unit.views.stores.test_crashes import model
 from tests.unit.views.stores.upgraded import ONLINE_POINTS, POINTS, retained, written
