@@ -76,7 +76,7 @@ def collected(answer: ReplicaAnswer) -> tuple[bytes, bool]:
 
 
 async def rest(context: AppContext, answer: ReplicaAnswer, first: bytes) -> AsyncIterator[bytes]:
-    """Yield the first pieces and those behind them; the answer ends when its reader leaves."""
+    """Yield the first pieces and those after them; the answer ends when its reader leaves."""
     try:
         yield first
         while (piece := await context.peer(answer.next)) is not None:

@@ -96,7 +96,7 @@ async def brief_response(
 
 
 def _taken(stream: ResultStream, form: Form) -> bytes:
-    """Read a query to its end, and end it; an error behind its rows comes last."""
+    """Read a query to its end, and end it; an error after its rows comes last."""
     try:
         rows = form.rows([row for batch in stream.batches() for row in batch])
         try:

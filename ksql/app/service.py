@@ -267,7 +267,7 @@ class KsqlService(Node):
         return is_there
 
     def _next_command(self, offset: int) -> int:
-        """Return the offset behind all commands that there are; they have been applied.
+        """Return the offset after all commands that there are; they have been applied.
 
         Raises: CommandTrouble, if it is at or before that offset.
         """

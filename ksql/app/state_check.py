@@ -28,7 +28,7 @@ class StartFindings:
     """The findings of a start: a cluster and its command topic (``topic_id`` None: there is none).
 
     ``topic_id`` is empty where the brokers report no ids. ``first`` and ``end`` are the offsets of
-    the topic's first record and behind its last one.
+    the topic's first record and after its last one.
     """
 
     bootstrap: str

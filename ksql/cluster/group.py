@@ -38,7 +38,7 @@ class Group(Protocol):
 
 
 class Announced(NamedTuple):
-    """A server's announcement, the part of its name behind the address; format 0 without one."""
+    """A server's announcement, the part of its name after the address; format 0 without one."""
 
     store_format: int
     waits: bool

@@ -84,7 +84,7 @@ class ForeignToken(KsqlError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The offsets behind what a client has seen: topic, partition, offset; in order.
+    """The offsets after what a client has seen: topic, partition, offset; in order.
 
     ``scope``: the service that has given it; empty for one of the first version, which names none.
     """

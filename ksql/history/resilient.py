@@ -124,7 +124,7 @@ class ResilientLedger:
             self._submit(Rebuild(known))
 
     def close_begun(self, service_id: str, now_ms: Millis) -> None:
-        """Take that attempts were cut short by the server's end; behind ``rebuild``."""
+        """Take that attempts were cut short by the server's end; after ``rebuild``."""
         self._submit(CloseBegun(service_id, now_ms))
 
     def upgrades(

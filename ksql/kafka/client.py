@@ -371,7 +371,7 @@ class Reader:
         """Poll; return the last record of each key by partition, none of those without a key.
 
         For readers that a key's last record is enough for: cheaper than ``poll``. ``gather_s`` is
-        how long to wait for more records behind the first: many at once cost less. Where a
+        how long to wait for more records after the first: many at once cost less. Where a
         partition has one of the ``stops``, this call ends there; the next one continues.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
@@ -461,7 +461,7 @@ class Reader:
         partition = (message.topic() or "", message.partition() or 0)
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library names it so
-            # the end lies behind the markers of transactions, which are no records
+            # the end lies after the markers of transactions, which are no records
             self._positions[partition] = message.offset() or 0
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise OffsetsGone(*partition, error.str())

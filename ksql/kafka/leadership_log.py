@@ -131,7 +131,7 @@ class KafkaLeadershipLog:
             self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
 
     def end(self) -> int:
-        """Return the offset behind the last claim: it grows with each.
+        """Return the offset after the last claim: it grows with each.
 
         Raises: KafkaUnreachable, UnknownTopic.
         """

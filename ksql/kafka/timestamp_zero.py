@@ -52,7 +52,7 @@ class EpochTooLarge(WriteFailed):
 class _Value(NamedTuple):
     """A value, or none: ``send`` refuses a record without key and value, which is legal.
 
-    It is unpacked behind that check, where the library asks for the value's bytes.
+    It is unpacked after that check, where the library asks for the value's bytes.
     """
 
     data: bytes | None

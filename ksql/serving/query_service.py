@@ -307,7 +307,7 @@ class QueryService:
         request: Request,
         caller: Caller,
     ) -> ResultStream:
-        """Return the stream's rows, behind them the clauses that need all rows first."""
+        """Return the stream's rows, after them the clauses that need all rows first."""
         query_id = f"query_{self._now_ms()}"
         check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
         check_stream(request.settings)

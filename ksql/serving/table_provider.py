@@ -209,13 +209,13 @@ class TableProvider:
         }
 
     def reached(self, source: DataSource, reader: Reader) -> Places:
-        """Return offsets behind all that a read of a table's stores here can have seen."""
+        """Return offsets after all that a read of a table's stores here can have seen."""
         table = self._tables.table(source)
         parts = () if table is None else table.parts.values()
         return {part.place: part.seen(committed=reader.committed) for part in parts}
 
     def seen(self, origins: ReadProvenance) -> Places:
-        """Return how far the copies were that a query has read, behind all that it has seen.
+        """Return how far the copies were that a query has read, after all that it has seen.
 
         A copy that was not read to its end does not say it: then it is where its topic ends now.
 

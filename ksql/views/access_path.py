@@ -38,7 +38,7 @@ _LATEST = 2**63 - 1
 _NO_TEXT = re.compile(r"[%_\\]")
 """What does not stand for itself in a pattern of LIKE."""
 KeyRange = tuple[bytes | None, bytes | None]
-"""The first key and the one behind the last; None leaves that side open."""
+"""The first key and the one after the last; None leaves that side open."""
 
 
 @dataclass(frozen=True, slots=True)

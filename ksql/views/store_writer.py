@@ -77,7 +77,7 @@ class ReadWriteTurns:
 class PartitionStore:
     """A store that is being filled.
 
-    ``reached`` is the offset behind what was put, ``goal`` where the topic ended when filling
+    ``reached`` is the offset after what was put, ``goal`` where the topic ended when filling
     began (-1: not yet), ``since`` the time of the first put after the last commit. ``putting`` and
     ``committing`` are set before it is done: what lies before them may be visible already.
     ``sole``: one writer at a time writes the partition, so no two transactions overlap.
@@ -133,7 +133,7 @@ class PartitionStore:
         return self.reached
 
     def seen(self, *, committed: bool = False) -> int:
-        """Return an offset behind all that a read which has ended can have seen."""
+        """Return an offset after all that a read which has ended can have seen."""
         if committed and self.store.transactional:
             return max(self.store.position() or 0, self.committing)
         return max(self.reached, self.putting)
@@ -214,7 +214,7 @@ class PartitionStore:
         return known or not self.store.transactional
 
     def end(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may continue behind it."""
+        """Commit all that was put, marked as a part where a transaction may continue after it."""
         if not self.settle():
             self.commit(complete=False)
 
@@ -238,7 +238,7 @@ class StoreWriter:
     def take(self, batch: Batch, positions: Mapping[Place, int]) -> None:
         """Put a batch of records into the stores and commit those that are due and may commit.
 
-        ``positions`` are the offsets behind them, none of them beyond ``stops``.
+        ``positions`` are the offsets after them, none of them beyond ``stops``.
         Raises: StoreFailed.
         """
         now = self._now_s()
@@ -250,7 +250,7 @@ class StoreWriter:
         self._commit_due(now)
 
     def stops(self) -> dict[Place, int]:
-        """Return the offsets at which a store is to commit: what is behind them comes later."""
+        """Return the offsets at which a store is to commit: what comes after them comes later."""
         stops: dict[Place, int] = {}
         for part in self._all():
             if part.target > part.reached:
@@ -292,7 +292,7 @@ class StoreWriter:
                 part.tidy(now)
 
     def commit(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may continue behind it.
+        """Commit all that was put, marked as a part where a transaction may continue after it.
 
         Raises: StoreFailed.
         """

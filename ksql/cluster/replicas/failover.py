@@ -1,6 +1,6 @@
 """A partition's rows for one query, from whichever copy may answer.
 
-A read that fails on its way continues at the next copy: behind the last key that came, as all
+A read that fails on its way continues at the next copy: after the last key that came, as all
 copies have the order of the keys' bytes.
 """
 

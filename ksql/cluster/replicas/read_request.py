@@ -24,7 +24,7 @@ PROCESSED: Final = "/stores/processed"
 MEDIA: Final = "application/octet-stream"
 
 Span = tuple[bytes | None, bytes | None]
-"""The first key and the one behind the last; None leaves that side open."""
+"""The first key and the one after the last; None leaves that side open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

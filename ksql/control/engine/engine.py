@@ -195,7 +195,7 @@ class Engine:
     ) -> None:
         """Make way for a reserved query's plan, without the lock; then write its command.
 
-        The new plan runs only behind that. Nothing runs while the last check and the command are
+        The new plan runs only after that. Nothing runs while the last check and the command are
         waited for.
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.

@@ -1,6 +1,6 @@
 """The columns that nobody reads any more, left out before an exchange.
 
-A stream that meets a table is not kept: of its rows only those columns travel that something behind
+A stream that meets a table is not kept: of its rows only those columns travel that something after
 the join reads. What a stage stores keeps all its columns, as a later version of the query may read
 others.
 """
@@ -49,7 +49,7 @@ def _narrowed_at(cut: Layout, number: int) -> Layout:
 
 
 def _flows(cut: Layout, number: int) -> Iterator[tuple[Segment, Sequence[Bound]]]:
-    """Return the flows that begin behind a stage, and what is computed at their ends."""
+    """Return the flows that begin after a stage, and what is computed at their ends."""
     ends = [
         (stage_input.segment, (*stage_input.key, *stage_input.carried))
         for stage_input in cut.stage_inputs

@@ -1,7 +1,7 @@
 """From an aggregate with sessions to the sink's records in one generated loop.
 
 As ``aggregated``, whose rules hold here too. The loop finds, joins and replaces sessions as
-``SessionProcessor`` does; what it saves are the records between the two and the rows behind them.
+``SessionProcessor`` does; what it saves are the records between the two and the rows after them.
 It is for queries that emit every change.
 """
 

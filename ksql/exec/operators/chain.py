@@ -23,7 +23,7 @@ class Link:
     """One join of a chain: the ports of its own records, and the width of its left side.
 
     ``null_keys``: rows of the join before enter this one though their key is NULL. ``timed``: they
-    bring the time that they have by themselves, behind their columns.
+    bring the time that they have by themselves, after their columns.
     """
 
     processor: Paused

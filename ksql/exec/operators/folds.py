@@ -2,7 +2,7 @@
 
 The state of a group is a list: its timestamp, then one cell per slot. An upgrade appends slots. One
 that failed leaves its cells behind, and the next one gets the same numbers; so every slot that an
-upgrade added has a generation, and a state in which there is such a slot is stored behind its mark:
+upgrade added has a generation, and a state in which there is such a slot is stored after its mark:
 the generations of its cells. A cell is read by none but the slot and generation that wrote it; what
 else there is starts empty, and what a failed upgrade left goes at the next write. States without a
 mark hold nothing but cells of generation 0.

@@ -1,7 +1,7 @@
-"""Folding before the exchange in windows, where late records are still decided behind it.
+"""Folding before the exchange in windows, where late records are still decided after it.
 
 The windows of a record depend on the pane that its time is in. A partition's records of one group
-and pane are folded into one state, which stands for them behind the exchange, in the place of the
+and pane are folded into one state, which stands for them after the exchange, in the place of the
 first of them. A window has closed when the clock of its lane has reached its end and grace. That
 moment lies between two panes, so that all times of a pane move the clock equally far, and the state
 may bring its latest one. A record that comes while the highest time of its partition, its turn, is

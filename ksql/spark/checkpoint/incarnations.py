@@ -109,7 +109,7 @@ def check_present(query_id: str, checkpoint: Path, incarnation: Incarnation) -> 
 def check_age(query_id: str, checkpoint: Path, next_batch: int, planned: Position | None) -> None:
     """Refuse a checkpoint that has not planned all that its incarnation has written.
 
-    ``next_batch`` is the number behind the last one that Kafka holds of this incarnation.
+    ``next_batch`` is the number after the last one that Kafka holds of this incarnation.
 
     Raises: OlderCheckpoint.
     """

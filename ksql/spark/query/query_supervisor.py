@@ -290,7 +290,7 @@ class QuerySupervisor:
             self._changed.wait_for(lambda: not self._launching, STOP_S)
 
     def end_between_batches(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+        """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
         with self._changed:
             query = self._query
         if query is None or not query.isActive:

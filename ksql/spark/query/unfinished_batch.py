@@ -34,7 +34,7 @@ class UnfinishedBatch:
     """The half-done batch of a query, in its checkpoint.
 
     ``owner`` is the part of the query's name in Kafka that all its incarnations share; ``marks``
-    gives the highest offset of the groups of that name, which is the number behind the last batch
+    gives the highest offset of the groups of that name, which is the number after the last batch
     written.
     """
 

@@ -256,7 +256,7 @@ def resumed(store: Store, begin: Offset, end: Offset) -> Offset:
 
 
 def after(prefix: bytes) -> bytes | None:
-    """Return the smallest key behind all that start with ``prefix``; None if there is none."""
+    """Return the smallest key after all that start with ``prefix``; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 
