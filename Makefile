@@ -58,10 +58,11 @@ fmt: setup ## format and fix what can be fixed
 	@$(RUN) -m ruff format .
 	@$(RUN) -m ruff check --fix .
 
-lint: setup ## ruff; phrases to avoid
+lint: setup ## ruff; phrases and names to avoid
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m tests.prose
+	@$(RUN) -m tests.identifiers
 
 types: setup ## mypy
 	@$(RUN) -m mypy

@@ -14,7 +14,7 @@ from tests.unit.docs.fences import ROOT
 
 OUTSIDE = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "qtt/README.md")),
-    *sorted(ROOT.glob("ksql/*/README.md")),
+    *sorted(ROOT.glob("ksql/**/README.md")),
 ]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CITED = re.compile(r"Source[^:\n]*:[^\n]*?((?:docs|qtt)/[\w/-]+\.md)(?:#([\w-]+))?")

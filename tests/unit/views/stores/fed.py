@@ -32,8 +32,8 @@ POINTS = (
 )
 FIRST, SECOND, THIRD = range(40), range(41, 66), range(67, 90)
 """Offsets of three transactions; each is followed by a marker."""
-MOST_BYTES = {"full batch": 250}
-"""A transaction is committed in parts beyond eight times the bound."""
+MOST_BYTES = {"full batch": 1000}
+"""A transaction is committed in parts beyond twice the bound."""
 
 
 def record(layout, offset):
