@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import StartError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.core.process.lock import DirectoryBusy, FileLock
 from ksql.core.statedir import directory
 
@@ -275,7 +275,7 @@ class StateDir:
         """
         text = json.dumps({"version": 1, "command.topic.id": command_topic_id})
         try:
-            write_whole(self._stores_note, text)
+            write_atomically(self._stores_note, text)
         except OSError as error:
             raise _unusable(self.root, error) from error
 
@@ -330,7 +330,7 @@ class StateDir:
         if identity == self.identity:
             return
         try:
-            write_whole(self.root / _MARKER, identity.text())
+            write_atomically(self.root / _MARKER, identity.text())
         except OSError as error:
             raise _unusable(self.root, error) from error
         self.identity = identity
@@ -362,7 +362,7 @@ def write_identity(root: Path, identity: Identity) -> None:
 
     Raises: OSError.
     """
-    write_whole(root / _MARKER, identity.text())
+    write_atomically(root / _MARKER, identity.text())
 
 
 @contextmanager
@@ -398,7 +398,7 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
         (root / service_id).mkdir(exist_ok=True)
         if not identity.state_id:
             identity = replace(identity, state_id=random_name())
-            write_whole(marker, identity.text())
+            write_atomically(marker, identity.text())
     except OSError as error:
         raise _unusable(root, error) from error
     return identity

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.views.stores.base import NewerStore, StoreDamaged, StoreFailed
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def write(directory: Path, topic_id: str) -> None:
     Raises: StoreFailed.
     """
     try:
-        write_whole(directory / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
+        write_atomically(directory / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
     except OSError as error:
         raise _failed(directory / FILE, error) from error
 

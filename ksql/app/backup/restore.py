@@ -25,7 +25,7 @@ from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.log.log import topic_name
 from ksql.core import versioned_json
 from ksql.core.config import Settings
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.core.process.lock import FileLock
 from ksql.core.records import RawRecord
 from ksql.core.statedir import directory as state_directory
@@ -227,7 +227,7 @@ def begin(root: Path, manifest: form.Manifest, now_ms: int) -> None:
     Raises: OSError.
     """
     text = {"version": 1, "backup": _name_of(manifest), "began_ms": now_ms}
-    write_whole(root / RESTORING, json.dumps(text))
+    write_atomically(root / RESTORING, json.dumps(text))
 
 
 def finish(root: Path) -> None:

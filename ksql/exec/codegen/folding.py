@@ -50,7 +50,7 @@ def run(values, keys, key_rows, times, partitions, offsets, states, log):
     return without_key, lost
 """
 _PANES = """\
-def run(values, keys, key_rows, times, partitions, offsets, turns, panes, log):
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, panes, log):
     low = high = 0
     without_key, lost = [], []
     for {variables}, in zip({columns}):
@@ -94,14 +94,14 @@ class PaneFolding:
         return self._decoder.decoded(batch, log)
 
     def fold(
-        self, decoded: Decoded, turns: Sequence[int], panes: Panes, log: LogError
+        self, decoded: Decoded, sequence_keys: Sequence[int], panes: Panes, log: LogError
     ) -> list[tuple[int, Any]]:
         """Fold the records of one partition, none of which may become late in this micro-batch.
 
         Returns: the places of those that cannot be folded, with their rows.
         """
         log_row = self._decoder.row_logger(decoded, log)
-        without_key, lost = self._run(*decoded, turns, panes.states, log_row)
+        without_key, lost = self._run(*decoded, sequence_keys, panes.states, log_row)
         _log_keyless(without_key, log_row)
         return lost
 

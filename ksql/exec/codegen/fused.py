@@ -167,14 +167,14 @@ class Fused:
     def moved(
         self, batch: RawBatch, at: tuple[int, SequenceKeys], log: LogError
     ) -> list[MovedRecord] | None:
-        """Return the same with the places of the records; ``at`` is their topic and its turns."""
+        """Return the same with the places of the records; ``at`` is topic and sequence keys."""
         decoded = self._decoder.decoded(batch, log)
         columns = None if decoded is None else self._columns(decoded, log)
         if decoded is None or columns is None:
             return None
-        topic, turns = at
+        topic, sequence_keys = at
         keys, values, times, places = columns
-        of_each = turns.of(topic, decoded.partitions, decoded.times)
+        of_each = sequence_keys.of(topic, decoded.partitions, decoded.times)
         partitions, offsets = decoded.partitions, decoded.offsets
         if places:
             of_each, partitions, offsets = (

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _LABEL = "PreProject"
 _LOOP = """\
-def run(values, keys, key_rows, times, partitions, offsets, turns, lane, log):
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, lane, log):
     rows, without_key = [], []
     add = rows.append
     for {variables}, in zip({columns}):
 {lines}
     return rows, without_key
 """
-_COLUMNS = {**COLUMNS, "u": "turns"}
+_COLUMNS = {**COLUMNS, "u": "sequence_keys"}
 _HEADS = tuple(ormsgpack.packb(("x" * length,))[:-length] for length in range(1, 256))
 """What goes before a text of 1, 2, .. bytes in the packed key that consists of it."""
 _TEXT = "(HEADS[len({0}) - 1] + {0} if 0 < len({0}) < 256 else pack(({1},)))"
@@ -62,7 +62,11 @@ class Keying:
         self._run = run
 
     def keyed(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> KeyedBatch | Sequence[Record] | None:
         """Return the batch's rows on their way to the stage; None if the batch is not ordinary."""
         stage_input, partitions = self._stage_input, batch.partitions
@@ -76,8 +80,8 @@ class Keying:
             return None
         log_row = self._decoder.row_logger(decoded, log)
         lane = partition % stage_input.lanes if stage_input.lanes and not stage_input.moving else 0
-        turn = turns.of(stage_input.port, decoded.partitions, decoded.times)
-        rows, without_key = self._run(*decoded, turn, lane, log_row)
+        sequence_key = sequence_keys.of(stage_input.port, decoded.partitions, decoded.times)
+        rows, without_key = self._run(*decoded, sequence_key, lane, log_row)
         for index in without_key:
             log_row("groupby", NULL_KEY, index)
         lane_of_all = None if stage_input.moving else lane
@@ -85,10 +89,10 @@ class Keying:
         keyed = KeyedBatch(stage_input.port, self._topic, partition, lane_of_all, rows)
         if not (without_key and stage_input.ticks):
             return keyed
-        return [*keyed, *self._ticks(decoded, partition, turn, without_key)]
+        return [*keyed, *self._ticks(decoded, partition, sequence_key, without_key)]
 
     def _ticks(
-        self, decoded: Decoded, partition: int, turns: Sequence[int], places: Sequence[int]
+        self, decoded: Decoded, partition: int, sequence_keys: Sequence[int], places: Sequence[int]
     ) -> Iterator[Record]:
         """Return records without row for those without key: their times pass."""
         stage_input, times, offsets = self._stage_input, decoded.times, decoded.offsets
@@ -96,7 +100,13 @@ class Keying:
         for i in places:
             origin = self._topic, partition, offsets[i]
             yield Record(
-                stage_input.port, _NO_KEY, None, times[i], *origin, turn=turns[i], lane=lane
+                stage_input.port,
+                _NO_KEY,
+                None,
+                times[i],
+                *origin,
+                sequence_key=sequence_keys[i],
+                lane=lane,
             )
 
     def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

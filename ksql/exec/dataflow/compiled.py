@@ -142,12 +142,12 @@ class Compiled(Generic[Out]):
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 
     def straight_moved(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError
+        self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError
     ) -> Sequence[MovedRecord]:
         """Return the same with what puts the results in order."""
         out: list[MovedRecord] = []
         for topic, part in by_topic(batch):
-            at = self.topic_numbers[topic], turns
+            at = self.topic_numbers[topic], sequence_keys
             for index in self._by_topic.get(topic, ()):
                 fast = self._fused.get(index)
                 records = None if fast is None else fast.moved(part, at, log)
@@ -196,7 +196,7 @@ class Compiled(Generic[Out]):
         """Return the same with what puts the results in order."""
         results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
         if self._coalesced:  # a group's one change has its own time, not that of its last record
-            results = [record._replace(turn=record.timestamp) for record in results]
+            results = [record._replace(sequence_key=record.timestamp) for record in results]
         results = placed_records(results)
         finished = self._finish(exits.of_stage(self._exit, results, log))
         return moved(cast("Sequence[OutRecord]", finished))

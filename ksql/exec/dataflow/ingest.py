@@ -32,14 +32,14 @@ _new = tuple.__new__
 class Placed(NamedTuple):
     """Key columns, then what is carried, of records that are no deletions; None for no row.
 
-    ``turns`` are those of the records that Kafka has, see ``processors.order``.
+    ``sequence_keys`` are those of the records that Kafka has, see ``processors.order``.
     """
 
     rows: list[Row | None]
     times: Sequence[int]
     partitions: Sequence[int]
     offsets: Sequence[int]
-    turns: Sequence[int]
+    sequence_keys: Sequence[int]
 
 
 class SourceIngest:
@@ -62,18 +62,26 @@ class SourceIngest:
         self.topic = topic
 
     def keyed(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> KeyedBatch | Sequence[Record]:
         """Return the batch's records on their way to the stage."""
-        fast = None if self.keying is None else self.keying.keyed(batch, turns, log, ahead)
-        return self.keyed_stepwise(batch, turns, log, ahead) if fast is None else fast
+        fast = None if self.keying is None else self.keying.keyed(batch, sequence_keys, log, ahead)
+        return self.keyed_stepwise(batch, sequence_keys, log, ahead) if fast is None else fast
 
     def keyed_stepwise(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> Sequence[Record]:
         """Return the same, each step by itself."""
         stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
-        arrivals.turns = turns.of(
+        arrivals.sequence_keys = sequence_keys.of(
             stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
         )
         if stage_input.table:
@@ -106,7 +114,7 @@ class SourceIngest:
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
             repeat(None),
-            arrivals.turns,
+            arrivals.sequence_keys,
             lanes,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
@@ -117,11 +125,15 @@ class SourceIngest:
     ) -> list[Record]:
         """Return records without row for the dropped ones: what is late depends on their times."""
         stage_input, out = self.stage_input, []
-        for (i, row, time, _, _), turn in zip(arrivals.each(), arrivals.turns, strict=True):
+        for (i, row, time, _, _), sequence_key in zip(
+            arrivals.each(), arrivals.sequence_keys, strict=True
+        ):
             if i not in passed:
                 origin = self.topic, batch.partitions[i], batch.offsets[i]
                 key = stage_input.tick_key(row, log)
-                out.append(Record(stage_input.port, key, None, time, *origin, turn=turn))
+                out.append(
+                    Record(stage_input.port, key, None, time, *origin, sequence_key=sequence_key)
+                )
         return (
             stage_input.laned(out, [record.partition for record in out])
             if stage_input.lanes
@@ -136,10 +148,10 @@ class SourceIngest:
         arrivals = self.reader.read(batch, log).alive()
         return self.stage_input.projected(arrivals.rows, log), arrivals.times
 
-    def placed(self, batch: RawBatch, turns: SequenceKeys, log: LogError) -> Placed:
+    def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> Placed:
         """Return the same rows, and what puts their records in order."""
         stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
-        arrivals.turns = turns.of(
+        arrivals.sequence_keys = sequence_keys.of(
             stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
         )
         arrivals = arrivals.alive()
@@ -148,7 +160,7 @@ class SourceIngest:
             arrivals.times,
             picked(batch.partitions, arrivals.places),
             picked(batch.offsets, arrivals.places),
-            arrivals.turns,
+            arrivals.sequence_keys,
         )
 
     def _keyed_changes(self, arrivals: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
@@ -156,8 +168,8 @@ class SourceIngest:
         stage_input, port, topic = self.stage_input, self.stage_input.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
-        turned = zip(arrivals.each(), arrivals.turns, strict=True)
-        for (i, row, time, keyless, dead), turn in turned:
+        turned = zip(arrivals.each(), arrivals.sequence_keys, strict=True)
+        for (i, row, time, keyless, dead), sequence_key in turned:
             if keyless:
                 log("source", "a table's record has no key", row)
                 continue
@@ -165,7 +177,7 @@ class SourceIngest:
             if keyed is not None:
                 header = headers[i] if headers else None
                 origin = topic, partitions[i], offsets[i]
-                out.append(Record(port, *keyed, time, *origin, header, turn=turn))
+                out.append(Record(port, *keyed, time, *origin, header, sequence_key=sequence_key))
         return (
             stage_input.laned(out, [record.partition for record in out])
             if stage_input.lanes
@@ -180,14 +192,14 @@ class KeyedIngest:
         self, sources: Mapping[str, Sequence[SourceIngest]], ahead: FutureTimestamps | None = None
     ) -> None:
         self.sources = sources
-        self._turns = SequenceKeys()
+        self._sequence_keys = SequenceKeys()
         self._ahead = ahead
 
     def add(self, batch: RawBatch, log: LogError) -> Parts:
         """Return the records of a batch, keyed."""
         return Parts(
             [
-                source.keyed(part, self._turns, log, self._ahead)
+                source.keyed(part, self._sequence_keys, log, self._ahead)
                 for topic, part in by_topic(batch)
                 for source in self.sources.get(topic, ())
             ]

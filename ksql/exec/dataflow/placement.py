@@ -1,7 +1,7 @@
 """How the results of a query get to the partitions of their topic, so that each is in order.
 
 A record of a partition must be behind the latest one before it by no more than the query's inputs
-were. So each partition has one writer, and that one takes its records by their turns:
+were. So each partition has one writer, and that one takes its records by their sequence keys:
 
 ``kept``   A stream that keeps its key keeps the partition of its source.
 ``keyed``  The task that has a key's state writes the partition of that key: the bucket of a key is

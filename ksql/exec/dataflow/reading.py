@@ -35,7 +35,7 @@ class Arrivals:
 
     ``places`` are their places in the batch; a row has all columns of the source. ``dead`` says
     whose value was null (its columns are None in the row), ``keyless`` whose key; None: nobody's.
-    ``turns`` is empty where no order is asked for.
+    ``sequence_keys`` is empty where no order is asked for.
     """
 
     rows: list[Row]
@@ -43,7 +43,7 @@ class Arrivals:
     places: Sequence[int]
     keyless: list[bool] | None = None
     dead: list[bool] | None = None
-    turns: Sequence[int] = ()
+    sequence_keys: Sequence[int] = ()
 
     def each(self) -> Iterator[tuple[int, Row, int, bool, bool]]:
         """Place, row, time, whether keyless, whether dead."""
@@ -60,7 +60,7 @@ class Arrivals:
             list(compress(self.places, keep)),
             None if self.keyless is None else list(compress(self.keyless, keep)),
             None if self.dead is None else list(compress(self.dead, keep)),
-            list(compress(self.turns, keep)),
+            list(compress(self.sequence_keys, keep)),
         )
 
     def alive(self) -> Arrivals:

@@ -61,20 +61,29 @@ def regrouped(
     no_key = pack((None,) * width)
     out: list[Record] = []
     for record, new, old in zip(records, news, olds, strict=True):
-        _, _, row, time, topic, partition, offset, headers, before, turn, lane = record
+        _, _, row, time, topic, partition, offset, headers, before, sequence_key, lane = record
         # the tuple's own constructor: every change of a table passes here
         if new is not None and old is not None and not apart:
             key, former = new[:width], old[:width]
             packed = pack(key)
             if (key == former) if plain else (packed == pack(former)):
-                change = new[width:], time, topic, partition, offset, headers, old[width:], turn
+                change = (
+                    new[width:],
+                    time,
+                    topic,
+                    partition,
+                    offset,
+                    headers,
+                    old[width:],
+                    sequence_key,
+                )
                 out.append(_new(Record, (port, packed, *change, lane)))
                 continue
         if old is not None:
-            gone = None, time, topic, partition, offset, headers, old[width:], turn
+            gone = None, time, topic, partition, offset, headers, old[width:], sequence_key
             out.append(_new(Record, (port, pack(old[:width]), *gone, lane)))
         if new is not None:
-            come = new[width:], time, topic, partition, offset, headers, None, turn
+            come = new[width:], time, topic, partition, offset, headers, None, sequence_key
             out.append(_new(Record, (port, pack(new[:width]), *come, lane)))
         elif row is None and before is None:
             if stage_input.unknown:

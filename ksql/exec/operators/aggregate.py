@@ -187,14 +187,14 @@ class AggregateProcessor(Paused):
 
     def _change(self, group: _Group, record: Record, log: LogError) -> Record | None:
         """Return what consumers see; a row without results is left out, or does not pass HAVING."""
-        port, key, _, _, topic, partition, offset, headers, _, turn, lane = record
+        port, key, _, _, topic, partition, offset, headers, _, sequence_key, lane = record
         row, old = self._row(group, log), group.row
         if row is None and old is None:
             return None
         if self.keep_old:
             group.row = row
         time = group.state[0]
-        values = (port, key, row, time, topic, partition, offset, headers, old, turn, lane)
+        values = (port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import ServerError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.spark.checkpoint import schemapaths
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, readable
 
@@ -93,7 +93,7 @@ def begin(checkpoint: Path, name: str) -> Incarnation:
     Raises: OSError.
     """
     checkpoint.mkdir(parents=True, exist_ok=True)
-    write_whole(checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": name}) + "\n")
+    write_atomically(checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": name}) + "\n")
     return Incarnation(name)
 
 
@@ -204,5 +204,5 @@ def _copy_home(elsewhere: Path, checkpoint: Path) -> None:
 
     shutil.copytree(elsewhere, checkpoint, ignore=last, dirs_exist_ok=True)
     os.sync()
-    write_whole(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
+    write_atomically(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
     shutil.rmtree(elsewhere)

@@ -151,11 +151,11 @@ class StatelessMovedTask:
         sender = context.partitionId() if context else 0
         window_bytes = program.window_bytes or 0
         writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
-        log, read, turns = TaskLog(), _Read(counted=ship.reader is not None), SequenceKeys()
+        log, read, sequence_keys = TaskLog(), _Read(counted=ship.reader is not None), SequenceKeys()
         with no_cycle_search(program), last_words(ship):
             for raw, size in portions(ship, batches, log):
                 read.add(len(raw.offsets), size())
-                for chunk in writer.add(program.straight_moved(raw, turns, log)):
+                for chunk in writer.add(program.straight_moved(raw, sequence_keys, log)):
                     yield self._row(chunk, read)
             for chunk in writer.finish():
                 yield self._row(chunk, read)
