@@ -1,4 +1,4 @@
-"""The exchange in front of a sink: merged by sequence key after it.
+"""The exchange in front of a sink: chunks by partition, merged by sequence key after it.
 
 A chunk begins with its version, the task that has made it and its number in that task. Results of
 one cause stay in their order. A result without a key keeps the number of its source's partition.
