@@ -265,11 +265,10 @@ class Node:
         except AnotherServer as other:
             startup_checks.share(state, other.claim, self._leadership.claims_end)
             _log.info("stands_by", extra={"leader": other.claim.listener})
+            rank = startup_checks.candidate_rank(members)
             self._follower = Follower(
                 self._follow,
-                lambda stop: self._leadership.await_leadership(
-                    stop, startup_checks.candidate_rank(members)
-                ),
+                lambda stop: self._leadership.await_leadership(stop, rank),
                 lambda: self._promote(state),
                 self._abandon,
             )
@@ -311,22 +310,19 @@ class Node:
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
         self._open_ledger(state, service_id)
-        self.log_topic = topic_name(
-            service_id, self.settings.text("ksql.logging.processing.topic.name")
-        )
-        sources, functions = compose.user_functions(self.settings, state.root)
-        apart = UdfProcessPool(sources, compose.limits(self.settings))
+        settings = self.settings
+        self.log_topic = topic_name(service_id, settings.text("ksql.logging.processing.topic.name"))
+        sources, functions = compose.user_functions(settings, state.root)
+        apart = UdfProcessPool(sources, compose.limits(settings))
         self._closers.append(apart.close)
         trash = Trash(state.trash, self._now_ms)
         self._open_runner(state, sources, trash)
-        assignment = PartitionAssignment(self.members, self.settings.number(STANDBYS))
+        assignment = PartitionAssignment(self.members, settings.number(STANDBYS))
         self.views = ViewMaintainer(
-            self.kafka, state.stores, trash, self.settings, self._now_ms, self._peers, assignment
+            self.kafka, state.stores, trash, settings, self._now_ms, self._peers, assignment
         )
         self._closers.append(self.views.close)
-        self.copies = ReplicaService(
-            self.settings, assignment, self.views, self.admin, self._now_ms
-        )
+        self.copies = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
         self._closers.append(self.copies.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()

@@ -110,15 +110,8 @@ class Compiled(Generic[Out]):
         #: Whether a batch gives one change of each group, in no order of time.
         self._coalesced = bool(plan.placement and first) and _is_coalesced(plan, cut)
         self._apart = upgrade_from(plan) is not None
-        self.changes = frozenset(
-            stage_input.port
-            for stage in cut.stages
-            for stage_input in stage.stage_inputs
-            if regroups(stage, stage_input)
-        )
-        handing = {
-            stage_input.segment.entry.index for stage_input in cut.stage_inputs if stage_input.keyed
-        }
+        self.changes = _regrouped_ports(cut)
+        handing = _stages_that_key(cut)
         self._after = [
             None if stage in handing else self._input_from("stage", stage)
             for stage in range(self.stages - 1)
@@ -297,6 +290,21 @@ def _window_bytes(plan: QueryPlan, *, scattered: bool) -> int | None:
     if window is not None and plan.sink.gathered:
         return WindowedKeys(window.size_ms).suffix_bytes
     return 0 if scattered else None
+
+
+def _regrouped_ports(cut: Layout) -> frozenset[int]:
+    return frozenset(
+        stage_input.port
+        for stage in cut.stages
+        for stage_input in stage.stage_inputs
+        if regroups(stage, stage_input)
+    )
+
+
+def _stages_that_key(cut: Layout) -> set[int]:
+    """Return the stages whose processors key the records for the next one themselves."""
+    inputs = cut.stage_inputs
+    return {stage_input.segment.entry.index for stage_input in inputs if stage_input.keyed}
 
 
 def _is_coalesced(plan: QueryPlan, cut: Layout) -> bool:
