@@ -12,7 +12,7 @@ from ksql.core.ids import Offset
 from ksql.core.token import Token, TokenScope
 from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
 from ksql.serving.query_service import QueryService
-from ksql.views.store_config import keeping
+from ksql.views.store_config import store_config_of
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
 from server.hosting import behind_http
@@ -57,7 +57,7 @@ class MemoryTables:
     def stores(self, source: DataSource) -> Mapping[int, Rows]:
         """Return a table's one partition, filled from its topic."""
         store: Store = MemoryStore()
-        kept_ms = keeping(self._engine.catalog, source, Settings()).retention_ms
+        kept_ms = store_config_of(self._engine.catalog, source, Settings()).retention_ms
         if kept_ms is not None and source.window is not None:
             store = RetentionStore(store, kept_ms, sessions=source.window.size_ms is None)
         log = self._topics.records.get(source.topic, [])
@@ -110,7 +110,7 @@ class MemoryService:
 
     is_follower = False
     terminated = False
-    home = TokenScope("memory", "default_")
+    scope = TokenScope("memory", "default_")
     host = "localhost:8088"
 
     def __init__(

@@ -104,7 +104,7 @@ def check_exception(expected: Expected, error: Exception) -> None:
 def _texts(error: Exception) -> list[str]:
     """Return what ksqlDB may say of an error: with our hint, and without.
 
-    The statement comes right behind the message, so with the hint between them it is never found.
+    The statement comes right after the message, so with the hint between them it is never found.
     """
     if not isinstance(error, KsqlError):
         return [str(error)]

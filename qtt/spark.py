@@ -130,7 +130,7 @@ class SparkDriver:
         self._shared = shared
         self._prefix = prefix
         self._directory = directory
-        around = RunnerContext(
+        context = RunnerContext(
             settings=Settings(_SETTINGS),
             directory=directory,
             consumer={"bootstrap.servers": shared.kafka.bootstrap},
@@ -142,10 +142,10 @@ class SparkDriver:
         )
         self._runner = SparkRunner(
             shared.runtime,
-            around,
+            context,
             shared.admin.end_offsets,
-            aside=Trash(directory.with_name(f"{directory.name}-aside"), lambda: 0),
-            incarnation=lambda: secrets.token_hex(6),
+            trash=Trash(directory.with_name(f"{directory.name}-aside"), lambda: 0),
+            new_incarnation=lambda: secrets.token_hex(6),
         )
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry

@@ -53,7 +53,7 @@ WEBSOCKET_S = 3600.0
 def create_app(
     service: KsqlService | None = None,
     *,
-    door: AppContext | None = None,
+    context: AppContext | None = None,
     access: Access | None = None,
     users: Users | None = None,
     secret: ServerSecret | None = None,
@@ -70,10 +70,10 @@ def create_app(
 
     Raises: ValueError when neither is given.
     """
-    if door is None:
+    if context is None:
         if service is None:
-            raise ValueError("a service or a door is needed")
-        door = AppContext(service)
+            raise ValueError("a service or a context is needed")
+        context = AppContext(service)
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -81,7 +81,7 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Response,
     )
-    app.state.door = door
+    app.state.context = context
     app.state.websocket_s = websocket_s
     errors.install(app)
     access = access or Access()
@@ -92,7 +92,7 @@ def create_app(
     if users is not None:
         app.add_middleware(SignIn, users=users)
     if secret is not None:
-        app.add_middleware(ServersDoors, secret=secret, own=lambda: door.own_host)
+        app.add_middleware(ServersDoors, secret=secret, own=lambda: context.own_host)
     guard(app, access)
     if headers:
         app.add_middleware(Headers, headers=headers)

@@ -80,7 +80,7 @@ def _run(client: Client) -> None:
     for statement in _STATEMENTS:
         client.execute(statement, _SETTINGS, {})
     deadline = time.monotonic() + _PATIENCE_S
-    while not _has_rows(client):  # the join needs a record behind the row of its table
+    while not _has_rows(client):  # the join needs a record after the row of its table
         if time.monotonic() > deadline:
             raise NoResults
         client.execute(_RECORD, _SETTINGS, {})

@@ -40,7 +40,7 @@ STATEMENT_THREADS = 32
 PEER_THREADS = 16  # they wait for stores only
 STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
 HEALTH_THREADS = 2  # whatever else waits, a probe is answered
-PASSING_THREADS = 32  # they wait for the server in charge
+PROXY_THREADS = 32  # they wait for the leader
 MOST_WAITING = 256  # requests that wait without a thread: each looks twice a second
 HEALTH_AGE_S = 5.0
 _LOOK_S = 0.05
@@ -95,14 +95,14 @@ class AppContext:
         self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "stream")
         self._peers = ThreadPoolExecutor(PEER_THREADS, "peer")
-        self._passing = ThreadPoolExecutor(PASSING_THREADS, "passing")
+        self._proxying = ThreadPoolExecutor(PROXY_THREADS, "leader-proxy")
         self._probes = ThreadPoolExecutor(HEALTH_THREADS, "health")
         self._waiting = 0
         self._running: set[Closeable] = set()
         self._lock = threading.Lock()
         self._health: tuple[float, Health] | None = None
         self._looking: asyncio.Task[Health] | None = None
-        self._stalls = IoBudget()
+        self._io_budget = IoBudget()
 
     @property
     def state(self) -> State:
@@ -193,7 +193,7 @@ class AppContext:
         self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | TextStream | None:
         """Answer a look-up by key; None for what other threads are to do."""
-        began = self._stalls.begin()
+        began = self._io_budget.begin()
         if began is None:
             return None
         stream = self.service.at_once(text, properties, caller)
@@ -202,7 +202,7 @@ class AppContext:
         try:
             return _ended(stream)
         finally:
-            self._stalls.end(began)
+            self._io_budget.end(began)
 
     async def _becomes_ready(self, trouble: TableNotReady, deadline: float, left: Left) -> bool:
         """Ask now and then whether a table is ready; False if it is not in time.
@@ -276,15 +276,15 @@ class AppContext:
         return False
 
     async def pass_on(self, work: Callable[[], T], left: Left, leave: Callable[[], None]) -> T:
-        """Run a step that waits for the server in charge; ``leave`` ends it with its client."""
+        """Run a step that waits for the leader; ``leave`` ends it with its client."""
         loop = asyncio.get_running_loop()
         self._calls += 1
         try:
-            passing = loop.run_in_executor(self._passing, work)
-            while not (await asyncio.wait({passing}, timeout=_LONGEST_PAUSE_S))[0]:
+            proxied = loop.run_in_executor(self._proxying, work)
+            while not (await asyncio.wait({proxied}, timeout=_LONGEST_PAUSE_S))[0]:
                 if await left():
                     leave()
-            return passing.result()
+            return proxied.result()
         finally:
             self._calls -= 1
 
@@ -371,7 +371,7 @@ class AppContext:
         self._statements.shutdown(wait=False)
         self._streams.shutdown(wait=False)
         self._peers.shutdown(wait=False)
-        self._passing.shutdown(wait=False)
+        self._proxying.shutdown(wait=False)
         self._probes.shutdown(wait=False)
 
     async def health(self) -> Health:

@@ -17,13 +17,13 @@ from server.wire import JSON, V1_JSON, Body, parse_body
 B = TypeVar("B", bound=Body)
 
 
-def door_of(request: Request) -> AppContext:
+def context_of(request: Request) -> AppContext:
     """Return the door behind which the request's service is."""
-    return cast("AppContext", request.app.state.door)
+    return cast("AppContext", request.app.state.context)
 
 
-async def _door(request: Request) -> AppContext:
-    return door_of(request)
+async def _context(request: Request) -> AppContext:
+    return context_of(request)
 
 
 def accepts(*offered: str) -> Any:
@@ -54,5 +54,5 @@ async def accepted_body(request: Request, offered: Collection[str], kind: type[B
     return chosen, parse_body(await request.body(), kind)
 
 
-TheDoor = Annotated[AppContext, Depends(_door)]
+Context = Annotated[AppContext, Depends(_context)]
 JsonKind = Annotated[str, accepts(V1_JSON, JSON)]

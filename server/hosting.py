@@ -21,12 +21,12 @@ _GRACE_S = 2
 @contextlib.contextmanager
 def behind_http(service: KsqlService, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
     """Answer on these sockets for a running service; the caller starts and stops both."""
-    door = AppContext(service)
-    http = HttpServer(create_app(door=door), sockets, _GRACE_S)
+    context = AppContext(service)
+    http = HttpServer(create_app(context=context), sockets, _GRACE_S)
     http.start("http")
     try:
-        yield door
+        yield context
     finally:
-        door.shut()
+        context.shut()
         http.stop()
-        door.release()
+        context.release()

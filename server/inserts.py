@@ -82,7 +82,7 @@ class InsertsResponse(Response):
 
     def __init__(
         self,
-        door: AppContext,
+        context: AppContext,
         writer: RowWriter,
         first: list[bytes],
         more: AsyncIterator[list[bytes]],
@@ -93,7 +93,7 @@ class InsertsResponse(Response):
         """Take ``token``: what the client has seen before; with it acknowledgements have tokens."""
         super().__init__(media_type=media_type)
         del self.headers["content-length"]
-        self._door = door
+        self._context = context
         self._writer = writer
         self._first = first
         self._more = more
@@ -127,7 +127,7 @@ class InsertsResponse(Response):
         try:
             while not coming.done():
                 await asyncio.wait((coming,), timeout=_LOOK_S)
-                if not coming.done() and self._door.state == "TERMINATING":
+                if not coming.done() and self._context.state == "TERMINATING":
                     raise ShuttingDown
             return coming.result()
         finally:
@@ -135,7 +135,7 @@ class InsertsResponse(Response):
 
     async def _write(self, send: Send, batch: list[bytes]) -> None:
         begun = self._sequence > 0
-        acks = await self._door.call(self._acks, batch)
+        acks = await self._context.call(self._acks, batch)
         if acks:
             await _send(send, self._form.text(acks, begun=begun))
 
@@ -151,7 +151,7 @@ class InsertsResponse(Response):
     def _begin(self, line: bytes) -> Delivery | dict[str, Any]:
         """Return a row under way, or why it is not."""
         try:
-            _ = self._door.service  # raises once the server is shutting down
+            _ = self._context.service  # raises once the server is shutting down
             return self._writer.begin(parse_row(line))
         except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
             return self._refusal(error)

@@ -1,4 +1,4 @@
-"""Statements passed on to the server that is in charge: as they came, and the answer as it is.
+"""Statements passed on to the leader: as they came, and the answer as it is.
 
 A request that was passed on once is marked, and is never passed on again.
 Source: ksqlDB developer guide, REST API, request properties.
@@ -32,7 +32,7 @@ _TIMEOUT: Final = httpx.Timeout(5.0, read=None)  # a statement takes as long as 
 
 
 class ServerAway(NotReady):
-    """The server in charge did not take a request, or did not answer it."""
+    """The leader did not take a request, or did not answer it."""
 
     def __init__(self, server: Server, reason: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ def passed_on(properties: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeaderProxy:
-    """A request on its way to the server in charge: its path, body and headers."""
+    """A request on its way to the leader: its path, body and headers."""
 
     server: Server
     scheme: str

@@ -206,13 +206,13 @@ def openness(
     ``reach`` has the hosts at which a door listens; a door without an entry listens at loopback.
     ``known`` are the doors that ask clients who they are.
     """
-    wide = sorted(door for door in doors if not all(map(is_loopback, reach.get(door, ()))))
-    here = sorted(door for door in doors if door not in wide)
+    wide = sorted(name for name in doors if not all(map(is_loopback, reach.get(name, ()))))
+    here = sorted(name for name in doors if name not in wide)
     for where, shut, opened in (
         ("open to this machine only", here, "open to this machine only"),
         ("open to other machines", wide, "OPEN TO OTHER MACHINES"),
     ):
-        if free := [door for door in shut if door not in known]:
+        if free := [name for name in shut if name not in known]:
             yield f"{opened}, without authentication: {', '.join(free)}"
-        if limited := [door for door in shut if door in known]:
+        if limited := [name for name in shut if name in known]:
             yield f"{where}, to known clients: {', '.join(limited)}"

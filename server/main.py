@@ -62,7 +62,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
     SIGHUP has users and certificates read again.
 
-    Returns: whether it ended to be started anew: another server has taken over from this one.
+    Returns: whether it ended to be started again: another server has taken over from this one.
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
@@ -90,11 +90,11 @@ async def _serve(
     last: LastResort,
 ) -> None:
     settings = Settings(configuration)
-    door = AppContext(
+    context = AppContext(
         service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000
     )
     app = create_app(
-        door=door,
+        context=context,
         access=Access.of(settings, doors.hosts),
         users=users,
         secret=ServerSecret.of(settings),
@@ -114,15 +114,15 @@ async def _serve(
     answering = asyncio.gather(*(server.serve() for server in servers))
     try:
         ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
-        await _run(service, door, stop, ready)
+        await _run(service, context, stop, ready)
     finally:
-        door.shut()
-        await door.drain(DRAIN_S)
+        context.shut()
+        await context.drain(DRAIN_S)
         for server in servers:
             server.end()
         await answering
         await _in_thread(service.stop)
-        door.release()
+        context.release()
         for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
         ignore_hangups()
@@ -159,7 +159,7 @@ def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 async def _run(
-    service: KsqlService, door: AppContext, stop: asyncio.Event, ready: Callable[[], None]
+    service: KsqlService, context: AppContext, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Start the service and wait for the stop; one during the start waits a while for its end."""
     starting = _in_thread(service.start)
@@ -172,7 +172,7 @@ async def _run(
         return
     await starting
     settle()
-    door.state = "READY"
+    context.state = "READY"
     await asyncio.to_thread(ready)
     await stop.wait()
     await _in_thread(service.leave)

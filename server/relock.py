@@ -1,4 +1,4 @@
-"""Writes the jars' lock file anew: resolves the roots, downloads what they need, notes checksums.
+"""Writes the jars' lock file again: resolves the roots, downloads what they need, notes checksums.
 
 For maintainers, after a version was changed here: ``python -m server.relock``.
 """

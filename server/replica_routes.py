@@ -75,11 +75,11 @@ def collected(answer: ReplicaAnswer) -> tuple[bytes, bool]:
     return bytes(head), False
 
 
-async def rest(door: AppContext, answer: ReplicaAnswer, first: bytes) -> AsyncIterator[bytes]:
-    """Yield the first pieces and those behind them; the answer ends when its reader leaves."""
+async def rest(context: AppContext, answer: ReplicaAnswer, first: bytes) -> AsyncIterator[bytes]:
+    """Yield the first pieces and those after them; the answer ends when its reader leaves."""
     try:
         yield first
-        while (piece := await door.peer(answer.next)) is not None:
+        while (piece := await context.peer(answer.next)) is not None:
             yield piece
     finally:
-        door.closed(answer)
+        context.closed(answer)

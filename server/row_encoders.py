@@ -43,10 +43,10 @@ class Form(Protocol):
         """Return an error after the header; ``footer`` still follows."""
 
     def consistency(self, info: list[dict[str, Any]]) -> bytes:
-        """Return which copies of tables the rows are of; behind the last row."""
+        """Return which copies of tables the rows are of; after the last row."""
 
     def token(self, text: str) -> bytes:
-        """Return the token that names what was read; behind the last row."""
+        """Return the token that names what was read; after the last row."""
 
     def footer(self, final_message: str | None) -> bytes:
         """Return the bytes after the last row."""
@@ -88,7 +88,7 @@ class Delimited:
     """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped.
 
     The header has the notes that there are once the first rows have been read. Clients would take
-    an object behind it for an error.
+    an object after it for an error.
     """
 
     tombstones: ClassVar[bool] = False

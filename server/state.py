@@ -57,11 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for odd in odd_properties(configuration):
             sys.stderr.write(f"ksql state: warning: {odd}\n")
         settings = Settings(configuration)
-        aside = _aside(settings)
+        trash = _trash(settings)
         if arguments.action == "list":
-            _list(aside, settings.number("ksql.state.aside.retention.ms"))
+            _list(trash, settings.number("ksql.state.aside.retention.ms"))
         else:
-            _remove(aside, arguments.names)
+            _remove(trash, arguments.names)
     except KsqlError as error:
         sys.stderr.write(f"ksql state: {error.text()}\n")
         return 1
@@ -71,13 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _aside(settings: Settings) -> Trash:
+def _trash(settings: Settings) -> Trash:
     folder = directory(settings) / settings.text("ksql.service.id") / "aside"
     return Trash(folder, lambda: int(time.time() * 1000))
 
 
-def _list(aside: Trash, keep_ms: int) -> None:
-    entries = aside.entries()
+def _list(trash: Trash, keep_ms: int) -> None:
+    entries = trash.entries()
     for moved in entries:
         until = f"kept until {_day(moved.when_ms + keep_ms)}" if keep_ms >= 0 else "kept"
         sys.stdout.write(
@@ -89,13 +89,13 @@ def _list(aside: Trash, keep_ms: int) -> None:
         sys.stdout.write("Nothing lies aside.\n")
 
 
-def _remove(aside: Trash, names: Sequence[str]) -> None:
-    entries: dict[str, TrashEntry] = {moved.name: moved for moved in aside.entries()}
+def _remove(trash: Trash, names: Sequence[str]) -> None:
+    entries: dict[str, TrashEntry] = {moved.name: moved for moved in trash.entries()}
     for name in names:
         if name not in entries:
             raise NoSuchEntry(name)
     for name in names or list(entries):
-        aside.remove(entries[name])
+        trash.remove(entries[name])
         sys.stdout.write(f"{name} removed\n")
 
 

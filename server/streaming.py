@@ -38,13 +38,13 @@ class QueryResponse(StreamingResponse):
 
     def __init__(
         self,
-        door: AppContext,
+        context: AppContext,
         stream: ResultStream | TextStream,
         content: AsyncIterator[bytes],
         media_type: str,
     ) -> None:
         super().__init__(content, media_type=media_type)
-        self._door = door
+        self._context = context
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,22 +55,22 @@ class QueryResponse(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._door.closed(self._stream)
+            self._context.closed(self._stream)
 
 
-def whole_response(
-    whole: BufferedResult, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
+def buffered_response(
+    buffered: BufferedResult, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
 ) -> Response:
     """Return the rows of a query that has ended, in one piece where the protocol allows it."""
-    scope.setdefault("state", {})["query_id"] = whole.query_id
-    form = form_of(whole)
-    body = form.header() + form.rows(whole.rows) + form.footer(whole.final_message)
-    whole.sent(len(body))
+    scope.setdefault("state", {})["query_id"] = buffered.query_id
+    form = form_of(buffered)
+    body = form.header() + form.rows(buffered.rows) + form.footer(buffered.final_message)
+    buffered.sent(len(body))
     return _in_one_piece(body, media_type, scope)
 
 
 async def brief_response(
-    door: AppContext,
+    context: AppContext,
     stream: ResultStream,
     form_of: Callable[[ResultStream], Form],
     media_type: str,
@@ -80,23 +80,23 @@ async def brief_response(
 
     Raises: what the query and the form raise, and ShuttingDown.
     """
-    door.opened(stream, ends_soon=True)
+    context.opened(stream, ends_soon=True)
     try:
         form = form_of(stream)
-        body = await door.wait(lambda: _taken(stream, form))
-        if door.has_cut(stream):
+        body = await context.wait(lambda: _taken(stream, form))
+        if context.has_cut(stream):
             raise ShuttingDown
     except BaseException:
-        door.closed(stream)
+        context.closed(stream)
         raise
-    door.ended(stream)
+    context.ended(stream)
     scope.setdefault("state", {})["query_id"] = stream.query_id
     counter(stream)(len(body))
     return _in_one_piece(body, media_type, scope)
 
 
 def _taken(stream: ResultStream, form: Form) -> bytes:
-    """Read a query to its end, and end it; an error behind its rows comes last."""
+    """Read a query to its end, and end it; an error after its rows comes last."""
     try:
         rows = form.rows([row for batch in stream.batches() for row in batch])
         try:
@@ -139,7 +139,7 @@ async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
 
 
 async def rows_response(
-    door: AppContext,
+    context: AppContext,
     stream: ResultStream,
     form_of: Callable[[ResultStream], Form],
     media_type: str,
@@ -151,31 +151,33 @@ async def rows_response(
     status. ``left`` says whether the client is still there to wait for them.
     Raises: what the form raises for columns that it cannot write.
     """
-    door.opened(stream, ends_soon=stream.kind == "pull")
+    context.opened(stream, ends_soon=stream.kind == "pull")
     batches = stream.batches()
     first: list[ResultRow] | None = []
     try:
         form = form_of(stream)
         if stream.kind == "pull":
-            first = await _first(door, batches, left)
+            first = await _first(context, batches, left)
     except BaseException:
-        door.closed(stream)
+        context.closed(stream)
         raise
-    return QueryResponse(door, stream, _row_chunks(door, stream, form, first, batches), media_type)
+    return QueryResponse(
+        context, stream, _row_chunks(context, stream, form, first, batches), media_type
+    )
 
 
 async def _first(
-    door: AppContext, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
+    context: AppContext, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
 ) -> list[ResultRow] | None:
     """Return the first rows; None at the end, also if the client does not wait for them."""
-    while (batch := await door.wait(lambda: next(batches, None))) == []:
+    while (batch := await context.wait(lambda: next(batches, None))) == []:
         if await left():
             return None
     return batch
 
 
 async def _row_chunks(
-    door: AppContext,
+    context: AppContext,
     stream: ResultStream,
     form: Form,
     batch: list[ResultRow] | None,
@@ -187,17 +189,17 @@ async def _row_chunks(
         sent(len(chunk))
         yield chunk
         while batch is not None:
-            batch = await door.wait(lambda: next(batches, None))
+            batch = await context.wait(lambda: next(batches, None))
             if chunk := form.rows(batch or ()):
                 sent(len(chunk))
                 yield chunk
-        if door.has_cut(stream):
+        if context.has_cut(stream):
             raise ShuttingDown
         if is_dated(stream):
-            freshness = await door.wait(lambda: freshness_of(stream))
+            freshness = await context.wait(lambda: freshness_of(stream))
             yield form.consistency(copies_form(freshness))
         if (issue := token_of(stream)) is not None:
-            token = await door.wait(issue)
+            token = await context.wait(issue)
             yield form.token(token.text())
     except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))
@@ -206,19 +208,19 @@ async def _row_chunks(
     yield form.footer(stream.final_message)
 
 
-def text_response(door: AppContext, stream: TextStream) -> QueryResponse:
+def text_response(context: AppContext, stream: TextStream) -> QueryResponse:
     """Answer with PRINT's lines as plain text; an error on the way is a last line of JSON."""
-    door.opened(stream)
-    return QueryResponse(door, stream, _text_chunks(door, stream), PLAIN)
+    context.opened(stream)
+    return QueryResponse(context, stream, _text_chunks(context, stream), PLAIN)
 
 
-async def _text_chunks(door: AppContext, stream: TextStream) -> AsyncIterator[bytes]:
+async def _text_chunks(context: AppContext, stream: TextStream) -> AsyncIterator[bytes]:
     try:
         lines = stream.lines()
-        while (batch := await door.wait(lambda: next(lines, None))) is not None:
+        while (batch := await context.wait(lambda: next(lines, None))) is not None:
             if batch:
                 yield "".join(f"{line}\n" for line in batch).encode(errors="replace")
-        if door.has_cut(stream):
+        if context.has_cut(stream):
             raise ShuttingDown
     except Exception as error:  # noqa: BLE001 - see _row_chunks
         yield dumps(streamed_body(error)) + b"\n"

@@ -46,10 +46,10 @@ _LONGEST_REASON: Final = 120  # bytes, of 123 that a frame of control has for it
 
 
 async def converse(
-    websocket: WebSocket, door: AppContext, request: KsqlRequest, longest_s: float
+    websocket: WebSocket, context: AppContext, request: KsqlRequest, longest_s: float
 ) -> None:
     """Answer on an accepted websocket and close it; ``longest_s`` bounds its life, 0 does not."""
-    sending = asyncio.ensure_future(_send_all(websocket, door, request))
+    sending = asyncio.ensure_future(_send_all(websocket, context, request))
     leaving = asyncio.ensure_future(_until_left(websocket))
     both = {sending, leaving}
     try:
@@ -78,10 +78,10 @@ def _code_of(body: dict[str, Any]) -> int:
     return GOING_AWAY if body["error_code"] == ShuttingDown.code else SERVER_ERROR
 
 
-async def _send_all(websocket: WebSocket, door: AppContext, request: KsqlRequest) -> None:
+async def _send_all(websocket: WebSocket, context: AppContext, request: KsqlRequest) -> None:
     try:
-        await door.caught_up(request.command_sequence_number, _stays)
-        stream = await door.query(
+        await context.caught_up(request.command_sequence_number, _stays)
+        stream = await context.query(
             request.ksql,
             request.streams_properties,
             request.session_variables,
@@ -89,19 +89,19 @@ async def _send_all(websocket: WebSocket, door: AppContext, request: KsqlRequest
             caller=Caller(
                 credentials=authorization(websocket.scope),
                 info=is_on(request.request_properties, INFO),
-                token=requested_token(request.request_properties, door.service),
+                token=requested_token(request.request_properties, context.service),
             ),
         )
         pull = stream.kind == "pull"
-        door.opened(stream, ends_soon=pull)
+        context.opened(stream, ends_soon=pull)
         try:
             websocket.scope.setdefault("state", {})["query_id"] = stream.query_id
-            async for text in _frames(door, stream):
+            async for text in _frames(context, stream):
                 await websocket.send_text(text)
-            if door.has_cut(stream):
+            if context.has_cut(stream):
                 raise ShuttingDown
         finally:
-            door.closed(stream)
+            context.closed(stream)
     except WebSocketDisconnect:
         raise
     except Exception as error:  # noqa: BLE001 - the status is sent: a frame must report it
@@ -115,30 +115,30 @@ async def _stays() -> bool:
     return False
 
 
-async def _frames(door: AppContext, stream: ResultStream | TextStream) -> AsyncIterator[str]:
+async def _frames(context: AppContext, stream: ResultStream | TextStream) -> AsyncIterator[str]:
     if stream.kind == "print":
         lines = stream.lines()
-        while (texts := await door.wait(lambda: next(lines, None))) is not None:
+        while (texts := await context.wait(lambda: next(lines, None))) is not None:
             for text in texts:
                 yield text.encode(errors="replace").decode()
         return
     form, sent = StreamedRows(stream), counter(stream)
     yield dumps(to_wire([FieldInfo.of(column) for column in stream.columns])).decode()
     batches = stream.batches()
-    while (rows := await door.wait(lambda: next(batches, None))) is not None:
+    while (rows := await context.wait(lambda: next(batches, None))) is not None:
         for row in rows:
             frame = form.row(row)
             sent(len(frame))
             yield frame.decode()
-    if door.has_cut(stream):
+    if context.has_cut(stream):
         return
     if notes := notes_of(stream):
         yield final_object("\n".join(notes)).decode()
     if is_dated(stream):
-        freshness = await door.wait(lambda: freshness_of(stream))
+        freshness = await context.wait(lambda: freshness_of(stream))
         yield consistency_object(copies_form(freshness)).decode()
     if (issue := token_of(stream)) is not None:
-        token = await door.wait(issue)
+        token = await context.wait(issue)
         yield token_object(token.text()).decode()
 
 

@@ -51,7 +51,7 @@ class Watch:
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self) -> None:
-        """Begin anew: pytest and its plugins have taken away every bound, for a debugger."""
+        """Begin again: pytest and its plugins have taken away every bound, for a debugger."""
         self._arm(self._bound_s)
 
     @pytest.hookimpl(trylast=True)

@@ -88,7 +88,7 @@ def user_functions(settings: Settings, root: Path) -> tuple[dict[str, str], list
     return sources, functions
 
 
-def surroundings(
+def runner_context(
     settings: Settings,
     state: StateDir,
     kafka: KafkaSettings,
@@ -98,7 +98,7 @@ def surroundings(
     registry: RegistrySettings,
     lease: Lease,
 ) -> RunnerContext:
-    """Return the surroundings that all queries share."""
+    """Return what all queries share."""
     return RunnerContext(
         settings=settings,
         directory=state.queries,
@@ -154,7 +154,7 @@ def _isolation(kafka: KafkaSettings) -> dict[str, str]:
     return {}
 
 
-def on_change(materializer: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog], None]:
+def on_change(views: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog], None]:
     """Return what is done with each changed catalog.
 
     Its tables are followed, and topics that statements may have deleted and created are looked at
@@ -162,7 +162,7 @@ def on_change(materializer: ViewMaintainer, writer: SharedSender) -> Callable[[C
     """
 
     def changed(catalog: Catalog) -> None:
-        materializer.follow(catalog)
+        views.follow(catalog)
         writer.renew()
 
     return changed
@@ -173,7 +173,7 @@ def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:
     return None if topic is None else FailureLog(Sender(kafka), topic)
 
 
-def heart(
+def heartbeats(
     settings: Settings,
     members: Members,
     credentials: str = "",

@@ -57,9 +57,9 @@ class HealthLoop:
         probe: Callable[[], str],
         broker: EmbeddedBroker | None = None,
         on_return: Callable[[], object] = lambda: None,
-        on_turn: Callable[[], object] = lambda: None,
+        on_tick: Callable[[], object] = lambda: None,
     ) -> None:
-        """Take ``on_return``, for when Kafka answers again; ``on_turn``, once a second or so."""
+        """Take ``on_return``, for when Kafka answers again; ``on_tick``, once a second or so."""
         self._probe = probe
         self._broker = broker
         self._on_return = on_return
@@ -71,10 +71,10 @@ class HealthLoop:
         self._closing = threading.Event()
         self._threads = (
             threading.Thread(
-                target=self._run, args=("watch_kafka", self.turn), name="watch", daemon=True
+                target=self._run, args=("watch_kafka", self.check_kafka), name="watch", daemon=True
             ),
             threading.Thread(
-                target=self._run, args=("watch_queries", on_turn), name="watch-queries", daemon=True
+                target=self._run, args=("watch_queries", on_tick), name="watch-queries", daemon=True
             ),
         )
 
@@ -108,7 +108,7 @@ class HealthLoop:
                 self._failed.add(what)
                 _log.exception("watch_failed", extra={"what": what})
 
-    def turn(self) -> None:
+    def check_kafka(self) -> None:
         """Look at Kafka once."""
         broker = self._broker
         if broker is not None and not broker.alive:

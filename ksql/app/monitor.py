@@ -35,7 +35,7 @@ class SparkMonitor:
         engine: Engine,
         trouble: Callable[[], str],
         now_ms: Callable[[], int],
-        materializer: ViewMaintainer,
+        views: ViewMaintainer,
         elsewhere: Callable[[], RemoteLeader | None] = lambda: None,
     ) -> None:
         """Take ``trouble``, which names the reason if no query can work, as Kafka's absence.
@@ -50,9 +50,9 @@ class SparkMonitor:
         self._engine = engine
         self._trouble = trouble
         self._now_ms = now_ms
-        self._materializer = materializer
-        self._skipping = StuckQueries()
-        self._dropping = LateDrops()
+        self._views = views
+        self._stuck_queries = StuckQueries()
+        self._late_drops = LateDrops()
         self._held: Mapping[str, str] = {}
 
     def hold(self, held: Mapping[str, str]) -> None:
@@ -62,9 +62,9 @@ class SparkMonitor:
     def look(self) -> None:
         """See whether queries handle what they read; about once a second."""
         for query_id, running in list(self._runner.running.items()):
-            totals, now_ms = running.tally.totals, self._now_ms()
-            self._skipping.look(query_id, totals, now_ms)
-            self._dropping.look(query_id, totals, now_ms)
+            totals, now_ms = running.metrics.totals, self._now_ms()
+            self._stuck_queries.look(query_id, totals, now_ms)
+            self._late_drops.look(query_id, totals, now_ms)
         queries = dict(self._runner.running)
         ill = [q for q, query in queries.items() if query.status().state is not State.RUNNING]
         self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
@@ -74,8 +74,8 @@ class SparkMonitor:
         health = self._state(query_id)
         return replace(
             health,
-            warnings=(*health.warnings, *self._materializer.notes(query_id)),
-            store=self._materializer.summary(query_id),
+            warnings=(*health.warnings, *self._views.notes(query_id)),
+            store=self._views.summary(query_id),
         )
 
     def _state(self, query_id: str) -> QueryHealth:
@@ -107,8 +107,8 @@ class SparkMonitor:
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
             warnings=(
-                *self._skipping.warnings(query_id),
-                *self._dropping.warnings(query_id),
+                *self._stuck_queries.warnings(query_id),
+                *self._late_drops.warnings(query_id),
                 *ahead_warnings(totals, self._now_ms()),
             ),
             stages=tuple(StageState(*stage) for stage in running.held()),

@@ -110,12 +110,12 @@ class Node:
         self._replaying = True
         self._lost = ""
         self.on_lost: Callable[[], object] = lambda: None
-        """Called when this server, one of several, is to begin anew; see ``again``."""
+        """Called when this server, one of several, must restart to rejoin; see ``again``."""
         self.again = False
-        """Whether it is to be started anew once it has been stopped."""
+        """Whether it is to be started again once it has been stopped."""
         self.terminated = False
         """Whether this standby has found that the service was terminated at another server."""
-        self._standby: Follower | None = None
+        self._follower: Follower | None = None
         self._peers: GroupMembers | None = None
         self._addresses: dict[str, str] = {}
 
@@ -147,7 +147,7 @@ class Node:
         self._watch = self._open_watch()
         self._compose(state)
         self._progress("replaying the command topic")
-        if self._standby is None:
+        if self._follower is None:
             self._settle(state)
             self.log.open()
         else:
@@ -155,38 +155,38 @@ class Node:
         self._replaying = False
         if state.shared:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
-        self.materializer.start()
+        self.views.start()
         self.copies.start()
-        if self._standby is None:
+        if self._follower is None:
             self._take_charge(state)
         else:
-            self._closers.append(self._standby.close)
-            self._standby.start()
+            self._closers.append(self._follower.close)
+            self._follower.start()
 
     def _settle(self, state: StateDir) -> None:
         """Find the checkpoints where this server alone has them."""
         if state.shared:
             self.runner.settle(
                 startup_checks.bind_state(
-                    self.settings, self.kafka, self.admin, state, self._tenure, self._now_ms
+                    self.settings, self.kafka, self.admin, state, self._leadership, self._now_ms
                 )
             )
 
     def _promote(self, state: StateDir) -> None:
         """Take charge in place of another server, whose commands were followed so far."""
         _log.warning("takes_charge", extra={"server": str(self.members.me)})
-        self._tenure.start()
+        self._leadership.start()
         self._check_ended()
         self._settle(state)
         with self.engine.exclusive():
             self.log.take()
             self._take_charge(state)
-        self._standby = None
+        self._follower = None
 
     def _take_charge(self, state: StateDir) -> None:
         """Start the queries that the command topic knows."""
         state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
-        self.book.rebuild()
+        self.upgrade_recorder.rebuild()
         quarantine = self.log.quarantine
         if quarantine is None:  # else a later command may know of what is not known here
             self.runner.sweep(self.engine.catalog.queries)
@@ -217,7 +217,7 @@ class Node:
             kafka_answers(self._hasty),
             self._broker,
             on_return=self.runtime.wake,
-            on_turn=self._look,
+            on_tick=self._look,
         )
         self._closers.append(watch.close)
         watch.start()
@@ -236,7 +236,7 @@ class Node:
         self.admin, self._hasty = Admin(kafka), impatient(kafka)
         self._closers += [self.admin.close, self._hasty.close]
         self._cluster_id = self.admin.cluster_id()
-        self._tenure = startup_checks.prepare(
+        self._leadership = startup_checks.prepare(
             self.settings,
             kafka,
             self.admin,
@@ -245,38 +245,39 @@ class Node:
             random_name=self._random_name,
             on_lost=self._abandon,
         )
-        self._closers.append(self._tenure.close)
+        self._closers.append(self._leadership.close)
         if state.shared:
             self._join(kafka, state)
         else:
             self.members: Members = Alone(own_server(self.settings))
-            self._tenure.acquire()
-        if self._standby is None:
-            self._tenure.start()
+            self._leadership.acquire()
+        if self._follower is None:
+            self._leadership.start()
         return kafka
 
     def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
-        """Become one of several servers: in charge if nobody else is, else a standby."""
-        members = startup_checks.join(self.settings, kafka, self._tenure)
+        """Become one of several servers: the leader if nobody else is, else a follower."""
+        members = startup_checks.join(self.settings, kafka, self._leadership)
         self.members = self._peers = members
         self._closers.append(members.leave)
         try:
-            self._tenure.acquire()
+            self._leadership.acquire()
         except AnotherServer as other:
-            startup_checks.share(state, other.claim, self._tenure.claims_end)
+            startup_checks.share(state, other.claim, self._leadership.claims_end)
             _log.info("stands_by", extra={"leader": other.claim.listener})
-            self._standby = Follower(
+            rank = startup_checks.candidate_rank(members)
+            self._follower = Follower(
                 self._follow,
-                lambda stop: self._tenure.await_turn(stop, startup_checks.candidate_rank(members)),
+                lambda stop: self._leadership.await_leadership(stop, rank),
                 lambda: self._promote(state),
                 self._abandon,
             )
 
     def _elsewhere(self) -> RemoteLeader | None:
         """Return the server that runs the queries, if it is another one."""
-        if self._standby is None:
+        if self._follower is None:
             return None
-        return startup_checks.elsewhere(self._tenure, self.members.me)
+        return startup_checks.elsewhere(self._leadership, self.members.me)
 
     def _follow(self) -> None:
         try:
@@ -293,11 +294,11 @@ class Node:
 
     @property
     def is_follower(self) -> bool:
-        """Whether another server is in charge, or is to be, and this one follows it."""
-        return self._standby is not None
+        """Whether another server leads, or is to, and this one follows it."""
+        return self._follower is not None
 
     def _abandon(self, why: str) -> None:
-        """Give the queries up: another server is in charge."""
+        """Give the queries up: another server leads."""
         _log.error("another_server_in_charge", extra={"reason": why})
         self._lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
@@ -309,22 +310,19 @@ class Node:
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
         self._open_ledger(state, service_id)
-        self.log_topic = topic_name(
-            service_id, self.settings.text("ksql.logging.processing.topic.name")
-        )
-        sources, functions = compose.user_functions(self.settings, state.root)
-        apart = UdfProcessPool(sources, compose.limits(self.settings))
+        settings = self.settings
+        self.log_topic = topic_name(service_id, settings.text("ksql.logging.processing.topic.name"))
+        sources, functions = compose.user_functions(settings, state.root)
+        apart = UdfProcessPool(sources, compose.limits(settings))
         self._closers.append(apart.close)
-        aside = Trash(state.aside, self._now_ms)
-        self._open_runner(state, sources, aside)
-        holdings = PartitionAssignment(self.members, self.settings.number(STANDBYS))
-        self.materializer = ViewMaintainer(
-            self.kafka, state.stores, aside, self.settings, self._now_ms, self._peers, holdings
+        trash = Trash(state.trash, self._now_ms)
+        self._open_runner(state, sources, trash)
+        assignment = PartitionAssignment(self.members, settings.number(STANDBYS))
+        self.views = ViewMaintainer(
+            self.kafka, state.stores, trash, settings, self._now_ms, self._peers, assignment
         )
-        self._closers.append(self.materializer.close)
-        self.copies = ReplicaService(
-            self.settings, holdings, self.materializer, self.admin, self._now_ms
-        )
+        self._closers.append(self.views.close)
+        self.copies = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
         self._closers.append(self.copies.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
@@ -334,38 +332,38 @@ class Node:
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
-        self.book = UpgradeRecorder(self.ledger, service_id, self._now_ms, upgrades)
+        self.upgrade_recorder = UpgradeRecorder(self.ledger, service_id, self._now_ms, upgrades)
 
-    def _open_runner(self, state: StateDir, functions: Mapping[str, str], aside: Trash) -> None:
+    def _open_runner(self, state: StateDir, functions: Mapping[str, str], trash: Trash) -> None:
         logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
-        around = compose.surroundings(
+        context = compose.runner_context(
             self.settings,
             state,
             self.kafka,
             log_topic=logging_to,
             functions=functions,
             registry=self.registry_settings,
-            lease=self._tenure.lease,
+            lease=self._leadership.lease,
         )
         groups = Groups(self.kafka)
         self._closers.append(groups.close)
         self.runner = SparkRunner(
             self.runtime,
-            around,
+            context,
             self.admin.end_offsets,
             self.admin.begin_offsets,
             self._open_failure_log(logging_to),
-            aside=aside,
-            incarnation=self._random_name,
+            trash=trash,
+            new_incarnation=self._random_name,
             end_groups=groups.delete,
-            vetting=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
+            preflight=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
             bounds=BatchLimits(
                 self.admin.begin_offsets,
                 self.admin.end_offsets,
                 lambda places: record_sizes(self.kafka, places),
             ),
         )
-        self._lookout = TopicWatch(self._hasty.topic_ids, time.monotonic)
+        self._topic_watch = TopicWatch(self._hasty.topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(
@@ -381,47 +379,49 @@ class Node:
             topics=KafkaTopics(self.admin),
             log=self.log,
             runner=self.runner,
-            book=self.book,
+            history=self.upgrade_recorder,
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
-            mark=AppliedOffsetFile(state.carried_out),
+            applied_offset=AppliedOffsetFile(state.carried_out),
         )
         self._kept = DurableTopics(
             self._hasty, self.log, self._schemas, lambda: state.identity.ended
         )
         self._closers.append(self._stop_queries)
-        settler = DoubtResolver(self.engine)
-        self.engine.on_doubt = settler.wake
-        self._closers.append(settler.close)
+        doubt_resolver = DoubtResolver(self.engine)
+        self.engine.on_doubt = doubt_resolver.wake
+        self._closers.append(doubt_resolver.close)
 
     def _open_services(self) -> None:
         self._writer = writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
-        self.engine.on_change = compose.on_change(self.materializer, writer)
+        self.engine.on_change = compose.on_change(self.views, writer)
         self._monitor = SparkMonitor(
             self.runner,
             self.admin,
             self.engine,
             self._trouble,
             self._now_ms,
-            self.materializer,
+            self.views,
             self._elsewhere,
         )
-        self._tenure.troubled = lambda: self._monitor.troubled
+        self._leadership.troubled = lambda: self._monitor.troubled
         self.hosts = ClusterClient(self.settings, self.members, self.copies.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
         processed = Progress(self._monitor, self.members, self.copies.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         has_processed = self.runner.has_processed
         self._feeds = ConsumerRegistry(self.kafka, self._hasty.topic_ids, time.monotonic)
-        tables = TableProvider(self.materializer, self.admin, has_processed, self.copies, following)
+        tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
         limits = Limits(self.settings, steady_ms)
         self.reads = QueryService(
             self.engine, self._feeds.open, self.admin, tables, self._now_ms, limits
         )
-        heart = compose.heart(self.settings, self.members, self.copies.credentials, self.copies.tls)
-        self._closers.append(heart.close)
-        heart.start()
+        heartbeats = compose.heartbeats(
+            self.settings, self.members, self.copies.credentials, self.copies.tls
+        )
+        self._closers.append(heartbeats.close)
+        heartbeats.start()
         rate = self.settings.number("ksql.server.command.topic.rate.limit")
         self.services = Services(
             engine=self.engine,
@@ -432,7 +432,7 @@ class Node:
             close_push=self.reads.close,
             pushes=self.reads.pushes,
             pulls=self.reads.pulls(self.copies.host),
-            last_upgrade=self.book.last,
+            last_upgrade=self.upgrade_recorder.last,
             check_kafka=self._check_kafka,
             commands=CommandRate(rate, steady_ms) if rate < UNLIMITED else None,
         )
@@ -493,7 +493,7 @@ class Node:
         if self._ready.is_set():
             self._kept.look()
             self._monitor.look()
-            self.materializer.look(self._hasty)
-            self._lookout.look(list(self.runner.running.values()))
+            self.views.look(self._hasty)
+            self._topic_watch.look(list(self.runner.running.values()))
             self._feeds.look()
             self._writer.look(self._hasty.identities)

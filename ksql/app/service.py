@@ -92,7 +92,7 @@ class KsqlService(Node):
     headless = ""
     """What was done with the file that the server runs, in words; empty if clients send statements.
 
-    Servers that stand by leave it to the one in charge.
+    Servers that stand by leave it to the leader.
     """
 
     def start(self) -> None:
@@ -125,11 +125,11 @@ class KsqlService(Node):
     def leave(self) -> None:
         """Let the other servers take over the reads of its stores while it still answers.
 
-        It takes charge no more, even if the one in charge ends. That one is among the others until
+        It takes charge no more, even if the leader ends. That one is among the others until
         its queries have ended. This ends in five seconds, whatever does not answer.
         """
-        members, standby = self._peers, self._standby
-        if members is None or standby is None or not standby.withdraw(_WITHDRAWAL_S):
+        members, follower = self._peers, self._follower
+        if members is None or follower is None or not follower.withdraw(_WITHDRAWAL_S):
             return
         leads = not self.is_follower or members.leader() == members.me
         if leads or self.again or len(members.alive()) == 1:
@@ -194,7 +194,7 @@ class KsqlService(Node):
     ) -> Server | None:
         """Return the server that a request of statements is to be passed on to; None: this one.
 
-        Raises: NotInChargeYet, if no server is in charge at the moment.
+        Raises: NotInChargeYet, if no server leads at the moment.
         """
         if not self.is_follower:
             return None
@@ -203,12 +203,12 @@ class KsqlService(Node):
         return self.leader()
 
     def leader(self) -> Server:
-        """Return the other server that is in charge.
+        """Return the other server that leads.
 
         Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
         """
         leader = self.members.leader()
-        if leader is None or leader == self.members.me or not self._tenure.responsive():
+        if leader is None or leader == self.members.me or not self._leadership.responsive():
             raise NotLeaderYet(None)
         return leader
 
@@ -228,8 +228,8 @@ class KsqlService(Node):
         return self.copies.tls if hasattr(self, "copies") else None
 
     def has_charge(self, server: Server) -> bool:
-        """Return whether that other server is in charge, and has been heard lately."""
-        return self._tenure.responsive() and self.members.leader() == server
+        """Return whether that other server leads, and has been heard lately."""
+        return self._leadership.responsive() and self.members.leader() == server
 
     def _changes_something(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -267,7 +267,7 @@ class KsqlService(Node):
         return is_there
 
     def _next_command(self, offset: int) -> int:
-        """Return the offset behind all commands that there are; they have been applied.
+        """Return the offset after all commands that there are; they have been applied.
 
         Raises: CommandTrouble, if it is at or before that offset.
         """
@@ -345,7 +345,7 @@ class KsqlService(Node):
         return ServerInfo(version(), self._cluster_id, service_id, status)
 
     @property
-    def home(self) -> TokenScope:
+    def scope(self) -> TokenScope:
         """The Kafka cluster and the service that consistency tokens of this server are of."""
         return TokenScope(self._cluster_id, self.settings.text("ksql.service.id"))
 
@@ -358,7 +358,7 @@ class KsqlService(Node):
         reasons = {
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
-            "stores": self.materializer.hindrance(),
+            "stores": self.views.hindrance(),
             "inCharge": self._lost,
         }
         trouble = None if self._replaying else self.log.trouble
@@ -369,7 +369,7 @@ class KsqlService(Node):
         if lost := self._kept.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
-        reasons["stores"] = reasons["stores"] or self.materializer.upgrading()  # which is no fault
+        reasons["stores"] = reasons["stores"] or self.views.upgrading()  # which is no fault
         state: Literal["READY", "INITIALIZING"] = (
             "READY" if self._ready.is_set() else "INITIALIZING"
         )

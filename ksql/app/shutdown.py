@@ -48,7 +48,7 @@ def end(
 def close_all(closers: list[Closer], patience_s: float) -> bool:
     """Close them, the last one first, emptying the list.
 
-    What has not ended when the time is over is left to itself, and those behind it still get a
+    What has not ended when the time is over is left to itself, and those after it still get a
     moment each.
 
     Returns: whether all have ended in time.

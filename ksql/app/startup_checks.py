@@ -39,7 +39,7 @@ _LOOK_S: Final = 0.25  # for longer than file systems keep what they know of a d
 
 
 class NotShared(StartError):
-    """A server that would stand by without the checkpoints of the one in charge."""
+    """A server that would stand by without the checkpoints of the leader."""
 
     def __init__(
         self, root: Path, other: LeadershipRecord, what: str = "another directory"
@@ -59,7 +59,7 @@ def share(
     claims: Callable[[], int],
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Check that the server in charge uses the same state directory, wherever it is mounted.
+    """Check that the leader uses the same state directory, wherever it is mounted.
 
     It renews its right to write in that directory with each claim. Where that is not seen, the
     directory here is a copy. ``claims`` grows with each claim.
@@ -86,7 +86,7 @@ def machine_of(root: Path) -> str:
 
 
 def check_format(
-    settings: Settings, kafka: KafkaSettings, admin: Admin, state: StateDir, aside: Trash
+    settings: Settings, kafka: KafkaSettings, admin: Admin, state: StateDir, trash: Trash
 ) -> None:
     """Check that the state and what is in Kafka belong together.
 
@@ -94,7 +94,7 @@ def check_format(
     """
     topic = topic_name(state.identity.service_id)
     findings = state_check.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
-    state_check.check(state, findings, settings.text("ksql.state.adopt"), aside)
+    state_check.check(state, findings, settings.text("ksql.state.adopt"), trash)
 
 
 def bind_state(
@@ -102,35 +102,35 @@ def bind_state(
     kafka: KafkaSettings,
     admin: Admin,
     state: StateDir,
-    tenure: Leadership,
+    leadership: Leadership,
     now_ms: Callable[[], int],
 ) -> Path:
     """Have the checkpoints of a shared directory for this server alone; return where they are.
 
     Raises: StateInDanger, NotInCharge, StartError, KafkaUnreachable, KafkaDenied.
     """
-    aside = Trash(state.aside, now_ms)
+    trash = Trash(state.trash, now_ms)
     state.look_again()
-    check_format(settings, kafka, admin, state, aside)
-    checkpoints = state.claim(tenure.confirm)
+    check_format(settings, kafka, admin, state, trash)
+    checkpoints = state.claim(leadership.confirm)
     for ghost in state.ghosts():
-        aside.take(ghost, "checkpoint", "written by a server that had been replaced")
+        trash.take(ghost, "checkpoint", "written by a server that had been replaced")
     return checkpoints
 
 
 def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:
     """Move this server's stores aside if they are of a service that was terminated since.
 
-    Query ids begin anew with the command topic, so that another table could be taken for its own.
+    Query ids start again with the command topic, so that another table could be taken for its own.
 
     Raises: KafkaUnreachable, StartError.
     """
     topic_id = admin.topic_id(topic_name(state.identity.service_id)) or ""
     known = state.stores_of()
     if known not in ("", topic_id) and state.stores.is_dir():
-        aside = Trash(state.aside, now_ms)
-        for machine_of in sorted(state.stores.iterdir()):
-            aside.take(machine_of, "store", "the command topic was made anew")
+        trash = Trash(state.trash, now_ms)
+        for query_stores in sorted(state.stores.iterdir()):
+            trash.take(query_stores, "store", "the command topic was made anew")
     if topic_id != known:
         state.stores_belong_to(topic_id)
 
@@ -160,9 +160,9 @@ def prepare(
 
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied, KafkaRefused.
     """
-    aside = Trash(state.aside, now_ms)
+    trash = Trash(state.trash, now_ms)
     if not state.shared:  # else the one that takes charge looks
-        check_format(settings, kafka, admin, state, aside)
+        check_format(settings, kafka, admin, state, trash)
     keep_ms = settings.number("ksql.state.aside.retention.ms")
     identity = state.identity
     me = LeadershipRecord(
@@ -184,19 +184,19 @@ def prepare(
         identity.service_id,
         state.lease,
         on_lost=on_lost,
-        chore=lambda: _tidy(state, aside, keep_ms, now_ms()),
+        chore=lambda: _tidy(state, trash, keep_ms, now_ms()),
     )
 
 
-def _tidy(state: StateDir, aside: Trash, keep_ms: int, now_ms: int) -> None:
-    aside.expire(keep_ms)
+def _tidy(state: StateDir, trash: Trash, keep_ms: int, now_ms: int) -> None:
+    trash.expire(keep_ms)
     try:
-        state.expire_places(aside, keep_ms, now_ms)
+        state.expire_places(trash, keep_ms, now_ms)
     except OSError as problem:  # the next time will do
         _log.warning("places_left", extra={"reason": str(problem)})
 
 
-def join(settings: Settings, kafka: KafkaSettings, tenure: Leadership) -> GroupMembers:
+def join(settings: Settings, kafka: KafkaSettings, leadership: Leadership) -> GroupMembers:
     """Join the servers of the service; return them."""
     service_id, me = settings.text("ksql.service.id"), own_server(settings)
     waits = settings.text(UPGRADE_MODE) == "roll_over"
@@ -204,19 +204,19 @@ def join(settings: Settings, kafka: KafkaSettings, tenure: Leadership) -> GroupM
     member = GroupMember(kafka, group_name(service_id), claims_topic(service_id), name)
 
     def leader() -> Server | None:
-        holder = tenure.holder()
+        holder = leadership.holder()
         return None if holder is None else Server.parse(holder.listener)
 
     member.start()
     return GroupMembers(me, member, leader)
 
 
-def elsewhere(tenure: Leadership, me: Server) -> RemoteLeader:
-    """Return what a server that is not in charge sees of the one that is."""
-    holder = tenure.holder()
+def elsewhere(leadership: Leadership, me: Server) -> RemoteLeader:
+    """Return what a server that does not lead sees of the leader."""
+    holder = leadership.holder()
     if holder is None:
         return RemoteLeader(str(me), silent=True, troubled={})
-    return RemoteLeader(holder.listener, not tenure.responsive(), dict(holder.troubled))
+    return RemoteLeader(holder.listener, not leadership.responsive(), dict(holder.troubled))
 
 
 def candidate_rank(members: GroupMembers) -> Callable[[LeadershipRecord | None], int]:

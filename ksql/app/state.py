@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import StartError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.core.process.lock import DirectoryBusy, FileLock
 from ksql.core.statedir import directory
 
@@ -143,7 +143,7 @@ class StateDir:
             raise
         return state
 
-    def expire_places(self, aside: Trash, keep_ms: int, now_ms: int) -> None:
+    def expire_places(self, trash: Trash, keep_ms: int, now_ms: int) -> None:
         """Move the places of servers aside that have been gone for that long; below 0: none.
 
         The first look that finds a place without its server dates it there. Its lock is held
@@ -155,9 +155,9 @@ class StateDir:
             return
         for server_dir in sorted(self._places.iterdir()):
             if server_dir != self.own and (server_dir / _LOCK).is_file():
-                self._expire(server_dir, aside, keep_ms, now_ms)
+                self._expire(server_dir, trash, keep_ms, now_ms)
 
-    def _expire(self, server_dir: Path, aside: Trash, keep_ms: int, now_ms: int) -> None:
+    def _expire(self, server_dir: Path, trash: Trash, keep_ms: int, now_ms: int) -> None:
         lock = FileLock(server_dir / _LOCK)
         try:
             lock.acquire()
@@ -169,7 +169,7 @@ class StateDir:
             if not since.isdigit():
                 gone.write_text(str(now_ms), encoding="ascii")
             elif now_ms - int(since) > keep_ms:
-                aside.take(server_dir, "server", "its server has been gone for long")
+                trash.take(server_dir, "server", "its server has been gone for long")
         finally:
             lock.release()
 
@@ -188,19 +188,19 @@ class StateDir:
 
     @property
     def queries(self) -> Path:
-        """Checkpoints, one directory per query id; where the last server in charge has them."""
-        return max(self._lives(), default=(0, self._home / _QUERIES))[1]
+        """Checkpoints, one directory per query id; where the last leader has them."""
+        return max(self._generations(), default=(0, self._home / _QUERIES))[1]
 
     def claim(self, confirm: Callable[[], object]) -> Path:
         """Rename the checkpoints' directory, so that no other server finds it; return it.
 
-        ``confirm`` raises if this server is not in charge. As it is asked between the look at
+        ``confirm`` raises if this server does not lead. As it is asked between the look at
         the names and the renaming, a server that was replaced meanwhile renames nothing.
 
         Raises: StartError, and what ``confirm`` does.
         """
         while True:
-            number, checkpoints = max(self._lives(), default=(0, None))
+            number, checkpoints = max(self._generations(), default=(0, None))
             confirm()
             target = self._home / f"{_QUERIES}-{number + 1}"
             try:
@@ -224,22 +224,22 @@ class StateDir:
 
     def ghosts(self) -> list[Path]:
         """Return former directories of the checkpoints: what servers wrote after their end."""
-        return [path for _, path in sorted(self._lives())[:-1]]
+        return [path for _, path in sorted(self._generations())[:-1]]
 
-    def _lives(self) -> list[tuple[int, Path]]:
+    def _generations(self) -> list[tuple[int, Path]]:
         """Return the directories that hold or held the checkpoints, with their numbers."""
-        lives = []
+        generations = []
         for path in self._home.glob(f"{_QUERIES}*"):
             number = path.name.removeprefix(_QUERIES).removeprefix("-") or "0"
             if number.isdecimal() and path.is_dir():
-                lives.append((int(number), path))
-        return lives
+                generations.append((int(number), path))
+        return generations
 
     def _unite(self) -> None:
         """Take back the plain name of the checkpoints when the directory is shared no more."""
-        lives = self._lives()
-        if len(lives) == 1 and lives[0][0]:  # of several, the number says which counts
-            lives[0][1].rename(self._home / _QUERIES)
+        generations = self._generations()
+        if len(generations) == 1 and generations[0][0]:  # of several, the number says which counts
+            generations[0][1].rename(self._home / _QUERIES)
 
     @property
     def carried_out(self) -> Path:
@@ -252,7 +252,7 @@ class StateDir:
         return self.own / self.identity.service_id / "stores"
 
     @property
-    def aside(self) -> Path:
+    def trash(self) -> Path:
         """Return the directory of entries that were moved aside instead of being deleted."""
         return self._home / "aside"
 
@@ -275,7 +275,7 @@ class StateDir:
         """
         text = json.dumps({"version": 1, "command.topic.id": command_topic_id})
         try:
-            write_whole(self._stores_note, text)
+            write_atomically(self._stores_note, text)
         except OSError as error:
             raise _unusable(self.root, error) from error
 
@@ -316,7 +316,7 @@ class StateDir:
         )
 
     def end(self) -> None:
-        """Remember that the service is terminated: the next start begins anew.
+        """Remember that the service is terminated: the next start begins with nothing.
 
         Raises: StartError.
         """
@@ -330,7 +330,7 @@ class StateDir:
         if identity == self.identity:
             return
         try:
-            write_whole(self.root / _MARKER, identity.text())
+            write_atomically(self.root / _MARKER, identity.text())
         except OSError as error:
             raise _unusable(self.root, error) from error
         self.identity = identity
@@ -362,7 +362,7 @@ def write_identity(root: Path, identity: Identity) -> None:
 
     Raises: OSError.
     """
-    write_whole(root / _MARKER, identity.text())
+    write_atomically(root / _MARKER, identity.text())
 
 
 @contextmanager
@@ -398,7 +398,7 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
         (root / service_id).mkdir(exist_ok=True)
         if not identity.state_id:
             identity = replace(identity, state_id=random_name())
-            write_whole(marker, identity.text())
+            write_atomically(marker, identity.text())
     except OSError as error:
         raise _unusable(root, error) from error
     return identity

@@ -28,7 +28,7 @@ class StartFindings:
     """The findings of a start: a cluster and its command topic (``topic_id`` None: there is none).
 
     ``topic_id`` is empty where the brokers report no ids. ``first`` and ``end`` are the offsets of
-    the topic's first record and behind its last one.
+    the topic's first record and after its last one.
     """
 
     bootstrap: str
@@ -48,7 +48,7 @@ class StateInDanger(StartError):
     """State that what was found in Kafka knows nothing of."""
 
     def __init__(
-        self, root: Path, what: str, held: list[str], findings: StartFindings, aside: Path
+        self, root: Path, what: str, held: list[str], findings: StartFindings, trash: Path
     ) -> None:
         names = ", ".join(held[:_SHOWN]) + (", .." if len(held) > _SHOWN else "")
         super().__init__(
@@ -58,7 +58,7 @@ class StateInDanger(StartError):
             hint="Check bootstrap.servers (without it, an embedded broker is started), "
             "ksql.service.id and ksql.state.dir. If the command topic is lost, bring it back from "
             "a backup: `ksql restore --keep-state DIRECTORY`. To begin anew on purpose, start once "
-            f"with -o ksql.state.adopt={findings.word}: that state is then moved to {aside}, not "
+            f"with -o ksql.state.adopt={findings.word}: that state is then moved to {trash}, not "
             "deleted.",
         )
 
@@ -83,7 +83,7 @@ def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> StartFind
     )
 
 
-def check(state: StateDir, findings: StartFindings, adopt: str, aside: Trash) -> None:
+def check(state: StateDir, findings: StartFindings, adopt: str, trash: Trash) -> None:
     """Pass only if nothing is in danger, or if an operator has adopted exactly this.
 
     The remains of a terminated service are moved aside, as is state that an operator gives up.
@@ -96,12 +96,12 @@ def check(state: StateDir, findings: StartFindings, adopt: str, aside: Trash) ->
     held = [folder for folder in _folders(state.queries) if any(folder.iterdir())]
     if held and not state.identity.ended and adopt != findings.word:
         names = [folder.name for folder in held]
-        raise StateInDanger(state.root, what, names, findings, state.aside)
+        raise StateInDanger(state.root, what, names, findings, state.trash)
     stores = _folders(state.stores)
     for folder in held:
-        aside.take(folder, "checkpoint", what)
+        trash.take(folder, "checkpoint", what)
     for folder in stores:
-        aside.take(folder, "store", what)
+        trash.take(folder, "store", what)
     if held or stores:
         _log.warning("state_begins_anew", extra={"reason": what, "cluster": findings.cluster_id})
 

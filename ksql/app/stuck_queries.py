@@ -19,7 +19,7 @@ class StuckQueries:
         """See how far it has come; a look at which nothing has come changes nothing."""
         now = (totals.rows_in, totals.errors, totals.rows_out)
         before = self._seen.get(query_id, (0, 0, 0))
-        if now[0] < before[0]:  # counted anew
+        if now[0] < before[0]:  # counted again
             before = (0, 0, 0)
         self._seen[query_id] = now
         read, skipped, written = (after - b for after, b in zip(now, before, strict=True))

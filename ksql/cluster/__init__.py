@@ -1,1 +1,1 @@
-"""The servers of one service: who they are, who lives, and which of them is in charge."""
+"""The servers of one service: who they are, who lives, and which of them leads."""

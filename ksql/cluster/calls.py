@@ -202,7 +202,7 @@ class Calls:
     def _answered(
         self, server: Server, method: str, request: bytes, timeout_s: float
     ) -> tuple[socket.socket, Called]:
-        """Send a request, anew if a connection that rested turns out to be closed."""
+        """Send a request, again if a connection that rested turns out to be closed."""
         while True:
             rested = self._rested(server)
             sock = rested or self._connected(server)

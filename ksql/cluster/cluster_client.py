@@ -153,7 +153,7 @@ class ClusterReport:
         self._missed.clear()
         return gaps
 
-    # --- queries that run at the server in charge
+    # --- queries that run at the leader
 
     def health(self, query_id: str) -> QueryHealth:
         """See ``Monitor``; the state is known without the other server, by its claims."""
@@ -216,7 +216,7 @@ class ClusterReport:
         return self._monitor.ends(topics)
 
     def _far(self, query_id: str) -> HostReport | None:
-        """Return the report of the server in charge; None if there is none, which is noted."""
+        """Return the report of the leader; None if there is none, which is noted."""
         other = self._hosts.elsewhere()
         if other is None:
             return None

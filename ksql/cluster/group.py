@@ -38,7 +38,7 @@ class Group(Protocol):
 
 
 class Announced(NamedTuple):
-    """A server's announcement, the part of its name behind the address; format 0 without one."""
+    """A server's announcement, the part of its name after the address; format 0 without one."""
 
     store_format: int
     waits: bool
@@ -51,7 +51,7 @@ class Announced(NamedTuple):
 
 
 class GroupMembers:
-    """See ``Members``: the group's members, and the server that is in charge by its own claim."""
+    """See ``Members``: the group's members, and the leader by its own claim."""
 
     def __init__(self, me: Server, group: Group, leader: Callable[[], Server | None]) -> None:
         self._me = me

@@ -52,7 +52,7 @@ class Heartbeats:
         self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "heartbeat")
         self._sending: dict[Server, Future[None]] = {}
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
     def start(self) -> None:
         """Begin to beat."""

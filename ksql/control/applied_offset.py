@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import StartError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,5 +50,5 @@ class AppliedOffsetFile:
     def write(self, offset: int) -> None:
         """Move it, for good."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._file, json.dumps({"version": VERSION, "carried_out": offset}))
+        write_atomically(self._file, json.dumps({"version": VERSION, "carried_out": offset}))
         self._known = offset

@@ -29,7 +29,9 @@ class DoubtResolver:
         """Start the thread: there is something to settle."""
         with self._lock:
             if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(target=self._run, name="settler", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="doubt-resolver", daemon=True
+                )
                 self._thread.start()
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ class RawRecord(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The place of a record that was written; ``end`` is the offset behind it."""
+    """The place of a record that was written; ``end`` is the offset after it."""
 
     topic: str
     partition: int

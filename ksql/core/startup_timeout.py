@@ -14,7 +14,7 @@ _MOST_TIMES: Final = 4
 _LOOK_S: Final = 5.0
 _WORKING: Final = 0.02
 """Of a core: an idle JVM needs less, one that starts on a loaded machine more."""
-_USER, _SYSTEM = 11, 12  # places in /proc/<pid>/stat behind the command's name
+_USER, _SYSTEM = 11, 12  # places in /proc/<pid>/stat after the command's name
 
 
 class StartupTimeout:

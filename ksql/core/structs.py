@@ -63,13 +63,13 @@ def form(tag: str, cls: type, keys: str) -> Form:
         raise BadForm(f"the form {tag} names {named}, {cls.__name__} has {sorted(_parts(cls))}")
     if tag in _CONSTANTS or "$" in attributes:
         raise BadForm(f"the form {tag} takes a name that is taken")
-    often = {key.removesuffix("?") for key in keys.split() if key.endswith("?")}
-    defaults = {one.name: one.default for one in dataclasses.fields(cls)} if often else {}
+    optional = {key.removesuffix("?") for key in keys.split() if key.endswith("?")}
+    defaults = {one.name: one.default for one in dataclasses.fields(cls)} if optional else {}
     return Form(
         tag,
         cls,
         attributes,
-        {key: defaults[name] for key, name in attributes.items() if key in often},
+        {key: defaults[name] for key, name in attributes.items() if key in optional},
     )
 
 

@@ -74,23 +74,23 @@ class TokenScope:
 class ForeignToken(KsqlError):
     """A token of another service, or of another cluster: its offsets mean nothing here."""
 
-    def __init__(self, home: TokenScope, here: TokenScope) -> None:
+    def __init__(self, scope: TokenScope, here: TokenScope) -> None:
         super().__init__(
             "The consistency token was given by another service",
-            detail=f"It is of {home}; this server is of {here}.",
+            detail=f"It is of {scope}; this server is of {here}.",
             hint="Send it to a server of that service; or an empty one to begin with here.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The offsets behind what a client has seen: topic, partition, offset; in order.
+    """The offsets after what a client has seen: topic, partition, offset; in order.
 
-    ``home``: the service that has given it; empty for one of the first version, which names none.
+    ``scope``: the service that has given it; empty for one of the first version, which names none.
     """
 
     positions: tuple[tuple[str, int, int], ...] = ()
-    home: TokenScope = TokenScope()
+    scope: TokenScope = TokenScope()
 
     @classmethod
     def of(cls, text: str) -> Token:
@@ -105,7 +105,7 @@ class Token:
         try:
             data = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
             _, body = versioned_json.read(data, _FIELDS)
-            home = TokenScope(*(_name(body.get(field, "")) for field in ("cluster", "service")))
+            scope = TokenScope(*(_name(body.get(field, "")) for field in ("cluster", "service")))
             offsets = {
                 (_name(topic), _partition(partition)): _offset(offset)
                 for topic, parts in body["positions"].items()
@@ -115,7 +115,7 @@ class Token:
             raise NewerToken(str(error)) from error
         except (ValueError, AttributeError, RecursionError, binascii.Error) as error:
             raise BadToken(str(error)) from error
-        return cls(home=home).with_(offsets)
+        return cls(scope=scope).with_(offsets)
 
     def with_(self, seen: Mapping[Place, int]) -> Token:
         """Return a token that names this as well."""
@@ -150,8 +150,8 @@ class Token:
             topics.setdefault(topic, {})[str(partition)] = offset
         form = {
             "version": VERSION,
-            "cluster": self.home.cluster,
-            "service": self.home.service,
+            "cluster": self.scope.cluster,
+            "service": self.scope.service,
             "positions": topics,
         }
         return base64.urlsafe_b64encode(orjson.dumps(form)).decode()
@@ -161,24 +161,24 @@ class TokenIssuer(Protocol):
     """A server, as far as tokens need it."""
 
     @property
-    def home(self) -> TokenScope:
+    def scope(self) -> TokenScope:
         """The service and the cluster that its tokens name."""
 
 
-def requested_token(properties: Mapping[str, str], giver: TokenIssuer) -> Token | None:
+def requested_token(properties: Mapping[str, str], issuer: TokenIssuer) -> Token | None:
     """Return the token of a request's properties; None if the request is not about tokens.
 
-    Those that are made of it are of the server's home.
+    Those that are made of it have the server's scope.
 
     Raises: BadToken, NewerToken, ForeignToken.
     """
     text = properties.get(TOKEN)
     if text is None:
         return None
-    token, home = Token.of(text), giver.home
-    if token.home not in (home, TokenScope()):
-        raise ForeignToken(token.home, home)
-    return replace(token, home=home)
+    token, scope = Token.of(text), issuer.scope
+    if token.scope not in (scope, TokenScope()):
+        raise ForeignToken(token.scope, scope)
+    return replace(token, scope=scope)
 
 
 def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:

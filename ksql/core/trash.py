@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,9 @@ class Trash:
         entry.mkdir(parents=True)
         about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
         try:
-            write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
+            write_atomically(
+                entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n"
+            )
             _move(path, entry / path.name)
         except OSError:
             if not (entry / path.name).exists():  # else a part of it is here, and maybe only here

@@ -232,7 +232,7 @@ def check_given_schema(
 ) -> None:
     """Check result columns against the schema that the format names by id.
 
-    Each must be there by name, type and position; the schema may have more behind them.
+    Each must be there by name, type and position; the schema may have more after them.
 
     Raises: SchemaDiffers and the errors of ``columns_in``.
     """

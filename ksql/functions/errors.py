@@ -85,7 +85,7 @@ class Room:
                 raise ResultTooLong(self._name, self._size)
 
     def only(self, value: object) -> None:
-        """Look at the whole of a result that is made anew in each step."""
+        """Look at the whole of a result that is made again in each step."""
         self._size = 0
         self.take(value)
 

@@ -1,7 +1,7 @@
 """The ledger as the engine sees it: it takes every entry at once and never fails its caller.
 
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
-queue and are written later, in order; a SQLite file that was deleted is made anew, one that is
+queue and are written later, in order; a SQLite file that was deleted is made again, one that is
 damaged is set aside. What goes wrong is logged; no running query notices.
 """
 
@@ -124,7 +124,7 @@ class ResilientLedger:
             self._submit(Rebuild(known))
 
     def close_begun(self, service_id: str, now_ms: Millis) -> None:
-        """Take that attempts were cut short by the server's end; behind ``rebuild``."""
+        """Take that attempts were cut short by the server's end; after ``rebuild``."""
         self._submit(CloseBegun(service_id, now_ms))
 
     def upgrades(

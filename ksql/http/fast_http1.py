@@ -52,7 +52,7 @@ class Ordinary(asyncio.Protocol):
         self._ends: dict[str, Any] = {}  # what all scopes of the connection have in common
         self._exchange: Exchange | None = None  # the last one, when none is running
         self._missing = 0  # bytes of the body that are still to come
-        self._next = b""  # what came behind a request that is being answered
+        self._next = b""  # what came after a request that is being answered
 
     # --- what the transport calls ---------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Ordinary(asyncio.Protocol):
         self._state.tasks.add(task)
 
     def _feed(self, exchange: Exchange, data: bytes) -> bytes:
-        """Give the body what belongs to it; return what comes behind."""
+        """Give the body what belongs to it; return what comes after."""
         body, rest = data[: self._missing], data[self._missing :]
         self._missing -= len(body)
         if body or not self._missing:
@@ -171,7 +171,7 @@ class Ordinary(asyncio.Protocol):
         }
 
     def _go_on(self) -> None:
-        """Begin with what has come behind the last request, or wait for it."""
+        """Begin with what has come after the last request, or wait for it."""
         data, self._next = self._next, b""
         self.flow.resume_reading()
         if data:

@@ -109,7 +109,7 @@ class Flow(FlowControl):
     """
 
     def __init__(self, transport: asyncio.Transport, idle: Idle, kept: Callable[[], int]) -> None:
-        """Take ``kept``: how many bytes behind the running request there are."""
+        """Take ``kept``: how many bytes after the running request there are."""
         super().__init__(transport)
         self._idle = idle
         self._kept = kept

@@ -353,7 +353,7 @@ class Admin(Administrative):
         return offsets
 
     def span(self, topic: str) -> tuple[int, int]:
-        """Return the first offset of a topic's first partition, and the one behind its last record.
+        """Return the first offset of a topic's first partition, and the one after its last record.
 
         Open transactions count. Asked for in two requests, without a look at all topics.
         Raises: UnknownTopic.

@@ -219,7 +219,7 @@ class TransactionalSender(Sender):
         self._usable = True
 
     def reopen(self) -> None:
-        """Begin anew: a transaction of ours that is still open is committed or aborted for good.
+        """Begin again: a transaction of ours that is still open is committed or aborted for good.
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
@@ -229,7 +229,7 @@ class TransactionalSender(Sender):
         self.start()
 
     def recover(self) -> None:
-        """Begin anew if the last transaction could not be ended: it would hide what others write.
+        """Begin again if the last transaction could not be ended: it would hide what others write.
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
@@ -267,7 +267,7 @@ class TransactionalSender(Sender):
             raise CommitInDoubt(self._id, str(problem)) from problem
 
     def _abort(self) -> None:
-        """Give the transaction up; if that fails, the producer can only begin anew."""
+        """Give the transaction up; if that fails, the producer can only begin from the start."""
         try:
             self._producer.abort_transaction(self._settings.timeout_s)
         except KafkaException:
@@ -371,7 +371,7 @@ class Reader:
         """Poll; return the last record of each key by partition, none of those without a key.
 
         For readers that a key's last record is enough for: cheaper than ``poll``. ``gather_s`` is
-        how long to wait for more records behind the first: many at once cost less. Where a
+        how long to wait for more records after the first: many at once cost less. Where a
         partition has one of the ``stops``, this call ends there; the next one continues.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
@@ -461,7 +461,7 @@ class Reader:
         partition = (message.topic() or "", message.partition() or 0)
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library names it so
-            # the end lies behind the markers of transactions, which are no records
+            # the end lies after the markers of transactions, which are no records
             self._positions[partition] = message.offset() or 0
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise OffsetsGone(*partition, error.str())

@@ -90,7 +90,7 @@ class ProducerFenced(ServerError):
 
 
 class OffsetsGone(ServerError):
-    """The offsets to read from do not exist: the topic was truncated or created anew."""
+    """The offsets to read from do not exist: the topic was truncated or created again."""
 
     operator = True
 

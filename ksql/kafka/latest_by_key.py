@@ -21,7 +21,7 @@ LastMessages = dict["Partition", dict[bytes | None, Message]]
 
 
 def take_last(got: Sequence[Message], positions: Offsets, latest: LastMessages) -> None:
-    """Note the last message of each key by partition, and move the positions behind all of them.
+    """Note the last message of each key by partition, and move the positions after all of them.
 
     ``got`` are records, in order within each partition, later than those of ``latest``.
     """
@@ -33,7 +33,7 @@ def take_last(got: Sequence[Message], positions: Offsets, latest: LastMessages) 
 
 
 def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
-    """Return the index of the first of these records at or behind the stop of its partition.
+    """Return the index of the first of these records at or after the stop of its partition.
 
     That is their number if there is none. ``got`` are as for ``take_last``.
     """

@@ -1,8 +1,8 @@
-"""The server in charge of a service: claims in a topic that only one producer at a time can write.
+"""The leader of a service: claims in a topic that only one producer at a time can write.
 
-Each claim is a transaction under one transactional id, so the taker of the id shuts out all others
+Each claim is a transaction under one transactional id, so the taker of the id fences all others
 for good: a server that was paused cannot even repeat its claim. The last record names the
-server in charge, which repeats its claim all the time.
+leader, which repeats its claim all the time.
 
 Source: KIP-98 on fencing.
 """
@@ -47,7 +47,7 @@ def topic_name(service_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipRecord:
-    """A server that says that it is in charge.
+    """A server that says that it leads.
 
     ``id`` is one start of it, ``state_id`` its state directory, wherever that lies, ``listener``
     where other servers reach it, ``troubled`` the queries that do not run there, with their states.
@@ -131,7 +131,7 @@ class KafkaLeadershipLog:
             self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
 
     def end(self) -> int:
-        """Return the offset behind the last claim: it grows with each.
+        """Return the offset after the last claim: it grows with each.
 
         Raises: KafkaUnreachable, UnknownTopic.
         """
@@ -144,7 +144,7 @@ class KafkaLeadershipLog:
         """
         try:
             self._read_on()
-        except OffsetsGone:  # the topic was made anew
+        except OffsetsGone:  # the topic was made again
             self._end_tail()
             self._read_on()
         except BaseException:

@@ -118,7 +118,7 @@ class RecordRefused(DeliveryFailed):
 class WorkerProducer:
     """Sends encoded records; nothing counts before ``flush`` has returned.
 
-    Those at the epoch go by a slower way. Records behind one, up to a run's length, go with it,
+    Those at the epoch go by a slower way. Records after one, up to a run's length, go with it,
     which keeps the order: where that way chooses the same partitions.
     """
 
@@ -207,7 +207,7 @@ class WorkerProducer:
     def _from_epoch(
         self, destination: Destination, run: Sequence[OutRecord], rejected: Rejected
     ) -> int:
-        """Write them behind what is under way, to keep the order; return how many were taken."""
+        """Write them after what is under way, to keep the order; return how many were taken."""
         if len(self._producer):
             self._producer.flush()
         outcomes = send_from_epoch(self._config, destination.topic, run, destination.given)

@@ -321,7 +321,7 @@ class SharedSender:
         )
 
     def _end(self, topic: str, partition: int) -> int:
-        """Return the end of a partition: an offset behind a record of which none was reported."""
+        """Return the end of a partition: an offset after a record of which none was reported."""
         return self._admin.end_offsets([topic], committed=False)[topic, partition]
 
     def _missing(self, topic: str) -> UnknownTopic | None:

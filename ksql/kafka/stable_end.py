@@ -1,4 +1,4 @@
-"""The end of a partition behind the marks of all transactions."""
+"""The end of a partition after the marks of all transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTLE_S: Final = 0.005
 
 
 class OpenTransaction(ServerError):
-    """A transaction that neither commits nor aborts hides what is behind it."""
+    """A transaction that neither commits nor aborts hides what comes after it."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(

@@ -2,7 +2,7 @@
 
 A producer whose transactional id was taken by another would learn so from the broker, as a fatal
 error that its library shouts out. Nothing depends on the file but that noise: who holds a stale
-turn is still shut out by the broker.
+turn is still fenced by the broker.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class TaskFence:
     @classmethod
     def taken(cls, name: str) -> TaskFence:
         """Claim the name; its former holder loses it."""
-        turn = cls(_folder() / hashlib.sha256(name.encode()).hexdigest(), uuid.uuid4().hex)
+        fence = cls(_folder() / hashlib.sha256(name.encode()).hexdigest(), uuid.uuid4().hex)
         with suppress(OSError):  # a full disk: then the broker decides, as it does between machines
-            turn.path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = turn.path.with_suffix(f".{turn.token}")
-            fresh.write_text(turn.token, encoding="ascii")
-            fresh.replace(turn.path)
-        return turn
+            fence.path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = fence.path.with_suffix(f".{fence.token}")
+            fresh.write_text(fence.token, encoding="ascii")
+            fresh.replace(fence.path)
+        return fence
 
     def held(self) -> bool:
         """Return whether nobody else has claimed it."""

@@ -30,7 +30,7 @@ _DELIVERY_MS: Final = 30_000
 _LINGER_MS: Final = 1  # records that are handed over together go together
 _REQUEST_MS: Final = 30_000
 _BLOCK_MS: Final = 60_000
-_LIFE_S: Final = 30.0
+_LIFETIME_S: Final = 30.0
 _CLOSE_S: Final = 1.0  # all answers were waited for
 _TOO_LARGE = "Broker: Message size too large"
 _NAMES = {
@@ -52,7 +52,7 @@ class EpochTooLarge(WriteFailed):
 class _Value(NamedTuple):
     """A value, or none: ``send`` refuses a record without key and value, which is legal.
 
-    It is unpacked behind that check, where the library asks for the value's bytes.
+    It is unpacked after that check, where the library asks for the value's bytes.
     """
 
     data: bytes | None
@@ -151,7 +151,7 @@ class _Run:
                 self._topic,
                 value=_Value(value),
                 key=key,
-                headers=_filled(headers),
+                headers=_non_null_headers(headers),
                 partition=self._partition,
                 timestamp_ms=timestamp,
             )
@@ -165,13 +165,13 @@ class _Run:
             self.outcomes[index] = Written(self._topic, metadata.partition, metadata.offset + 1)
 
 
-def _filled(headers: Headers | None) -> Headers:
+def _non_null_headers(headers: Headers | None) -> Headers:
     """Fill headers without value, which this library does not know: theirs are empty."""
     return [(name, b"" if value is None else value) for name, value in headers or ()]
 
 
 def close() -> None:
-    """Close the connections of this process; they are opened anew when needed."""
+    """Close the connections of this process; they are opened again when needed."""
     _producers.close()
 
 
@@ -197,8 +197,8 @@ class _Producers:
     for one that has been deleted.
     """
 
-    def __init__(self, life_s: float = _LIFE_S) -> None:
-        self._life_s = life_s
+    def __init__(self, lifetime_s: float = _LIFETIME_S) -> None:
+        self._lifetime_s = lifetime_s
         self._lock = threading.Lock()
         self._free: dict[_Config, list[_Open]] = defaultdict(list)
         self._generation = 0
@@ -241,7 +241,7 @@ class _Producers:
         with self._lock:
             generation = self._generation
         client = _producer(config)
-        ends = threading.Timer(self._life_s, lambda: self._retire(config, held))
+        ends = threading.Timer(self._lifetime_s, lambda: self._retire(config, held))
         held = _Open(client, ends, generation)
         held.ends.daemon = True
         held.ends.start()

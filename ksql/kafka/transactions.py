@@ -2,7 +2,7 @@
 
 The number is kept as the offset of a consumer group of the task's own, so that a batch which is run
 again, by any worker, finds that it has been written. A task keeps its transactional id: opening it
-anew aborts what a dead predecessor left open and shuts a living one out.
+again aborts what a dead predecessor left open and fences a living one.
 
 Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
 taken the id over meanwhile. Those of one machine notice by a lease, a small file; between
@@ -51,7 +51,7 @@ class TaskTransactions(WorkerProducer):
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.config = dict(config)
-        self.turn = TaskFence.taken(task_id)
+        self.fence = TaskFence.taken(task_id)
         self.moved = 0
         """Records of the open batch that were given the time 1 instead of 0."""
         self._task_id = task_id
@@ -69,7 +69,7 @@ class TaskTransactions(WorkerProducer):
             {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
         )
         try:
-            # first shut out the holder of the id, then ask how far it came
+            # first fence the holder of the id, then ask how far it came
             _again(self._producer.init_transactions)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)
@@ -158,7 +158,7 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None and kept.config == dict(config) and kept.turn.held():
+    if kept is not None and kept.config == dict(config) and kept.fence.held():
         try:
             if kept.begin(batch):
                 return kept

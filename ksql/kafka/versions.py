@@ -43,7 +43,7 @@ def is_changelog(topic: str) -> bool:
 
 
 def versioned(records: Iterable[OutRecord]) -> Iterator[OutRecord]:
-    """Yield the records with their version, behind the headers that they have."""
+    """Yield the records with their version, after the headers that they have."""
     for key, value, timestamp, headers in records:
         yield key, value, timestamp, [*(headers or ()), _SENT]
 

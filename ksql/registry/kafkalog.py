@@ -125,7 +125,7 @@ class KafkaSchemaLog:
             raise NotWritten(shut_out) from shut_out
         except CommitInDoubt as doubt:
             self._settle(records, doubt)
-        except KsqlError:  # whatever it was, the next one to write begins anew
+        except KsqlError:  # whatever it was, the next one to write begins from the start
             self._release()
             raise
         self._ours = settled_end(self._admin, (self._topic, 0), self._settings.timeout_s)
@@ -133,7 +133,7 @@ class KafkaSchemaLog:
     def _settle(self, records: Sequence[tuple[bytes, bytes | None]], doubt: CommitInDoubt) -> None:
         """Look in the log whether a transaction in doubt counts.
 
-        Who shut us out has had Kafka end it; otherwise we do that, by beginning anew as a writer.
+        Who fenced us has had Kafka end it; otherwise we do that, by beginning again as a writer.
 
         Raises: NotWritten if it does not count; CommitInDoubt as long as that is unknown.
         """

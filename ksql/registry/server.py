@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import StartError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.http.hosting import HttpServer
 from ksql.http.sockets import listen, url
 from ksql.registry.rest import create_app
@@ -64,7 +64,7 @@ class RegistryServer:
         sock = self._bound()
         self._server = HttpServer(create_app(self._subjects, self._access), [sock], _GRACE_S)
         port = int(sock.getsockname()[1])
-        write_whole(self._port_file, str(port))
+        write_atomically(self._port_file, str(port))
         self._server.start("schema-registry")
         return url(self._host, port)
 

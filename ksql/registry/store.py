@@ -106,7 +106,7 @@ class SchemaStore:
     def write(self, work: Callable[[Draft], T]) -> T:
         """Change the state in a transaction, which counts once it is read back.
 
-        ``work`` is done anew, over the state of then, while other writers come between.
+        ``work`` is done again, over the state of then, while other writers come between.
 
         Raises: StoreFailed, and what ``work`` raises.
         """

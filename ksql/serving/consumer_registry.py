@@ -1,7 +1,7 @@
 """The feeds of clients' queries: those whose topic is no longer the one that they read are ended.
 
 A consumer says nothing of a topic that was deleted: its query would wait for ever. Of one that was
-made anew it reads on at the former offset: the first records would be missing, without a word.
+made again it reads on at the former offset: the first records would be missing, without a word.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ConsumerRegistry:
         self._topic_ids = topic_ids
         self._open: dict[str, _Reading] = {}
         self._numbers = itertools.count()
-        self._lookout = TopicWatch(self._current_ids, clock, _changed, ReadTopicGone)
+        self._topic_watch = TopicWatch(self._current_ids, clock, _changed, ReadTopicGone)
 
     def open(self, start: Offsets, on_end: Callable[[], None]) -> TopicFeed:
         """Return a feed that begins at these offsets and calls that when it is closed."""
@@ -78,7 +78,7 @@ class ConsumerRegistry:
 
     def look(self) -> None:
         """Look once at what the open feeds read; about once a second."""
-        self._lookout.look(list(self._open.values()))
+        self._topic_watch.look(list(self._open.values()))
 
     def _current_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
         ids = self._topic_ids(topics)

@@ -113,7 +113,7 @@ def _windowed(plain: Iterator[tuple[str, Show]]) -> Iterator[tuple[str, Show]]:
 
 
 class _Windowed:
-    """A key with the bounds of its window behind it."""
+    """A key with the bounds of its window after it."""
 
     def __init__(self, show: Show, keys: WindowedKeys) -> None:
         self._show = show

@@ -47,7 +47,7 @@ class Limits:
         self._concurrent = settings.number(CONCURRENT)
         self._running = 0
         self._lock = threading.Lock()
-        self._pulled = PerHour(_bytes(settings, PULL_BANDWIDTH), now_ms)
+        self._pull_bandwidth = PerHour(_bytes(settings, PULL_BANDWIDTH), now_ms)
         self._pushed = PerHour(_bytes(settings, PUSH_BANDWIDTH), now_ms)
 
     def pull(
@@ -58,7 +58,7 @@ class Limits:
         ``ended`` is called once a query that was started has ended; True if it has failed.
         Raises: TooManyRequests.
         """
-        if self._pulled.is_full():
+        if self._pull_bandwidth.is_full():
             raise TooManyRequests("Host is at bandwidth rate limit for pull queries.")
         with self._lock:
             if self._running >= self._concurrent:
@@ -79,7 +79,7 @@ class Limits:
                 ended(failed)
 
         try:
-            return LimitedStream(start(), self._pulled, end)
+            return LimitedStream(start(), self._pull_bandwidth, end)
         except BaseException:
             self._release()
             raise

@@ -167,7 +167,7 @@ def _part(key: SortKey) -> Callable[[Row], Any]:
 
 
 def _nan_last(value: float | None, null: int, there: int) -> tuple[int, int, float]:
-    """Return the place in Java's order of doubles: NaN behind all others."""
+    """Return the place in Java's order of doubles: NaN after all others."""
     if value is None:
         return null, 0, 0.0
     return (there, 1, 0.0) if math.isnan(value) else (there, 0, value)

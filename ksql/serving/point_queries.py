@@ -92,7 +92,7 @@ class PreparedQuery:
         )
 
 
-def lookup_of(
+def prepare_query(
     point: PointQuery, raw: RawStatement, bound: BoundPull, functions: Functions, settings: Settings
 ) -> PreparedQuery | None:
     """Return the plan for all keys of a bound query; None if its condition is anything else."""

@@ -178,12 +178,12 @@ class BoundPull:
             query_id=query_id,
             columns=self.columns,
             answer=answer,
-            rows=lasting(rows(), rows),
+            rows=restarted_if_closed(rows(), rows),
             notes=lambda: noted(table.note(self.access, self.windows) for table in opened),
         )
 
 
-def lasting(first: _Reading, again: Callable[[], _Reading]) -> _Reading:
+def restarted_if_closed(first: _Reading, again: Callable[[], _Reading]) -> _Reading:
     """Return a reading that begins once more if a store is closed before it has given anything.
 
     Another one takes its place then, as after a change of the STORE_TYPE.

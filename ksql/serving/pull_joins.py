@@ -22,7 +22,7 @@ def width(table: TableScan) -> int:
 
 
 def bounds_of(table: TableScan, row: Row) -> Bounds | None:
-    """Return the window of a table's row; it stands behind the time."""
+    """Return the window of a table's row; it stands after the time."""
     return None if table.source.window is None else (row[1], row[2])
 
 
@@ -45,7 +45,7 @@ class Forward:
     outer: bool
 
     def rows(self, chunks: Chunks) -> Iterator[list[Row]]:
-        """Yield the rows with their partner's columns behind them."""
+        """Yield the rows with their partner's columns after them."""
         nothing = (None,) * width(self.right)
         for chunk in chunks:
             pairs = zip(chunk, self._partners(chunk), strict=True)

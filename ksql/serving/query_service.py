@@ -23,15 +23,15 @@ from ksql.exec.operators.bounded import SETTING
 from ksql.serving import point_queries
 from ksql.serving.clauses import check_clauses, check_stream
 from ksql.serving.limits import unlimited
-from ksql.serving.point_queries import PointQueryCache, lookup_of
+from ksql.serving.point_queries import PointQueryCache, prepare_query
 from ksql.serving.printing import PrintQuery
 from ksql.serving.pull import (
     PullQuery,
     bind_stream_pull,
     bound_pull,
-    lasting,
     needs_all_rows,
     raw_query,
+    restarted_if_closed,
 )
 from ksql.serving.push import PushQuery, TooManyPushQueries, check_limit
 from ksql.serving.scalable import is_scalable
@@ -82,8 +82,8 @@ class QueryService:
         self._feeds = feeds
         self._extents = extents
         self._now_ms = now_ms
-        self._lookups = PointQueryCache()
-        self._pulled = PullCounter(now_ms)
+        self._point_queries = PointQueryCache()
+        self._pull_counter = PullCounter(now_ms)
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
 
@@ -108,16 +108,18 @@ class QueryService:
         point_query, caller = point_queries.point_query_of(text), caller or Caller()
         made_of = (self._engine.catalog, self._engine.functions, settings)
         if point_query is not None:
-            prepared = self._lookups.find(point_query, properties, made_of)
+            prepared = self._point_queries.find(point_query, properties, made_of)
             if prepared is not None:
                 return self._looked_up(prepared, point_query.value, text, caller)
 
         def bound(plan: BoundPull) -> None:
             if point_query is None:
                 return
-            lookup = lookup_of(point_query, raw[0], plan, self._engine.functions, request.settings)
-            if lookup is not None:
-                self._lookups.keep(point_query, properties, made_of, lookup)
+            prepared_query = prepare_query(
+                point_query, raw[0], plan, self._engine.functions, request.settings
+            )
+            if prepared_query is not None:
+                self._point_queries.keep(point_query, properties, made_of, prepared_query)
 
         request = session(services, settings, properties, variables)
         try:
@@ -156,7 +158,7 @@ class QueryService:
         if point_query is None or caller.info or caller.token is not None:
             return None
         made_of = (self._engine.catalog, self._engine.functions, settings)
-        prepared = self._lookups.find(point_query, properties, made_of)
+        prepared = self._point_queries.find(point_query, properties, made_of)
         if prepared is None or not prepared.plain:
             return None
         if not self._tables.at_hand(prepared.table.source, prepared.settings):
@@ -181,7 +183,7 @@ class QueryService:
         """Return what counts the pull queries of a table or stream that this host has answered."""
 
         def metrics(name: str) -> Mapping[str, PullMetrics]:
-            counts = self._pulled.of(name)
+            counts = self._pull_counter.of(name)
             return {host: counts} if counts.total else {}
 
         return metrics
@@ -232,11 +234,11 @@ class QueryService:
     ) -> ResultStream:
         """Start a query within the limits; count it once it has ended.
 
-        One that waits for its table is started anew, and counts then.
+        One that waits for its table is started again, and counts then.
         """
 
         def ended(failed: bool) -> None:
-            self._pulled.add(names, sites(), failed=failed)
+            self._pull_counter.add(names, sites(), failed=failed)
 
         def started() -> ResultStream:
             try:
@@ -272,21 +274,21 @@ class QueryService:
         return pull
 
     def _looked_up(
-        self, lookup: PreparedQuery, value: str | int, text: str, caller: Caller
+        self, prepared_query: PreparedQuery, value: str | int, text: str, caller: Caller
     ) -> ResultStream:
         """Start a query that is planned already.
 
         Raises: RequestFailed.
         """
-        source = lookup.table.source
-        tables = self._tables.opened(lookup.settings, caller)
+        source = prepared_query.table.source
+        tables = self._tables.opened(prepared_query.settings, caller)
 
         def start() -> ResultStream:
-            def pulled() -> PullQuery:
-                return lookup.query(value, tables.stores(source), f"query_{self._now_ms()}")
+            def pull_query() -> PullQuery:
+                return prepared_query.query(value, tables.stores(source), f"query_{self._now_ms()}")
 
-            pull = pulled()
-            pull.rows = lasting(pull.rows, lambda: pulled().rows)
+            pull = pull_query()
+            pull.rows = restarted_if_closed(pull.rows, lambda: pull_query().rows)
             pull.copies = tables.freshness if caller.info else None
             pull.host = tables.last_host
             pull.token = None if caller.token is None else tables.token
@@ -296,7 +298,7 @@ class QueryService:
         try:
             return self._counted(start, [source.name], tables.sites)
         except KsqlError as error:
-            raise RequestFailed(error, text[lookup.begin :].rstrip()) from error
+            raise RequestFailed(error, text[prepared_query.begin :].rstrip()) from error
 
     def _pull_stream(
         self,
@@ -305,7 +307,7 @@ class QueryService:
         request: Request,
         caller: Caller,
     ) -> ResultStream:
-        """Return the stream's rows, behind them the clauses that need all rows first."""
+        """Return the stream's rows, after them the clauses that need all rows first."""
         query_id = f"query_{self._now_ms()}"
         check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
         check_stream(request.settings)

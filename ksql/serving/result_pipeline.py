@@ -1,7 +1,7 @@
 """The clauses of a pull query, bound, and compiled to steps over chunks of rows.
 
 FROM gives rows; WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
-run on; ORDER BY, OFFSET and LIMIT are behind them.
+run on; ORDER BY, OFFSET and LIMIT come after them.
 Source: docs/sql/reading.md#pull-queries.
 """
 
@@ -77,7 +77,7 @@ def aggregates(query: ast.Query, functions: Functions) -> list[ex.Call]:
 def bind_answer(
     query: ast.Query, relation: Relation, scope: Scope, functions: Functions
 ) -> BoundSelect:
-    """Bind the clauses behind FROM; ``scope`` has the columns of the rows that it gives.
+    """Bind the clauses after FROM; ``scope`` has the columns of the rows that it gives.
 
     Raises: StatementError for everything that the language refuses.
     """

@@ -91,7 +91,7 @@ def host_of(stream: ResultStream) -> str:
 
 
 def token_of(stream: ResultStream) -> Callable[[], Token] | None:
-    """Return what says, behind an answer's end, what its client has seen; None if it has not asked.
+    """Return what says, after an answer's end, what its client has seen; None if it has not asked.
 
     It may ask Kafka where topics end, and raises KsqlError.
     """

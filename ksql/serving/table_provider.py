@@ -193,7 +193,9 @@ class TableProvider:
         if self._copies is None or read.host != self._copies.host:
             return read
         partition = topics[read.table], read.partition
-        return replace(read, standing=self._copies.shelf.measured(partition, read.standing))
+        return replace(
+            read, standing=self._copies.local_replicas.measured(partition, read.standing)
+        )
 
     def sites(self, origins: ReadProvenance) -> Mapping[str, BySite]:
         """Return at how many servers each table was read, here and elsewhere."""
@@ -207,13 +209,13 @@ class TableProvider:
         }
 
     def reached(self, source: DataSource, reader: Reader) -> Places:
-        """Return offsets behind all that a read of a table's stores here can have seen."""
+        """Return offsets after all that a read of a table's stores here can have seen."""
         table = self._tables.table(source)
         parts = () if table is None else table.parts.values()
         return {part.place: part.seen(committed=reader.committed) for part in parts}
 
     def seen(self, origins: ReadProvenance) -> Places:
-        """Return how far the copies were that a query has read, behind all that it has seen.
+        """Return how far the copies were that a query has read, after all that it has seen.
 
         A copy that was not read to its end does not say it: then it is where its topic ends now.
 
@@ -235,7 +237,7 @@ class TableProvider:
         if not begun and not self._has_begun(query_id):
             reason = "its query has not finished its first batch"
         else:
-            view = self._filled(source, reader, begun=begun)
+            view = self._readable_view(source, reader, begun=begun)
         behind = "" if view is None else view.behind(reader.at_least, committed=reader.committed)
         if view is not None and not behind:
             return view
@@ -268,7 +270,7 @@ class TableProvider:
             patience_s,
         )
 
-    def _filled(
+    def _readable_view(
         self, source: DataSource, reader: Reader, *, begun: bool
     ) -> MaterializedView | None:
         """Return a table that lacks no more than it may.
@@ -277,7 +279,7 @@ class TableProvider:
         """
         lag, committed = _lag(reader.allowed), reader.committed
         ends = {} if begun else self._first_answer(source)
-        view = self._tables.filled(source, lag, committed=committed)
+        view = self._tables.readable_view(source, lag, committed=committed)
         if view is None or (ends and view.missing(ends, committed=committed) > lag):
             return None
         if len(view.parts) < view.count:
@@ -295,7 +297,7 @@ class TableProvider:
         query_id, table = str(source.created_by), self._tables.table(source)
         topic_id = "" if table is None else table.topic_id
         known, ends = self._first_ends.get(query_id, (topic_id, None))
-        if ends is None or topic_id not in ("", known):  # or of a topic that was made anew since
+        if ends is None or topic_id not in ("", known):  # or of a topic that was made again since
             if not self._has_begun(query_id):
                 raise self._not_ready(
                     source,

@@ -38,7 +38,7 @@ _LATEST = 2**63 - 1
 _NO_TEXT = re.compile(r"[%_\\]")
 """What does not stand for itself in a pattern of LIKE."""
 KeyRange = tuple[bytes | None, bytes | None]
-"""The first key and the one behind the last; None leaves that side open."""
+"""The first key and the one after the last; None leaves that side open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ def key_lookups(predicate: Bound | None, key: Sequence[Column]) -> list[tuple[An
     """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
     if predicate is None or not key:
         return None
-    lookups: dict[Any, tuple[Any, ...]] = {}
+    key_values: dict[Any, tuple[Any, ...]] = {}
     for alternative in alternatives(predicate) or ([],):
-        values = _lookups(alternative, key)
+        values = _key_values(alternative, key)
         if values is None:
             return None
-        lookups |= _distinct(values)
-    return list(lookups.values()) if len(lookups) <= _MOST_LOOKUPS else None
+        key_values |= _distinct(values)
+    return list(key_values.values()) if len(key_values) <= _MOST_LOOKUPS else None
 
 
 def alternatives(expr: Bound) -> list[list[Bound]] | None:
@@ -132,7 +132,9 @@ def alternatives(expr: Bound) -> list[list[Bound]] | None:
             return [[expr]]
 
 
-def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[Any, ...]] | None:
+def _key_values(
+    alternative: Iterable[Bound], key: Sequence[Column]
+) -> list[tuple[Any, ...]] | None:
     choices: dict[str, list[Any]] = {}
     types = {column.name: column.type for column in key}
     for part in alternative:

@@ -13,7 +13,7 @@ class EndOffsets(Protocol):
     """Where topics end."""
 
     def end_offsets(self, topics: Iterable[str]) -> Places:
-        """Return the offset behind the last record of each partition."""
+        """Return the offset after the last record of each partition."""
 
 
 class TopicExtents(EndOffsets, Protocol):

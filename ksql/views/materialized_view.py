@@ -23,7 +23,7 @@ class MaterializedView:
     """
 
     source: DataSource
-    keeping: StoreConfig
+    config: StoreConfig
     parts: Mapping[int, PartitionStore]
     partitions: int = 0
     topic_id: str = ""

@@ -38,7 +38,7 @@ class StoreConfig:
     sole: bool = field(default=False, compare=False)
 
 
-def keeping(catalog: Catalog, source: DataSource, settings: Settings) -> StoreConfig:
+def store_config_of(catalog: Catalog, source: DataSource, settings: Settings) -> StoreConfig:
     """Return how the rows of a table (as ``queryable``) are kept."""
     query = catalog.queries.get(QueryId(str(source.created_by)))
     stated = {} if query is None else {canonical(name): text for name, text in query.properties}

@@ -1,4 +1,4 @@
-"""The directory of all tables' stores: opens them, fills a place anew, clears up behind tables.
+"""The directory of all tables' stores: opens them, fills a place again, clears up behind tables.
 
 A store lies under the query that writes its table, as a dropped table's name may come again.
 """
@@ -64,7 +64,7 @@ class RequestedConfig:
         return cls(mode, frozenset(settings.parts(REBUILD)))
 
     def to_rebuild(self, store: Path) -> bool:
-        """Return whether a store that cannot be read is to be filled anew; ``query/partition``."""
+        """Return whether a store that cannot be read is to be filled again; ``query/partition``."""
         return f"{store.parent.name}/{store.name}" in self.rebuild
 
 
@@ -77,12 +77,12 @@ class StoreManager:
     def __init__(
         self,
         directory: Path,
-        aside: Trash,
+        trash: Trash,
         now_ms: Callable[[], int],
         options: RequestedConfig = NOTHING_ASKED,
     ) -> None:
         self._directory = directory
-        self._aside = aside
+        self._trash = trash
         self._now_ms = now_ms
         self._options = options
         self._budget = StoreBudget()
@@ -92,43 +92,43 @@ class StoreManager:
         self._topic_ids: dict[str, str] = {}
         self._notes: dict[str, tuple[Note, ...]] = {}
 
-    def open(self, source: DataSource, partition: int, keeping: StoreConfig) -> Store | None:
+    def open(self, source: DataSource, partition: int, config: StoreConfig) -> Store | None:
         """Open the store of a partition; one that is damaged is emptied, which is noted.
 
-        One of a newer format is moved aside and filled anew if that was asked for.
+        One of a newer format is moved aside and filled again if that was asked for.
 
         Returns: None while the upgrade of an older one comes first.
         Raises: NewerStore, StoreBusy, StoreFailed.
         """
         path = self._path(source, partition)
         try:
-            store = self._upgrades.open(keeping.kind, path)
+            store = self._upgrades.open(config.kind, path)
         except StoreDamaged as error:
             self.note(source, partition, error.text())
-            store = self._anew(path, keeping)
+            store = self._anew(path, config)
         except NewerStore as error:
             if not self._options.to_rebuild(path):
                 raise NewerStoreLeft(path, error.found, error.known) from error
             self.note(source, partition, error.text())
-            self._aside.take(path, "store", error.text())
-            store = self._anew(path, keeping)
-        return None if store is None else self._opened(path, store, source, keeping)
+            self._trash.take(path, "store", error.text())
+            store = self._anew(path, config)
+        return None if store is None else self._opened(path, store, source, config)
 
-    def _anew(self, path: Path, keeping: StoreConfig) -> Store | None:
+    def _anew(self, path: Path, config: StoreConfig) -> Store | None:
         discard_copy(path)
         destroy(path)
-        return self._upgrades.open(keeping.kind, path)
+        return self._upgrades.open(config.kind, path)
 
-    def _opened(self, path: Path, store: Store, source: DataSource, keeping: StoreConfig) -> Store:
+    def _opened(self, path: Path, store: Store, source: DataSource, config: StoreConfig) -> Store:
         self._open[path] = store
         self._note_topic(path.parent)
-        if keeping.retention_ms is None or source.window is None:
+        if config.retention_ms is None or source.window is None:
             return store
         sessions = source.window.size_ms is None
-        return RetentionStore(store, keeping.retention_ms, sessions=sessions)
+        return RetentionStore(store, config.retention_ms, sessions=sessions)
 
     def rebuilt(
-        self, store: Store, source: DataSource, partition: int, keeping: StoreConfig
+        self, store: Store, source: DataSource, partition: int, config: StoreConfig
     ) -> Store | None:
         """Return what takes the place of a damaged store: its whole copy, or an empty store."""
         path = self._path(source, partition)
@@ -138,17 +138,17 @@ class StoreManager:
             discard_copy(path)
             destroy(path)
         self._open.pop(path, None)
-        return self.open(source, partition, keeping)
+        return self.open(source, partition, config)
 
     def moved(
-        self, store: Store, source: DataSource, partition: int, keeping: StoreConfig
+        self, store: Store, source: DataSource, partition: int, config: StoreConfig
     ) -> Store | None:
         """Return a store that is kept in another way, with the committed rows of this one."""
         path = self._path(source, partition)
         if path.exists():
             self._close(path)
-            return self.open(source, partition, keeping)
-        store_ = self.open(source, partition, keeping)
+            return self.open(source, partition, config)
+        store_ = self.open(source, partition, config)
         if store_ is not None:
             carry(store, store_)
         _closed(store)
@@ -162,13 +162,13 @@ class StoreManager:
         ``topic_id`` is empty if it is not known.
         Raises: NewerStore, StoreFailed.
         """
-        home = query_id_of(source)
-        if home not in self._topic_ids:
+        query_id = query_id_of(source)
+        if query_id not in self._topic_ids:
             try:
-                self._topic_ids[home] = store_topic_id.read(self._directory / home)
+                self._topic_ids[query_id] = store_topic_id.read(self._directory / query_id)
             except StoreDamaged as error:
                 return f"it is not known of which topic it is: {error.text()}"
-        if "" in (topic_id, self._topic_ids[home]) or topic_id == self._topic_ids[home]:
+        if "" in (topic_id, self._topic_ids[query_id]) or topic_id == self._topic_ids[query_id]:
             return ""
         return f"its topic {source.topic} was deleted and made anew"
 
@@ -178,19 +178,19 @@ class StoreManager:
         Returns: the id of that topic, as far as it is known.
         Raises: StoreFailed.
         """
-        home = query_id_of(source)
+        query_id = query_id_of(source)
         if reason:
-            is_open = {int(path.name) for path in self._open if path.parent.name == home}
-            self.close(home)
+            is_open = {int(path.name) for path in self._open if path.parent.name == query_id}
+            self.close(query_id)
             for partition in sorted(is_open | self.there(source)):
                 discard(self._path(source, partition))
                 self.note(source, partition, reason)
-            (self._directory / home / store_topic_id.FILE).unlink(missing_ok=True)
-            self._topic_ids.pop(home, None)
+            (self._directory / query_id / store_topic_id.FILE).unlink(missing_ok=True)
+            self._topic_ids.pop(query_id, None)
         if topic_id:
-            self._topic_ids[home] = topic_id
-            self._note_topic(self._directory / home)
-        return self._topic_ids.get(home, "")
+            self._topic_ids[query_id] = topic_id
+            self._note_topic(self._directory / query_id)
+        return self._topic_ids.get(query_id, "")
 
     def _note_topic(self, directory: Path) -> None:
         """Note of which topic the stores in a directory are, before they hold anything of it.
@@ -217,24 +217,24 @@ class StoreManager:
         """Whether tables answer while their stores are copied."""
         return self._options.mode == "in_place"
 
-    def upgrading(self, home: str) -> str:
+    def upgrading(self, query_id: str) -> str:
         """Return how far the upgrades of a table's stores are, or nothing; for any thread."""
-        states = [state for state in self._upgrades.states() if state.store.parent.name == home]
+        states = [state for state in self._upgrades.states() if state.store.parent.name == query_id]
         if not states:
             return ""
         mode = self._options.mode.replace("_", " ")
         text = f"upgrade ({mode}): {', '.join(map(str, sorted(states, key=_place)))}"
-        ends = self.serves_older and all(state.whole for state in states)
+        ends = self.serves_older and all(state.complete for state in states)
         return f"{text}; it ends with the next start" if ends else text
 
-    def set_back(self, home: str) -> None:
+    def set_back(self, query_id: str) -> None:
         """Close the stores of a table that cannot be read yet, but for those that are upgraded."""
-        for path in [path for path in self._open if path.parent.name == home]:
+        for path in [path for path in self._open if path.parent.name == query_id]:
             _closed(self._open.pop(path))
 
-    def close(self, home: str) -> None:
+    def close(self, query_id: str) -> None:
         """Close the stores of a table, without a commit."""
-        self._close_those(lambda path: path.parent.name == home)
+        self._close_those(lambda path: path.parent.name == query_id)
 
     def give_up(self, source: DataSource, partition: int) -> None:
         """Close and delete the store of a partition that other servers hold from now on."""
@@ -261,33 +261,35 @@ class StoreManager:
             _closed(store)
 
     def note(self, source: DataSource, partition: int, reason: str) -> None:
-        """Remember and log that a store is filled anew."""
-        home = query_id_of(source)
+        """Remember and log that a store is filled again."""
+        query_id = query_id_of(source)
         _log.warning(
-            "store_rebuilt", extra={"query": home, "partition": partition, "reason": reason}
+            "store_rebuilt", extra={"query": query_id, "partition": partition, "reason": reason}
         )
         text = f"the store of partition {partition} is filled anew: {reason}"
-        self._notes[home] = (*self._notes.get(home, ()), (self._now_ms(), text))[-_NOTES:]
+        self._notes[query_id] = (*self._notes.get(query_id, ()), (self._now_ms(), text))[-_NOTES:]
 
     def notes(self, query_id: str) -> tuple[Note, ...]:
-        """Return when and why stores of that query's table were filled anew; for any thread."""
+        """Return when and why stores of that query's table were filled again; for any thread."""
         return self._notes.get(query_id, ())
 
-    def keep(self, homes: Collection[str]) -> None:
+    def keep(self, query_ids: Collection[str]) -> None:
         """Delete the stores of tables that are no more; move aside what belongs to none."""
-        self._close_those(lambda path: path.parent.name not in homes)
+        self._close_those(lambda path: path.parent.name not in query_ids)
         left = list(self._directory.iterdir()) if self._directory.is_dir() else []
         for directory in left:
-            if directory.name in self._known and directory.name not in homes:
+            if directory.name in self._known and directory.name not in query_ids:
                 shutil.rmtree(directory, ignore_errors=True)
-            elif directory.name not in homes:
+            elif directory.name not in query_ids:
                 self._set_aside(directory)
-        self._known |= set(homes)
-        self._topic_ids = {home: id_ for home, id_ in self._topic_ids.items() if home in homes}
+        self._known |= set(query_ids)
+        self._topic_ids = {
+            query_id: id_ for query_id, id_ in self._topic_ids.items() if query_id in query_ids
+        }
 
     def _set_aside(self, left: Path) -> None:
         try:
-            self._aside.take(left, "store", "no table of that name is known")
+            self._trash.take(left, "store", "no table of that name is known")
         except OSError as problem:
             _log.warning("store_left", extra={"store": str(left), "reason": str(problem)})
 

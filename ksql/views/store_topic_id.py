@@ -1,6 +1,6 @@
 """Of which topic the stores of a table are: Kafka's own id, in a small file next to them.
 
-A topic that is deleted and made anew keeps its name, not its id. Its offsets begin again, so a
+A topic that is deleted and made again keeps its name, not its id. Its offsets begin again, so a
 store that continues at its position keeps rows of the former topic, and leaves out the first
 records of the new one. Stores of versions that noted no id adopt the one that they find.
 """
@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.views.stores.base import NewerStore, StoreDamaged, StoreFailed
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"topic.id"})}
 
 
-def read(home: Path) -> str:
+def read(directory: Path) -> str:
     """Return the id that is noted in a table's directory; empty if there is none.
 
     Raises: NewerStore, StoreDamaged, StoreFailed.
     """
-    file = home / FILE
+    file = directory / FILE
     try:
         _, body = versioned_json.read(file.read_text(encoding="utf-8"), _VERSIONS)
         return versioned_json.text_of(body, "topic.id")
@@ -42,15 +42,15 @@ def read(home: Path) -> str:
         raise _failed(file, error) from error
 
 
-def write(home: Path, topic_id: str) -> None:
+def write(directory: Path, topic_id: str) -> None:
     """Note the id.
 
     Raises: StoreFailed.
     """
     try:
-        write_whole(home / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
+        write_atomically(directory / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
     except OSError as error:
-        raise _failed(home / FILE, error) from error
+        raise _failed(directory / FILE, error) from error
 
 
 def _failed(file: Path, error: OSError) -> StoreFailed:

@@ -50,24 +50,24 @@ class ReadWriteTurns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turn = 0
+        self._version = 0
 
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Change things meanwhile."""
         with self._lock:
-            self._turn += 1
+            self._version += 1
             try:
                 yield
             finally:
-                self._turn += 1
+                self._version += 1
 
     def read(self, read: Callable[[], T]) -> T:
         """Return what ``read`` does between two changes; it may be called twice."""
-        turn = self._turn
-        if turn % 2 == 0:
+        version = self._version
+        if version % 2 == 0:
             answer = read()
-            if self._turn == turn:
+            if self._version == version:
                 return answer
         with self._lock:
             return read()
@@ -77,7 +77,7 @@ class ReadWriteTurns:
 class PartitionStore:
     """A store that is being filled.
 
-    ``reached`` is the offset behind what was put, ``goal`` where the topic ended when filling
+    ``reached`` is the offset after what was put, ``goal`` where the topic ended when filling
     began (-1: not yet), ``since`` the time of the first put after the last commit. ``putting`` and
     ``committing`` are set before it is done: what lies before them may be visible already.
     ``sole``: one writer at a time writes the partition, so no two transactions overlap.
@@ -103,7 +103,7 @@ class PartitionStore:
     def resume(self, begin: int, end: int) -> str:
         """Begin where the store is, in a topic from ``begin`` to ``end``, or continue where it was.
 
-        Returns: why it must be filled anew, or nothing.
+        Returns: why it must be filled again, or nothing.
         """
         if self.goal >= 0 and begin <= self.reached <= end and self._is_followed():
             return ""
@@ -133,19 +133,19 @@ class PartitionStore:
         return self.reached
 
     def seen(self, *, committed: bool = False) -> int:
-        """Return an offset behind all that a read which has ended can have seen."""
+        """Return an offset after all that a read which has ended can have seen."""
         if committed and self.store.transactional:
             return max(self.store.position() or 0, self.committing)
         return max(self.reached, self.putting)
 
     def shows(self, *, committed: bool = False) -> bool:
         """Return whether it may be read; of what is committed, whole transactions only."""
-        return not committed or self.store.is_whole()
+        return not committed or self.store.is_complete()
 
     def read(self, read: Callable[[], T], *, committed: bool = False) -> tuple[T, int, bool]:
         """Return what ``read`` finds in the store, the offset that this is of, and ``shows``."""
-        turns = self.commits if committed and self.store.transactional else self.puts
-        return turns.read(
+        versions = self.commits if committed and self.store.transactional else self.puts
+        return versions.read(
             lambda: (read(), self.at(committed=committed), self.shows(committed=committed))
         )
 
@@ -165,7 +165,7 @@ class PartitionStore:
     def is_due(self, now: float) -> bool:
         """Return whether it is time to commit."""
         if self.since is None:
-            return not self.store.is_whole()
+            return not self.store.is_complete()
         caught_up = (self.store.position() or 0) < self.goal <= self.reached
         return caught_up or now - self.since >= self.commit_s
 
@@ -190,33 +190,33 @@ class PartitionStore:
         if end is not None and (self.sole or end.quiet or waited) and end.offset >= self.reached:
             self.target = end.offset
 
-    def commit(self, *, whole: bool = True) -> None:
+    def commit(self, *, complete: bool = True) -> None:
         """Commit if anything was put, or only a part of a transaction was committed before."""
-        if self.since is None and self.store.is_whole():
+        if self.since is None and self.store.is_complete():
             return
         self.committing = self.reached
         with self.commits.changing():
-            if whole:
+            if complete:
                 self.store.commit(Offset(self.reached))
             else:
-                self.store.commit(Offset(self.reached), whole=False)
+                self.store.commit(Offset(self.reached), complete=False)
         self.since = None
-        if whole:
+        if complete:
             self.target, self.asked_s, self.again_s = 0, None, 0.0
 
     def settle(self) -> bool:
         """Commit if no transaction lies on both sides of what was reached, as far as is known."""
         known = 0 < self.target <= self.reached or (
-            self.store.position() == self.reached and self.store.is_whole()
+            self.store.position() == self.reached and self.store.is_complete()
         )
         if known or not self.store.transactional:
             self.commit()
         return known or not self.store.transactional
 
     def end(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may continue behind it."""
+        """Commit all that was put, marked as a part where a transaction may continue after it."""
         if not self.settle():
-            self.commit(whole=False)
+            self.commit(complete=False)
 
 
 class StoreWriter:
@@ -229,16 +229,16 @@ class StoreWriter:
         """
         self._most_bytes = most_bytes
         self._now_s = now_s
-        self._filled: list[PartitionStore] = []
+        self._stores: list[PartitionStore] = []
 
     def fill(self, stores: Iterable[PartitionStore]) -> None:
         """Fill these stores from now on, and no others."""
-        self._filled = list(stores)
+        self._stores = list(stores)
 
     def take(self, batch: Batch, positions: Mapping[Place, int]) -> None:
         """Put a batch of records into the stores and commit those that are due and may commit.
 
-        ``positions`` are the offsets behind them, none of them beyond ``stops``.
+        ``positions`` are the offsets after them, none of them beyond ``stops``.
         Raises: StoreFailed.
         """
         now = self._now_s()
@@ -250,7 +250,7 @@ class StoreWriter:
         self._commit_due(now)
 
     def stops(self) -> dict[Place, int]:
-        """Return the offsets at which a store is to commit: what is behind them comes later."""
+        """Return the offsets at which a store is to commit: what comes after them comes later."""
         stops: dict[Place, int] = {}
         for part in self._all():
             if part.target > part.reached:
@@ -292,7 +292,7 @@ class StoreWriter:
                 part.tidy(now)
 
     def commit(self) -> None:
-        """Commit all that was put, marked as a part where a transaction may continue behind it.
+        """Commit all that was put, marked as a part where a transaction may continue after it.
 
         Raises: StoreFailed.
         """
@@ -305,7 +305,7 @@ class StoreWriter:
             if part.target or part.is_due(now):
                 with suppress(StoreDamaged):
                     if not part.settle() and part.is_late(now):
-                        part.commit(whole=False)
+                        part.commit(complete=False)
         if self._is_full():
             far = self._is_full(_TIMES)
             for part in self._all():
@@ -325,7 +325,7 @@ class StoreWriter:
                     "bytes": part.store.uncommitted_bytes,
                 },
             )
-        part.commit(whole=False)
+        part.commit(complete=False)
 
     def _is_full(self, times: int = 1) -> bool:
         held = sum(part.store.uncommitted_bytes for part in self._all())
@@ -333,4 +333,4 @@ class StoreWriter:
 
     def _all(self) -> list[PartitionStore]:
         """Return the stores; a damaged one is left as it is until its owner has rebuilt it."""
-        return [part for part in self._filled if not part.store.damage]
+        return [part for part in self._stores if not part.store.damage]

@@ -21,7 +21,7 @@ from ksql.kafka.client import Reader
 from ksql.kafka.versions import NewerRecord
 from ksql.sql.catalog.model import DataSource
 from ksql.views.materialized_view import MaterializedView
-from ksql.views.store_config import StoreConfig, keeping
+from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
 from ksql.views.store_writer import PartitionStore, Place, StoreWriter
 from ksql.views.stores.base import NewerStore
@@ -70,7 +70,7 @@ class Assignment(Protocol):
     def view(self) -> object:
         """Return a value that changes with the answers of ``keeps``; asked often."""
 
-    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+    def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
         """Return whether a partition is kept here; one that is open may be a little longer."""
 
 
@@ -81,7 +81,7 @@ class Everything(Assignment):
         """Return a value that never changes."""
         return None
 
-    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+    def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
         """Keep it."""
         return True
 
@@ -93,23 +93,23 @@ class ViewMaintainer:
         self,
         kafka: KafkaSettings,
         directory: Path,
-        aside: Trash,
+        trash: Trash,
         settings: Settings | None = None,
         now_ms: Callable[[], int] = _now_ms,
         peers: Peers | None = None,
-        holdings: Assignment | None = None,
+        assignment: Assignment | None = None,
     ) -> None:
-        """Take ``aside``, which takes the stores of tables that were never known here."""
-        self._holdings = holdings or Everything()
+        """Take ``trash``, which takes the stores of tables that were never known here."""
+        self._assignment = assignment or Everything()
         self._view: object = None
         self._kafka = kafka
         self._settings = settings or Settings()
         upgrade_options = RequestedConfig.of(self._settings)
-        self._room = StoreManager(directory, aside, now_ms, upgrade_options)
+        self._store_manager = StoreManager(directory, trash, now_ms, upgrade_options)
         self._handover = RollingUpgradeGate(upgrade_options.mode, peers)
         self._hindered: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
-        self._filler = StoreWriter(self._settings.number(MOST_BYTES), time.monotonic)
+        self._store_writer = StoreWriter(self._settings.number(MOST_BYTES), time.monotonic)
         self._views: dict[str, Wanted] = {}
         self._tables: dict[str, MaterializedView] = {}
         self._changed = threading.Event()
@@ -130,7 +130,7 @@ class ViewMaintainer:
         """Follow a changed catalog: add, replace or drop tables."""
         sources = (source.queryable() for source in catalog.sources.values())
         tables = {
-            source.name: (source, keeping(catalog, source, self._settings))
+            source.name: (source, store_config_of(catalog, source, self._settings))
             for source in sources
             if source is not None
         }
@@ -151,19 +151,19 @@ class ViewMaintainer:
         return bool(self._handover.reason)
 
     def notes(self, query_id: str) -> tuple[Note, ...]:
-        """Return when and why stores of that query's table were filled anew."""
-        return self._room.notes(query_id)
+        """Return when and why stores of that query's table were filled again."""
+        return self._store_manager.notes(query_id)
 
     def summary(self, query_id: str) -> str:
         """Return how that query's table is kept and what it lacks; empty if it is not followed."""
         waits = self._hindered.get(query_id) or self._handover.reason
-        parts = [waits, self._room.upgrading(query_id)]
+        parts = [waits, self._store_manager.upgrading(query_id)]
         for table in self._tables.values():
             if query_id_of(table.source) == query_id:
                 count = len(table.parts)
                 parts.insert(
                     0,
-                    f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
+                    f"{table.config.kind}, {count} partition{'s' if count > 1 else ''}, "
                     f"{table.missing()} records to read before it answers, "
                     f"{table.uncommitted_bytes} bytes not committed",
                 )
@@ -173,24 +173,26 @@ class ViewMaintainer:
         """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
         if self._problem:
             return self._problem
-        homes = list(self._hindered) if source is None else [query_id_of(source)]
-        one = next(filter(None, map(self._waits, homes)), "")
+        query_ids = list(self._hindered) if source is None else [query_id_of(source)]
+        one = next(filter(None, map(self._waits, query_ids)), "")
         return "; ".join(filter(None, (self._handover.reason, one)))
 
     def upgrading(self) -> str:
         """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
-        homes = [query_id_of(table.source) for table in self._tables.values()]
-        upgrades = ((home, self._room.upgrading(home)) for home in homes)
-        return "; ".join(f"{home}: {text}" for home, text in upgrades if text)
+        query_ids = [query_id_of(table.source) for table in self._tables.values()]
+        upgrades = ((query_id, self._store_manager.upgrading(query_id)) for query_id in query_ids)
+        return "; ".join(f"{query_id}: {text}" for query_id, text in upgrades if text)
 
-    def _waits(self, home: str) -> str:
-        reason = self._hindered.get(home)
-        return "" if reason is None else reason or f"{home}: {self._room.upgrading(home)}"
+    def _waits(self, query_id: str) -> str:
+        reason = self._hindered.get(query_id)
+        if reason is None:
+            return ""
+        return reason or f"{query_id}: {self._store_manager.upgrading(query_id)}"
 
-    def of_home(self, home: str) -> MaterializedView | None:
+    def of_query(self, query_id: str) -> MaterializedView | None:
         """Return the stores of the table that a query writes; None while it is not followed."""
         tables = self._tables.values()
-        return next((table for table in tables if query_id_of(table.source) == home), None)
+        return next((table for table in tables if query_id_of(table.source) == query_id), None)
 
     def tables(self) -> list[MaterializedView]:
         """Return all tables that are followed."""
@@ -198,7 +200,7 @@ class ViewMaintainer:
 
     def held(self, table: MaterializedView) -> set[int]:
         """Return the partitions of which this server has a store, open or only on its disk."""
-        return table.parts.keys() | self._room.there(table.source)
+        return table.parts.keys() | self._store_manager.there(table.source)
 
     def reached(self, topic: str) -> Mapping[Place, int]:
         """Return how far the stores here have read a topic; nothing of one that none follows."""
@@ -219,7 +221,7 @@ class ViewMaintainer:
             else None
         )
 
-    def filled(
+    def readable_view(
         self, source: DataSource, lag: int = 0, *, committed: bool = False
     ) -> MaterializedView | None:
         """Return the stores of a table if they hold what its topic held when they were opened.
@@ -246,7 +248,7 @@ class ViewMaintainer:
         deadline = time.monotonic() + timeout_s
         with self._progress:
             while True:
-                table = self.filled(source, lag, committed=committed)
+                table = self.readable_view(source, lag, committed=committed)
                 if table is not None and table.missing(ends, committed=committed) <= lag:
                     return table
                 left = deadline - time.monotonic()
@@ -296,7 +298,7 @@ class ViewMaintainer:
         try:
             with Reader(self._kafka, **FOLLOWING) as reader:
                 while not self._closing.is_set():
-                    self._turn(reader, admin)
+                    self._poll_once(reader, admin)
                     self._turned = True
                     self._problem = ""
         finally:
@@ -307,14 +309,14 @@ class ViewMaintainer:
         """Commit what can be committed, and close all stores."""
         self._tables = {}
         try:
-            partitions = self._filler.opened()
-            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
-            self._filler.commit()
+            partitions = self._store_writer.opened()
+            self._store_writer.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
+            self._store_writer.commit()
         except KsqlError as problem:
             _log.warning("stores_not_committed", extra={"reason": problem.text()})
         finally:
-            self._filler.fill(())
-            self._room.close_all()
+            self._store_writer.fill(())
+            self._store_manager.close_all()
 
     def _note_problem(self, error: Exception) -> None:
         reason = (
@@ -325,19 +327,19 @@ class ViewMaintainer:
             _log.warning("materializer_rests", extra={"reason": reason}, exc_info=not known)
         self._problem = reason
 
-    def _turn(self, reader: Reader, admin: Admin) -> None:
-        view = self._holdings.view()
+    def _poll_once(self, reader: Reader, admin: Admin) -> None:
+        view = self._assignment.view()
         if self._changed.is_set() or view != self._view or self._is_due() or self._is_damaged():
             self._changed.clear()
             self._view = view
             self._assign(reader, admin)
         self._upgrade()
         if not any(table.parts for table in self._tables.values()):
-            if not self._room.busy:
+            if not self._store_manager.busy:
                 self._changed.wait(_REST_S)
             return
         try:
-            stops = self._filler.stops()
+            stops = self._store_writer.stops()
             batch = reader.poll_last(timeout_s=_POLL_S, gather_s=self._gather_s, stops=stops)
         except NewerRecord as refused:  # its table waits, the others are read on
             self._unreadable[refused.topic] = refused.text()
@@ -345,25 +347,25 @@ class ViewMaintainer:
             return
         # a busy topic is read in large pieces, a still one without delay
         self._gather_s = _GATHER_S if sum(map(len, batch.values())) >= _MANY else 0.0
-        self._filler.take(batch, reader.positions)
+        self._store_writer.take(batch, reader.positions)
         self._aim(admin)
-        self._filler.tidy()
+        self._store_writer.tidy()
         with self._progress:
             self._progress.notify_all()
 
     def _aim(self, admin: Admin) -> None:
         """Ask where the stores that are due may commit."""
-        partitions = self._filler.asks()
+        partitions = self._store_writer.asks()
         if partitions:
-            self._filler.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
+            self._store_writer.aim(partitions, admin.stable_ends(partitions, _STABLE_S))
 
     def _upgrade(self) -> None:
         """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
         self._handover.look()
-        for _ in range(1 if self._room.serves_older else _SLICES):
+        for _ in range(1 if self._store_manager.serves_older else _SLICES):
             if self._closing.is_set():
                 return
-            if self._room.work():
+            if self._store_manager.work():
                 self._changed.set()
 
     def _is_due(self) -> bool:
@@ -376,7 +378,7 @@ class ViewMaintainer:
         """Open, move and close stores as the catalog wants it; read for all from where they are."""
         with self._lock:
             views = dict(self._views)
-        self._room.keep({query_id_of(source) for source, _ in views.values()})
+        self._store_manager.keep({query_id_of(source) for source, _ in views.values()})
         topics = admin.topics()
         there = {name: view for name, view in views.items() if view[0].topic in topics}
         ids = admin.topic_ids(sorted({source.topic for source, _ in there.values()}))
@@ -384,9 +386,9 @@ class ViewMaintainer:
         self._hindered = {}
         for name, view in views.items():
             if name not in there:
-                self._room.close(query_id_of(view[0]))
+                self._store_manager.close(query_id_of(view[0]))
             elif reason := self._unreadable.get(view[0].topic):
-                self._room.close(query_id_of(view[0]))
+                self._store_manager.close(query_id_of(view[0]))
                 self._hindered[query_id_of(view[0])] = reason
             else:
                 topic = topics[view[0].topic].partitions, ids.get(view[0].topic, "")
@@ -397,24 +399,24 @@ class ViewMaintainer:
         self._read_on(reader, admin, tables)
 
     def _opened(
-        self, name: str, source: DataSource, keeping: StoreConfig, partitions: int, topic_id: str
+        self, name: str, source: DataSource, config: StoreConfig, partitions: int, topic_id: str
     ) -> MaterializedView | None:
         """Return a table's stores, those that are open as far as they fit; None if it must wait."""
         old = self._tables.get(name)
         if old is not None and query_id_of(old.source) != query_id_of(source):
             old = None  # and closed
         try:
-            reason = self._room.misfit(source, topic_id)
+            reason = self._store_manager.misfit(source, topic_id)
         except NewerStore as refused:
             self._hindered[query_id_of(source)] = refused.text()
-            self._room.close(query_id_of(source))
+            self._store_manager.close(query_id_of(source))
             return None
         if reason or (old is not None and old.count != partitions):
             self._tables = {known: table for known, table in self._tables.items() if known != name}
             old = None
             if not reason:  # else they are emptied
-                self._room.close(query_id_of(source))
-        topic_id = self._room.fit(source, topic_id, reason)
+                self._store_manager.close(query_id_of(source))
+        topic_id = self._store_manager.fit(source, topic_id, reason)
         there = {} if old is None else old.parts
         kept = [
             partition
@@ -424,23 +426,23 @@ class ViewMaintainer:
         parts: dict[int, PartitionStore] = {}
         try:
             for partition in kept:
-                part = self._part(there.get(partition), old, source, partition, keeping)
+                part = self._part(there.get(partition), old, source, partition, config)
                 if part is not None:
                     parts[partition] = part
         except NewerStore as refused:
             self._hindered[query_id_of(source)] = refused.text()
         if len(parts) == len(kept):
-            for partition in (there.keys() | self._room.there(source)) - parts.keys():
+            for partition in (there.keys() | self._store_manager.there(source)) - parts.keys():
                 # what is not open may lie there since an earlier start
                 if not self._keeps(source, partition, is_open=True):
-                    self._room.give_up(source, partition)
-            return MaterializedView(source, keeping, parts, partitions, topic_id)
+                    self._store_manager.give_up(source, partition)
+            return MaterializedView(source, config, parts, partitions, topic_id)
         self._hindered.setdefault(query_id_of(source), "")
-        self._room.set_back(query_id_of(source))
+        self._store_manager.set_back(query_id_of(source))
         return None
 
     def _keeps(self, source: DataSource, partition: int, *, is_open: bool) -> bool:
-        return self._holdings.keeps(source.topic, partition, query_id_of(source), is_open=is_open)
+        return self._assignment.keeps(source.topic, partition, query_id_of(source), is_open=is_open)
 
     def _part(
         self,
@@ -448,24 +450,24 @@ class ViewMaintainer:
         old: MaterializedView | None,
         source: DataSource,
         partition: int,
-        keeping: StoreConfig,
+        config: StoreConfig,
     ) -> PartitionStore | None:
         if part is None:
-            store = self._room.open(source, partition, keeping)
+            store = self._store_manager.open(source, partition, config)
         elif part.store.damage:
-            store = self._room.rebuilt(part.store, source, partition, keeping)
-        elif old is not None and old.keeping == keeping:
+            store = self._store_manager.rebuilt(part.store, source, partition, config)
+        elif old is not None and old.config == config:
             return part
         else:
             part.end()
-            store = self._room.moved(part.store, source, partition, keeping)
+            store = self._store_manager.moved(part.store, source, partition, config)
         if store is None:
             return None
         return PartitionStore(
             place=(source.topic, partition),
             store=store,
-            commit_s=keeping.commit_ms / 1000,
-            sole=keeping.sole,
+            commit_s=config.commit_ms / 1000,
+            sole=config.sole,
         )
 
     def _read_on(
@@ -480,10 +482,11 @@ class ViewMaintainer:
                 begin, end = begins[part.place], ends[part.place]
                 reason = part.resume(begin, end)
                 if reason:
-                    self._room.note(table.source, partition, reason)
+                    self._store_manager.note(table.source, partition, reason)
                 offsets[part.place] = min(part.reached, offsets.get(part.place, part.reached))
         reader.assign(offsets)
         with self._progress:
-            self._filler.fill(part for table in tables.values() for part in table.parts.values())
+            parts = (part for table in tables.values() for part in table.parts.values())
+            self._store_writer.fill(parts)
             self._tables = dict(tables)
             self._progress.notify_all()

@@ -353,7 +353,7 @@ class _VarArg(_Sizes):
     name="MID_VAR_ARG", params=("BIGINT first", "STRING... others"), returns="BIGINT", nulls="pass"
 )
 class _MidVarArg(_Sizes):
-    """The sizes of any number of columns, and two constants behind them."""
+    """The sizes of any number of columns, and two constants after them."""
 
     def __init__(self, one: Int, other: Int) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class SqlCompleter(Completer):
         self._paths = PathCompleter(expanduser=True)
 
     def refresh(self, client: Client) -> threading.Thread:
-        """Fetch the names anew; a server that does not answer leaves the old ones."""
+        """Fetch the names again; a server that does not answer leaves the old ones."""
 
         def fetch() -> None:
             try:

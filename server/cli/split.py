@@ -93,7 +93,7 @@ def _end_of_command(text: str, start: int, is_command: Callable[[str], bool]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """The statement that begins at a place of a text; ``end`` is behind its semicolon."""
+    """The statement that begins at a place of a text; ``end`` is after its semicolon."""
 
     statement: Statement
     end: int

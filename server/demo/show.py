@@ -175,13 +175,13 @@ class Bar:
 
 
 class LiveBar(Bar):
-    """A bar that is drawn anew."""
+    """A bar that is drawn again."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress, self._task = progress, task
 
     def update(self, records_in: int, rows_out: int) -> None:
-        """Draw it anew."""
+        """Draw it again."""
         self._progress.update(self._task, completed=records_in, rows_out=rows_out)
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from ksql.cluster import cluster as c
 from ksql.cluster.members import Server
 from server.api import answers, takes
-from server.dependencies import JsonKind, TheDoor, accepted_body, door_of
+from server.dependencies import Context, JsonKind, accepted_body, context_of
 from server.values import dumps
 from server.wire import JSON, V1_JSON, Body, to_wire
 
@@ -67,9 +67,9 @@ class LagRequest(Body):
 
 
 @router.get("/clusterStatus", responses=answers(c.ClusterStatus))
-async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
+async def cluster_status(kind: JsonKind, context: Context) -> Response:
     """Return the servers that are known, and how far their stores are."""
-    status = await door.call(door.service.cluster_status)
+    status = await context.call(context.service.cluster_status)
     return Response(dumps(to_wire(status)), media_type=kind)
 
 
@@ -79,8 +79,8 @@ async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
 async def heartbeat(request: Request) -> Response:
     """Note that another server lives."""
     kind, body = await accepted_body(request, (V1_JSON, JSON), HeartbeatRequest)
-    door = door_of(request)
-    await door.call(door.service.heard, body.host_info.text())
+    context = context_of(request)
+    await context.call(context.service.heard, body.host_info.text())
     return Response(dumps({"ok": True}), media_type=kind)
 
 
@@ -88,8 +88,8 @@ async def heartbeat(request: Request) -> Response:
 async def lag(request: Request) -> Response:
     """Note how far another server's stores are."""
     kind, body = await accepted_body(request, (V1_JSON, JSON), LagRequest)
-    door = door_of(request)
-    await door.call(door.service.reported, body.host.text(), _lags(body.lags))
+    context = context_of(request)
+    await context.call(context.service.reported, body.host.text(), _lags(body.lags))
     return Response(dumps({"ok": True}), media_type=kind)
 
 

@@ -14,7 +14,7 @@ from ksql.control.statements.answers import Health
 from ksql.control.statements.entities import OMIT_NONE
 from ksql.core.errors import NotReady
 from server.api import answers
-from server.dependencies import JsonKind, TheDoor
+from server.dependencies import Context, JsonKind
 from server.values import dumps
 from server.wire import JSON, to_wire
 
@@ -52,13 +52,13 @@ _EMPTY = answers({"type": "object"}, JSON)
 
 
 @router.get("/healthcheck", responses=_REPORTS)
-async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
+async def healthcheck(kind: JsonKind, context: Context) -> Response:
     """Return a verdict per part; 503 as soon as one of them fails."""
-    if door.state == "READY":
-        health = await door.health()
+    if context.state == "READY":
+        health = await context.health()
         healthy = health.is_healthy
     else:
-        health, healthy = Health(server_state=door.state), False
+        health, healthy = Health(server_state=context.state), False
     parts = {
         part: PartHealth(well, health.reasons.get(part) or None)
         for part, well in health.details.items()
@@ -74,10 +74,10 @@ async def live() -> Response:
 
 
 @router.get("/chc/ready", responses=_EMPTY)
-async def ready(door: TheDoor) -> Response:
+async def ready(context: Context) -> Response:
     """Answer whether statements are taken: 503 with the reason while they are not."""
-    _ = door.service
-    health = await door.health()
+    _ = context.service
+    health = await context.health()
     if not health.details.get(_COMMANDS, True):
         raise StatementsRefused(health.reasons.get(_COMMANDS, ""))
     return Response(b"{}", media_type=JSON)

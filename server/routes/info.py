@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 from ksql.control.statements.answers import ServerInfo
 from server.api import answers
 from server.context import AppContext
-from server.dependencies import JsonKind, TheDoor
+from server.dependencies import Context, JsonKind
 from server.values import dumps
 from server.wire import to_wire
 
@@ -52,15 +52,16 @@ async def root() -> Response:
 
 
 @router.get("/info", responses=answers(dict[str, ServerInfo]))
-async def info(kind: JsonKind, door: TheDoor) -> Response:
+async def info(kind: JsonKind, context: Context) -> Response:
     """Return version, ids and state of the server."""
     return Response(
-        dumps({"KsqlServerInfo": to_wire(await door.probe(door.service.info))}), media_type=kind
+        dumps({"KsqlServerInfo": to_wire(await context.probe(context.service.info))}),
+        media_type=kind,
     )
 
 
-async def _metadata(door: AppContext) -> Metadata:
-    server_info = await door.probe(door.service.info)
+async def _metadata(context: AppContext) -> Metadata:
+    server_info = await context.probe(context.service.info)
     clusters = {
         "kafka-cluster": server_info.kafka_cluster_id,
         "ksql-cluster": server_info.ksql_service_id,
@@ -69,19 +70,19 @@ async def _metadata(door: AppContext) -> Metadata:
 
 
 @router.get("/v1/metadata", responses=answers(Metadata))
-async def metadata(kind: JsonKind, door: TheDoor) -> Response:
+async def metadata(kind: JsonKind, context: Context) -> Response:
     """Return version and cluster id."""
-    return Response(dumps(to_wire(await _metadata(door))), media_type=kind)
+    return Response(dumps(to_wire(await _metadata(context))), media_type=kind)
 
 
 @router.get("/v1/metadata/id", responses=answers(ClusterId))
-async def metadata_id(kind: JsonKind, door: TheDoor) -> Response:
+async def metadata_id(kind: JsonKind, context: Context) -> Response:
     """Return the cluster id alone."""
-    return Response(dumps(to_wire((await _metadata(door)).cluster_id)), media_type=kind)
+    return Response(dumps(to_wire((await _metadata(context)).cluster_id)), media_type=kind)
 
 
 @router.get("/is_valid_property/{name:path}", responses=answers(bool))
-async def is_valid_property(kind: JsonKind, name: str, door: TheDoor) -> Response:
+async def is_valid_property(kind: JsonKind, name: str, context: Context) -> Response:
     """Return whether SET takes that name; what it does not take is an error."""
-    await door.call(door.service.check_property, name)
+    await context.call(context.service.check_property, name)
     return Response(dumps(True), media_type=kind)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ksql.core.token import requested_token
 from server.api import answers, takes
-from server.dependencies import TheDoor, accepts
+from server.dependencies import Context, accepts
 from server.inserts import AckForm, InsertsResponse, lines
 from server.wire import DELIMITED, JSON, Body, Texts, parse_body
 
@@ -53,12 +53,12 @@ def _lines() -> dict[str, Any]:
 
 
 @router.post("/inserts-stream", responses=_ACKS, openapi_extra=_lines())
-async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Response:
+async def inserts_stream(request: Request, kind: AckKind, context: Context) -> Response:
     """Write rows: the first line names the stream, each line after it is a row."""
-    service = door.service
+    service = context.service
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
     body = parse_body(first[0], InsertsRequest)
     token = requested_token(body.request_properties, service)
-    writer = await door.call(service.inserts, body.target, body.properties)
-    return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind, token)
+    writer = await context.call(service.inserts, body.target, body.properties)
+    return InsertsResponse(context, writer, first[1:], pieces, AckForm.of(kind), kind, token)

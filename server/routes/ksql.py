@@ -17,7 +17,7 @@ from ksql.control.statements.entities import Entity
 from ksql.core.errors import KsqlError
 from ksql.core.token import requested_token
 from server.api import answers, one_of, takes
-from server.dependencies import JsonKind, TheDoor, body_of
+from server.dependencies import Context, JsonKind, body_of
 from server.leader_proxy import Answer, LeaderProxy, passed_on
 from server.values import dumps
 from server.wire import Body, KsqlRequest, Texts, to_wire
@@ -42,21 +42,21 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 
 
 @router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
-async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Request) -> Response:
-    """Run statements, here or at the server in charge; the answer is an array of entities."""
-    token = requested_token(body.request_properties, door.service)
+async def execute(kind: JsonKind, body: Statements, context: Context, request: Request) -> Response:
+    """Run statements, here or at the leader; the answer is an array of entities."""
+    token = requested_token(body.request_properties, context.service)
     left = request.is_disconnected
-    await door.caught_up(body.command_sequence_number, left)
-    if door.service.is_follower and not passed_on(body.request_properties):
-        elsewhere = await door.call(
-            door.service.elsewhere,
+    await context.caught_up(body.command_sequence_number, left)
+    if context.service.is_follower and not passed_on(body.request_properties):
+        elsewhere = await context.call(
+            context.service.elsewhere,
             body.ksql,
             body.streams_properties,
             body.session_variables,
         )
         if elsewhere is not None:
-            return await _passed_on(elsewhere, "/ksql", door, request)
-    entities = await door.execute(
+            return await _passed_on(elsewhere, "/ksql", context, request)
+    entities = await context.execute(
         body.ksql,
         body.streams_properties,
         body.session_variables,
@@ -68,31 +68,33 @@ async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Requ
 
 
 @router.post("/ksql/terminate", responses=_ENTITIES, openapi_extra=takes(TerminateRequest))
-async def terminate(kind: JsonKind, body: Termination, door: TheDoor, request: Request) -> Response:
+async def terminate(
+    kind: JsonKind, body: Termination, context: Context, request: Request
+) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
-    if door.service.is_follower and not passed_on(body.request_properties):
-        return await _passed_on(door.service.leader(), "/ksql/terminate", door, request)
-    entities = await door.call(door.service.terminate, body.delete_topics or [])
-    door.state = "TERMINATED"
+    if context.service.is_follower and not passed_on(body.request_properties):
+        return await _passed_on(context.service.leader(), "/ksql/terminate", context, request)
+    entities = await context.call(context.service.terminate, body.delete_topics or [])
+    context.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)
 
 
-async def _passed_on(server: Server, path: str, door: AppContext, request: Request) -> Response:
-    """Answer as the server in charge does; what it has changed is known here before."""
+async def _passed_on(server: Server, path: str, context: AppContext, request: Request) -> Response:
+    """Answer as the leader does; what it has changed is known here before."""
     content = await request.body()
-    service = door.service
-    passing = LeaderProxy(server, service.scheme, path, content, request.headers, service.secret)
+    service = context.service
+    proxy = LeaderProxy(server, service.scheme, path, content, request.headers, service.secret)
     tls = service.tls
     gone = threading.Event()
 
     def is_awaited() -> bool:
-        return door.service.has_charge(server) and not gone.is_set()
+        return context.service.has_charge(server) and not gone.is_set()
 
     def ask() -> Answer:
         with httpx.Client(verify=tls or False, trust_env=False) as client:
-            return passing.send(client, is_awaited)
+            return proxy.send(client, is_awaited)
 
-    answer = await door.pass_on(ask, request.is_disconnected, gone.set)
+    answer = await context.pass_on(ask, request.is_disconnected, gone.set)
     with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
-        await door.caught_up(answer.last_command(), request.is_disconnected)
+        await context.caught_up(answer.last_command(), request.is_disconnected)
     return Response(answer.body, answer.status, media_type=answer.kind)

@@ -18,14 +18,14 @@ from ksql.core.errors import KsqlError
 from ksql.serving.results import ResultStream, is_brief
 from server.api import answers, errors, takes
 from server.buffered_result import BufferedResult
-from server.dependencies import TheDoor, accepted_body, body_of, door_of
+from server.dependencies import Context, accepted_body, body_of, context_of
 from server.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
 from server.streaming import (
     PLAIN,
     brief_response,
+    buffered_response,
     rows_response,
     text_response,
-    whole_response,
 )
 from server.wire import (
     DELIMITED,
@@ -122,11 +122,11 @@ async def _answer(
     text: str,
     properties: Mapping[str, Mapping[str, str]],
 ) -> Response:
-    door = door_of(request)
+    context = context_of(request)
     writer: Callable[[ResultStream], Form] = form
     if is_on(properties["request"], DEBUG) and issubclass(form, StreamedRows):
-        writer = partial(form, source_host=door.service.host)
-    stream = await door.query(
+        writer = partial(form, source_host=context.service.host)
+    stream = await context.query(
         text,
         properties["session"],
         properties["variables"],
@@ -135,16 +135,16 @@ async def _answer(
         caller=Caller(
             credentials=request.headers.get("authorization", ""),
             info=is_on(properties["request"], INFO),
-            token=token.requested_token(properties["request"], door.service),
+            token=token.requested_token(properties["request"], context.service),
         ),
     )
     if isinstance(stream, BufferedResult):
-        return whole_response(stream, writer, kind, request.scope)
+        return buffered_response(stream, writer, kind, request.scope)
     if stream.kind == "print":
-        return text_response(door, stream)
+        return text_response(context, stream)
     if is_brief(stream):
-        return await brief_response(door, stream, writer, kind, request.scope)
-    return await rows_response(door, stream, writer, kind, request.is_disconnected)
+        return await brief_response(context, stream, writer, kind, request.scope)
+    return await rows_response(context, stream, writer, kind, request.is_disconnected)
 
 
 @router.post(
@@ -172,7 +172,7 @@ async def query(request: Request) -> Response:
         "variables": body.session_variables,
         "request": body.request_properties,
     }
-    await door_of(request).caught_up(body.command_sequence_number, request.is_disconnected)
+    await context_of(request).caught_up(body.command_sequence_number, request.is_disconnected)
     return await _answer(request, FORMS_OF_QUERY[kind], kind, body.ksql, given)
 
 
@@ -181,9 +181,9 @@ async def query(request: Request) -> Response:
     responses={200: {"description": "the query has been ended"}, **errors()},
     openapi_extra=takes(CloseQueryRequest),
 )
-async def close_query(body: Closing, door: TheDoor) -> Response:
+async def close_query(body: Closing, context: Context) -> Response:
     """End a push query of this server, started by any client."""
-    if not await door.call(door.service.close_query, body.query_id):
+    if not await context.call(context.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
 

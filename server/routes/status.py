@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from ksql.control.engine.progress import CommandStatus, StatusName
 from ksql.core.errors import NotFound
 from server.api import answers
-from server.dependencies import JsonKind, TheDoor
+from server.dependencies import Context, JsonKind
 from server.values import dumps
 from server.wire import to_wire
 
@@ -32,21 +32,21 @@ class Statuses:
 
 
 @router.get("/status", responses=answers(Statuses))
-async def statuses(kind: JsonKind, door: TheDoor) -> Response:
+async def statuses(kind: JsonKind, context: Context) -> Response:
     """Return the last state of every statement this server knows."""
-    by_command = await door.call(door.service.statuses)
+    by_command = await context.call(context.service.statuses)
     states = Statuses({command_id: status.status for command_id, status in by_command.items()})
     return Response(dumps(to_wire(states)), media_type=kind)
 
 
 @router.get("/status/{command_id:path}", responses=answers(CommandStatus))
-async def status(kind: JsonKind, command_id: str, door: TheDoor) -> Response:
+async def status(kind: JsonKind, command_id: str, context: Context) -> Response:
     """Return the state of one statement; an entity's name may itself contain slashes."""
     if command_id.count("/") < 2:
         raise HTTPException(404)
     if command_id.partition("/")[0] not in _TYPES:
         raise NotFound(f"Unknown type of command: {command_id.partition('/')[0]}")
-    command_status = await door.call(door.service.status, command_id)
+    command_status = await context.call(context.service.status, command_id)
     if command_status is None:
         raise NotFound(f"Command not found: {command_id}")
     return Response(dumps(to_wire(command_status)), media_type=kind)

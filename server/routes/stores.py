@@ -15,7 +15,7 @@ from ksql.cluster.replicas import read_request
 from ksql.cluster.replicas.read_request import MEDIA, PATH, PROCESSED, STANDINGS, ReadRequest
 from ksql.core.versioned_json import NewerVersion
 from server.api import answers
-from server.dependencies import JsonKind, TheDoor, door_of
+from server.dependencies import Context, JsonKind, context_of
 from server.replica_routes import ReplicaAnswer, collected, rest
 from server.values import dumps
 from server.wire import BadRequest
@@ -59,39 +59,39 @@ _HOLDERS: Final = {
 @router.post(PATH, include_in_schema=False)
 async def read(request: Request) -> Response:
     """Read rows of one copy that this server holds; servers ask this of one another."""
-    door = door_of(request)
+    context = context_of(request)
     try:
         form = orjson.loads(await request.body())
         ask = ReadRequest.of(form if isinstance(form, dict) else {})
     except (ValueError, NewerVersion) as error:
         raise BadRequest(f"the request cannot be read: {error}") from error
-    answer = ReplicaAnswer(door.service, ask)
-    door.opened(answer, ends_soon=True)
+    answer = ReplicaAnswer(context.service, ask)
+    context.opened(answer, ends_soon=True)
     try:
-        first, ended = await door.peer(lambda: collected(answer))
+        first, ended = await context.peer(lambda: collected(answer))
     except BaseException:
-        door.closed(answer)
+        context.closed(answer)
         raise
     if ended:
-        door.closed(answer)
+        context.closed(answer)
         return Response(first, media_type=MEDIA)
-    return StreamingResponse(rest(door, answer, first), media_type=MEDIA)
+    return StreamingResponse(rest(context, answer, first), media_type=MEDIA)
 
 
 @router.get(STANDINGS, responses=answers(_STANDINGS))
-async def standings(kind: JsonKind, door: TheDoor) -> Response:
+async def standings(kind: JsonKind, context: Context) -> Response:
     """Return how far every copy of this server is, by query and partition."""
     by_query: dict[str, dict[str, Any]] = {}
-    for (query, partition), standing in (await door.call(door.service.standings)).items():
+    for (query, partition), standing in (await context.call(context.service.standings)).items():
         by_query.setdefault(query, {})[str(partition)] = read_request.standing_form(standing)
-    return Response(dumps({"host": door.service.host, "standings": by_query}), media_type=kind)
+    return Response(dumps({"host": context.service.host, "standings": by_query}), media_type=kind)
 
 
 @router.get(PROCESSED, include_in_schema=False)
-async def processed(query: str, kind: JsonKind, door: TheDoor) -> Response:
-    """Return how far a query of this server is; servers ask this of the one in charge."""
-    service = door.service
-    offsets = await door.peer(lambda: service.processed(query))
+async def processed(query: str, kind: JsonKind, context: Context) -> Response:
+    """Return how far a query of this server is; servers ask this of the leader."""
+    service = context.service
+    offsets = await context.peer(lambda: service.processed(query))
     return Response(dumps(read_request.processed_form(offsets)), media_type=kind)
 
 
@@ -99,12 +99,14 @@ async def processed(query: str, kind: JsonKind, door: TheDoor) -> Response:
 async def hosts(
     table: str,
     kind: JsonKind,
-    door: TheDoor,
+    context: Context,
     key: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """Return the servers that hold a table's partitions; with ``key`` only that of the key."""
     columns = None if key is None else [_column(text) for text in key]
-    return Response(dumps(await door.call(door.service.holders, table, columns)), media_type=kind)
+    return Response(
+        dumps(await context.call(context.service.holders, table, columns)), media_type=kind
+    )
 
 
 def _column(text: str) -> Any:

@@ -37,7 +37,7 @@ async def query(websocket: WebSocket) -> None:
         await refuse(websocket, error)
         return
     state = websocket.app.state
-    await converse(websocket, state.door, request, state.websocket_s)
+    await converse(websocket, state.context, request, state.websocket_s)
 
 
 def _request(websocket: WebSocket) -> KsqlRequest:

@@ -51,7 +51,7 @@ class Restart:
     name: str = "restart"
 
     def run(self) -> Result:
-        """Make the state, start anew, wait for one batch."""
+        """Make the state, start again, wait for one batch."""
         with tempfile.TemporaryDirectory(prefix="ksql-bench-") as state:
             with site(Path(state)) as first:
                 query_id, made = self._fill(first)

@@ -88,14 +88,14 @@ def _records(rows: int, keys: int) -> Iterator[list[Change]]:
 def _filling(store: Store, end: int) -> tuple[StoreWriter, PartitionStore]:
     part = PartitionStore(place=_PLACE, store=store, commit_s=_COMMIT_S)
     part.resume(0, end)
-    filler = StoreWriter(_MOST_BYTES, time.monotonic)
-    filler.fill([part])
-    return filler, part
+    writer = StoreWriter(_MOST_BYTES, time.monotonic)
+    writer.fill([part])
+    return writer, part
 
 
-def _take(filler: StoreWriter, piece: list[Change]) -> None:
+def _take(writer: StoreWriter, piece: list[Change]) -> None:
     """Give a piece; the times of the records are their offsets."""
-    filler.take({_PLACE: coalesced(piece)}, {_PLACE: piece[-1][2] + 1})
+    writer.take({_PLACE: coalesced(piece)}, {_PLACE: piece[-1][2] + 1})
 
 
 # --- the cost of a row
@@ -105,12 +105,12 @@ def _fill(kind: StoreType, path: str, rows: int, keys: int) -> tuple[float, floa
     """Return CPU and time of a row in us, and bytes written per byte of the records."""
     pieces = list(_records(rows, keys))
     store = open_store(kind, Path(path), StoreBudget())
-    filler, _ = _filling(store, rows)
+    writer, _ = _filling(store, rows)
     size = sum(len(key) + len(value or b"") for piece in pieces for key, value, _ in piece)
     written, cpu, start = _written(), _cpu_s(), time.perf_counter()
     for piece in pieces:
-        _take(filler, piece)
-    filler.commit()
+        _take(writer, piece)
+    writer.commit()
     spent, cpu = time.perf_counter() - start, _cpu_s() - cpu
     store.close()
     return cpu / rows * 1e6, spent / rows * 1e6, (_written() - written) / size
@@ -157,9 +157,9 @@ def commits(_count: int) -> None:
 
 def _fill_and_die(kind: StoreType, path: str, rows: int) -> None:
     store = open_store(kind, Path(path), StoreBudget())
-    filler, _ = _filling(store, rows + 1)  # to have caught up would be a reason to commit
+    writer, _ = _filling(store, rows + 1)  # to have caught up would be a reason to commit
     for piece in _records(rows, rows):
-        _take(filler, piece)
+        _take(writer, piece)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -168,11 +168,11 @@ def _recover(kind: StoreType, path: str, rows: int) -> tuple[float, int]:
     pieces = list(_records(rows, rows))
     start = time.perf_counter()
     store = open_store(kind, Path(path), StoreBudget())
-    filler, part = _filling(store, rows)
+    writer, part = _filling(store, rows)
     again = rows - part.reached
     for piece in pieces:
         if piece[-1][2] >= part.reached:
-            _take(filler, [change for change in piece if change[2] >= part.reached])
+            _take(writer, [change for change in piece if change[2] >= part.reached])
     found = store.get(pieces[-1][-1][0])
     spent = time.perf_counter() - start
     assert found is not None

@@ -61,7 +61,7 @@ class Running:
         self.backends = [[DictBackend() for _ in range(self.buckets)] for _ in stages]
 
     def load(self) -> None:
-        """Build the program anew, as another process would."""
+        """Build the program again, as another process would."""
         plan = codec.loads(self.query.plan)
         self.program: Program[OutRecord] = program_of(plan, BUILTINS)
 

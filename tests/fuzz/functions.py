@@ -57,7 +57,7 @@ def _names() -> list[str]:
 
 
 class _Here:
-    """The world in which values are inserted, made anew now and then."""
+    """The world in which values are inserted, made again now and then."""
 
     def __init__(self) -> None:
         self.tries = 0

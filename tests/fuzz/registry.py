@@ -101,7 +101,7 @@ ACCEPTS = ["*/*", "application/json", "", "x", ";"]
 
 
 class _Registry:
-    """A registry that is made anew from time to time."""
+    """A registry that is made again from time to time."""
 
     def __init__(self):
         self._asked, self._doors, self._store = _FRESH_AFTER, None, None

@@ -107,7 +107,7 @@ _ROW = ["K", "A", "B", "D", "X", "T", "Y", "DT", "TM", "TS", "L", "M", "R", "O",
 
 
 class _Service:
-    """Doors that are made anew from time to time: statements leave something behind."""
+    """Doors that are made again from time to time: statements leave something behind."""
 
     def __init__(self):
         self._asked = 0
@@ -122,7 +122,7 @@ class _Service:
 
     def close(self):
         if self._doors is not None:
-            self._doors.app.state.door.release()
+            self._doors.app.state.context.release()
         self._doors = None
 
 

@@ -38,7 +38,7 @@ class NoTables:
     def table(self, _source):
         return None
 
-    def of_home(self, _home):
+    def of_query(self, _home):
         return None
 
 
@@ -65,8 +65,8 @@ class MemoryService:
         self.world = World(script, registry=MemoryRegistry())
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(self.world.topics)
-        holdings = PartitionAssignment(Alone(own_server(beating)), 0)
-        self.copies = ReplicaService(beating, holdings, NoTables(), admin, lambda: 1000)
+        assignment = PartitionAssignment(Alone(own_server(beating)), 0)
+        self.copies = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
         self.cluster = self.copies.cluster
         self.host = self.copies.host
         self.heard, self.reported = self.cluster.heard, self.cluster.reported

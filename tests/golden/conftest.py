@@ -2,7 +2,7 @@
 
 Blank lines stand between them.
 
-``pytest tests/golden --update-golden`` writes the files anew; the difference is read in review.
+``pytest tests/golden --update-golden`` writes the files again; the difference is read in review.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ MACHINE = Path(__file__).with_name("machine")
 if __name__ == "__main__":
     seconds, *options = sys.argv[1:]
     paths = [str(MACHINE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    surroundings = os.environ | {
+    runner_context = os.environ | {
         "KSQL_TEST_AHEAD_S": seconds,
         "PYTHONPATH": os.pathsep.join(paths),
     }
     command = [sys.executable, "-m", "server.entry", "server", *options]
-    os.execve(sys.executable, command, surroundings)
+    os.execve(sys.executable, command, runner_context)

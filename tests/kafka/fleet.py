@@ -20,7 +20,7 @@ EXACTLY = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_onc
 
 
 class Fleet:
-    """Servers by their number; the first one that is started is in charge."""
+    """Servers by their number; the first one that is started leads."""
 
     def __init__(self, bootstrap: str, folder: Path, **properties: str) -> None:
         self.bootstrap, self.folder, self._properties = bootstrap, folder, properties
@@ -78,7 +78,7 @@ class Fleet:
         self._stopped = []
 
     def await_anew(self, number: int) -> None:
-        """Wait until a server that was replaced has started itself anew."""
+        """Wait until a server that was replaced has started itself again."""
         server = self.servers[number]
         await_true("it begins anew", lambda: "this one begins anew" in server.log.read_text())
         await_true("it answers", lambda: answers(server))
@@ -193,7 +193,7 @@ def answers(server: ServerProcess) -> bool:
 
 
 def taken(server: ServerProcess, text: str) -> bool:
-    """Whether a server takes a statement; no server may be in charge, or this one begin anew."""
+    """Whether a server takes a statement; no server may lead, or this one start again."""
     try:
         server.http.ksql(text)
     except (httpx.TransportError, Refused):

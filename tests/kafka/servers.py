@@ -177,14 +177,14 @@ class Hosted:
         self.bootstrap = bootstrap
         self.service = KsqlService(Settings(configured), broker=bootstrap, runtime=runtime)
         self.http = Http("")
-        self._door: AppContext | None = None
+        self._context: AppContext | None = None
         self._started = contextlib.ExitStack()
 
     def start(self) -> Http:
         self._started.callback(self.service.stop)
         self.service.start()
         sock = socket.create_server(("127.0.0.1", 0))
-        self._door = self._started.enter_context(behind_http(self.service, [sock]))
+        self._context = self._started.enter_context(behind_http(self.service, [sock]))
         self.http = Http(f"http://127.0.0.1:{sock.getsockname()[1]}")
         return self.http
 
@@ -195,7 +195,7 @@ class Hosted:
     @property
     def running_streams(self) -> int:
         """Queries that clients read at this moment."""
-        return self._door.running if self._door else 0
+        return self._context.running if self._context else 0
 
 
 @contextlib.contextmanager

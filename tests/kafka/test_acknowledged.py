@@ -65,7 +65,7 @@ def test_a_topic_that_was_deleted_is_named(kafka, sender):
         with pytest.raises(UnknownTopic, match=f"Kafka topic does not exist: {topic}"):
             sender.begin(topic, None, b"x", timestamp).wait()
     admin.create(Topic(topic, 1))
-    sender.begin(topic, None, b"x", None).wait()  # made anew, it is written to again
+    sender.begin(topic, None, b"x", None).wait()  # made again, it is written to again
     timestamp_zero.close()
 
 

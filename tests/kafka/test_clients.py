@@ -57,16 +57,16 @@ def server(broker, runtime, tmp_path_factory):
 @contextlib.contextmanager
 def impatient(service, patience_s):
     """The service at a door that waits so long for a client that does not read."""
-    door = AppContext(service)
+    context = AppContext(service)
     with socket.create_server(("127.0.0.1", 0)) as sock:
-        web = HttpServer(create_app(door=door), [sock], 1, None, patience_s)
+        web = HttpServer(create_app(context=context), [sock], 1, None, patience_s)
         web.start("http")
         try:
-            yield sock.getsockname(), door
+            yield sock.getsockname(), context
         finally:
-            door.shut()
+            context.shut()
             web.stop()
-            door.release()
+            context.release()
 
 
 def test_the_lag_of_each_partition_is_that_of_its_topic(server, http):
@@ -137,15 +137,15 @@ def test_a_client_that_never_reads_its_push_query(server, caplog):
     body = json.dumps({"sql": f"SELECT A FROM {WIDE} EMIT CHANGES;", "properties": EARLIEST})
     head = f"POST /query-stream HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
     await_true("nobody else reads", lambda: not server.service.reads.pushes())
-    with impatient(server.service, 2.0) as (place, door), socket.socket() as client:
+    with impatient(server.service, 2.0) as (place, context), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(PATIENCE_S)
         client.connect(place)
         client.sendall(f"{head}\r\n{body}".encode())
-        await_true("it has begun", lambda: door.running == 1)
+        await_true("it has begun", lambda: context.running == 1)
         [push] = await_true("it is listed", server.service.reads.pushes)
         query = str(push.plan.query_id)
-        await_true("it has ended", lambda: door.running == 0)
+        await_true("it has ended", lambda: context.running == 0)
         await_true("nobody lists it", lambda: not server.service.reads.pushes())
     [record] = [each for each in caplog.records if each.message == "client_takes_nothing"]
     assert (record.path, record.query_id) == ("/query-stream", query)

@@ -34,7 +34,7 @@ def two(broker, tmp_path):
 
 
 def started(two, ahead_s):
-    """The server in charge, whose clock is wrong, another one, and counts on both guarantees."""
+    """The leader, whose clock is wrong, another one, and counts on both guarantees."""
     one = two.start(1, script=machine(ahead_s))
     other = two.start(2, script=machine(0))
     both = Counting(two), Counting(two)

@@ -79,7 +79,7 @@ def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
         assert scene.checkpoints() == []
         await_true("its rows are deleted", lambda: not changelogs(scene))
     aside = scene.folder / "state" / scene.service_id / "aside"
-    assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made anew
+    assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made again
 
 
 def test_a_directory_of_the_former_format_goes_on(scene):

@@ -239,7 +239,7 @@ def test_an_older_copy_swallows_nothing(scene):
 
 
 def remade(scene, count):
-    """The source, deleted and made anew, with so many records of its own."""
+    """The source, deleted and made again, with so many records of its own."""
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
     admin.delete_topics([scene.src])[scene.src].result(PATIENCE_S)
     await_true("it is gone", lambda: scene.src not in topics(scene.bootstrap))

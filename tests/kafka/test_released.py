@@ -107,12 +107,12 @@ def test_a_query_that_has_ended_leaves_nothing_open(http, broker, no_search):
 
 
 def test_a_service_that_has_stopped_leaves_nothing_open(broker, runtime, tmp_path, no_search):
-    def life(name: str) -> None:
+    def incarnation(name: str) -> None:
         hosted = Hosted(broker.bootstrap, runtime, tmp_path / name, unique("svc") + "_")
         try:
             work(hosted.start(), broker)
         finally:
             hosted.stop()
 
-    life("first")
-    assert_no_growth(lambda: life(unique("next")))
+    incarnation("first")
+    assert_no_growth(lambda: incarnation(unique("next")))

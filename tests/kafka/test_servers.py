@@ -1,4 +1,4 @@
-"""Several servers of one service: all answer, one is in charge, and another takes over its work."""
+"""Several servers of one service: all answer, one leads, and another takes over its work."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
     _pause_and_return(two, both, seconds=0)
     assert exactly.copied() == list(range(exactly.sent))
 
-    two.stop(2)  # in good order: the one that slept is in charge again
+    two.stop(2)  # in good order: the one that slept leads again
     for counting in both:
         counting.send(500)
     for counting in both:

@@ -94,8 +94,8 @@ def test_a_client_reads_what_it_has_written_at_whichever_server(servers, guarant
     assert client.rows(second, pull, **PATIENT) == [["a", ROUNDS + 1]]
 
     token = Token.of(client.token)
-    assert token.home.service == servers.service_id
-    client.token = replace(token, home=replace(token.home, cluster="another")).text()
+    assert token.scope.service == servers.service_id
+    client.token = replace(token, scope=replace(token.scope, cluster="another")).text()
     for server in (first, second):
         refused = client.ask(server, pull)
         assert (refused.status_code, refused.json()["error_code"]) == (400, 40000)

@@ -122,8 +122,8 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
         [store] = (tmp_path / "stores").glob("*/0")
         shutil.copytree(store, tmp_path / "copy")
         opened = open_store("txn_rocksdb", tmp_path / "copy", StoreBudget())
-        found.append((opened.position(), opened.is_whole()))
-        assert opened.is_whole(), found
+        found.append((opened.position(), opened.is_complete()))
+        assert opened.is_complete(), found
         [(value, count)] = values(opened).items()
         assert count == KEYS, found
         assert value > before, found

@@ -17,7 +17,7 @@ from tests.streams import kept, ours
 from tests.streams.cases import key_bytes
 from tests.streams.compare import plain
 from tests.streams.oracle import Result
-from tests.streams.partitions import in_turn
+from tests.streams.partitions import in_sequence
 from tests.streams.shapes import statements
 from tests.unit.world import World
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.proof
 
 def suits(case):
     """Who finds all records at once takes them in one order; time 0 has another client's ways."""
-    return case == case.in_turn and all(time for *_, time in case.records)
+    return case == case.in_sequence and all(time for *_, time in case.records)
 
 
 CASES = [each for each in kept.of_one_partition() if suits(each.case)]
@@ -71,7 +71,7 @@ def written(desk, start, case):
 
 def suits_spread(case):
     """As ``suits``, and in the order of one micro-batch over all partitions."""
-    return case == in_turn(case) and all(record[3] for record in case.records)
+    return case == in_sequence(case) and all(record[3] for record in case.records)
 
 
 SPREAD = [each for each in kept.over_partitions() if suits_spread(each.case)]

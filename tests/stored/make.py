@@ -387,7 +387,7 @@ def exchanged_lanes() -> dict[str, list[Record]]:
 
 def exchanged_states() -> dict[str, list[Record]]:
     """Records in lanes of which some stand for several, with their state and number."""
-    one = Record(0, pack_key(("k",)), ("é", 1), BASE_MS, 0, 1, 7, turn=BASE_MS + 5)
+    one = Record(0, pack_key(("k",)), ("é", 1), BASE_MS, 0, 1, 7, sequence_key=BASE_MS + 5)
     state = one._replace(row=None, offset=8, old=(BASE_MS + 3, 4, {"a": 1}, 2))
     return {"combined": [state, one], "combined in a lane": [one._replace(lane=2)]}
 

@@ -36,15 +36,15 @@ class Case:
         return None if key is None else key_bytes(self.given, topic, key).decode("latin-1")
 
     @property
-    def in_turn(self) -> Case:
+    def in_sequence(self) -> Case:
         """The same records as one task takes them that finds all of them: by the heads' times."""
         highest: dict[str, int] = {}
-        turns = []
+        sequence_keys = []
         for record in self.records:
             topic, time = record[0], record[3]
             highest[topic] = max(time, highest.get(topic, time))
-            turns.append((highest[topic], topic))
-        places = sorted(range(len(turns)), key=turns.__getitem__)
+            sequence_keys.append((highest[topic], topic))
+        places = sorted(range(len(sequence_keys)), key=sequence_keys.__getitem__)
         return self.with_records(tuple(self.records[place] for place in places))
 
     def with_records(self, records: tuple[Sent, ...]) -> Case:

@@ -18,7 +18,7 @@ from tests.streams import ours
 from tests.streams.cases import Case, made
 from tests.streams.compare import plain, shrunk
 from tests.streams.oracle import Oracle, Result
-from tests.streams.partitions import differing, in_turn
+from tests.streams.partitions import differing, in_sequence
 from tests.streams.shapes import ALL
 from tests.streams.spread import spread
 
@@ -88,7 +88,7 @@ def _made(oracle: Oracle, shape: str, seed: int) -> Case:
 def _spread(oracle: Oracle, shape: str, seed: int) -> Case:
     case = spread(shape, seed)
     if differing(oracle, case) is None:
-        return in_turn(case)
+        return in_sequence(case)
     small = differing(oracle, shrunk(case, lambda fewer: differing(oracle, fewer) is not None))
     assert small
     return small

@@ -1,6 +1,6 @@
 """Kafka Streams in a process beside us: cases in, the records of its results out.
 
-Its sources are the Java files of this folder. They are compiled into the user's cache, and anew
+Its sources are the Java files of this folder. They are compiled into the user's cache, and again
 when they change. Needs a JDK of at least 17 and Maven, which fetches Kafka Streams.
 """
 

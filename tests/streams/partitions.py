@@ -56,7 +56,7 @@ def arrivals(case: Case) -> list[Arrival]:
     return found
 
 
-def in_turn(case: Case) -> Case:
+def in_sequence(case: Case) -> Case:
     """The same records as one micro-batch takes them: by the heads' times, over all partitions."""
     turned = merged(arrivals(case), program_of(statements(case.given)).topics)
     return case.with_records(tuple(each.sent for each in turned))
@@ -138,7 +138,7 @@ def differing(oracle: Oracle, case: Case) -> Case | None:
     """The case, or it in turn, if its results are others than those of Kafka Streams."""
     if one_by_one(case) != _theirs(oracle, case):
         return case
-    turned = in_turn(case)
+    turned = in_sequence(case)
     chance = random.Random(case.text)
     return None if in_batches(turned, chance) == _theirs(oracle, turned) else turned
 

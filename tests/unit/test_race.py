@@ -73,7 +73,7 @@ def in_windows():
 
 
 def in_sessions():
-    """No gap of ten seconds: one session for each key, made anew by each record."""
+    """No gap of ten seconds: one session for each key, made again by each record."""
     seen: dict[int, tuple[int, int, int]] = {}
     for _, key, at in ORDERS.numbered(RECORDS):
         start, end, count = seen.get(key, (at, at, 0))

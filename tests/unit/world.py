@@ -69,7 +69,7 @@ class World:
         *scripts,
         log=None,
         runner=None,
-        book=None,
+        history=None,
         functions=BUILTINS,
         registry=None,
         **settings,
@@ -86,8 +86,8 @@ class World:
             runner=self.runner,
             registry=registry,
         )
-        if book is not None:
-            self.engine.book = book
+        if history is not None:
+            self.engine.history = history
         self.settings = Settings(SETTINGS).with_overrides(settings)
         self.services = Services(
             engine=self.engine, monitor=StillMonitor(), writer=self, now_ms=lambda: 1000

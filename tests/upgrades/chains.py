@@ -59,7 +59,7 @@ class Host(Protocol):
         """Write the records and wait until they are processed; gives the order in which."""
 
     def recode(self, number: int) -> None:
-        """Start anew with a user's function that adds another number."""
+        """Start again with a user's function that adds another number."""
 
     def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
         """Keys and values of a topic."""
@@ -193,7 +193,7 @@ class Chain:
             self.chance.table.append("Z")
 
     def _recode(self) -> None:
-        """The server starts anew with another version of the user's function."""
+        """The server starts again with another version of the user's function."""
         self.model.code = self.random.choice((1, 2, -5))
         self.told.append(f"-- BUMP adds {self.model.code}")
         self.host.recode(self.model.code)

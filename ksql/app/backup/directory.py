@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 IN_WORK: Final = ".restoring"
 REPLACED: Final = "replaced-"
 _ANEW: Final = frozenset({"lease.json", RESTORING, IN_WORK})
-"""What a start makes anew, or a restore."""
+"""What a start makes again, or a restore."""
 _SCRATCH: Final = frozenset({"spark", "logs"})
 """Of each server, next to its state."""
 _PLACES: Final = "servers"

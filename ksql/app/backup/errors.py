@@ -99,7 +99,7 @@ class StateThere(StartError):
 
 
 class ServerRuns(StartError):
-    """A server of the service is in charge."""
+    """A server of the service leads."""
 
     def __init__(self, service_id: str, host: str, pid: int) -> None:
         super().__init__(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ksql.app.backup import directory, form
 from ksql.app.backup.errors import NoBackup, TargetThere
-from ksql.core.files import sync_folder, write_whole
+from ksql.core.files import sync_folder, write_atomically
 from ksql.core.process.lock import FileLock
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def finish(part: Path, manifest: form.Manifest) -> None:
 
     Raises: OSError.
     """
-    write_whole(part / form.MANIFEST, manifest.text())
+    write_atomically(part / form.MANIFEST, manifest.text())
 
 
 def checked(folder: Path) -> form.Manifest:

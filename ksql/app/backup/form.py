@@ -36,7 +36,7 @@ _CHUNK: Final = 1 << 20
 class SavedTopic:
     """A topic of one partition: its identity, its own configuration, and its records in ``file``.
 
-    ``first`` and ``end`` are the offsets of its first record and behind all that it had.
+    ``first`` and ``end`` are the offsets of its first record and after all that it had.
     """
 
     file: str

@@ -25,7 +25,7 @@ from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.log.log import topic_name
 from ksql.core import versioned_json
 from ksql.core.config import Settings
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.core.process.lock import FileLock
 from ksql.core.records import RawRecord
 from ksql.core.statedir import directory as state_directory
@@ -129,7 +129,7 @@ class Restore:
         raise NoBackup(self.source, f"a restore of another one was begun in {root}: finish that")
 
     def _await_nobody(self, kafka: KafkaSettings, admin: Admin, service_id: str) -> None:
-        """Pass once it is certain that no server is in charge; a killed one is silent.
+        """Pass once it is certain that no server leads; a killed one is silent.
 
         Raises: ServerRuns.
         """
@@ -200,12 +200,12 @@ class Restore:
         topic_id = admin.topic_id(topic) or ""
         now = replace(known, cluster_id=admin.cluster_id(), command_topic_id=topic_id, ended=False)
         write_identity(root, now)
-        mark, end = (
+        applied_offset, end = (
             AppliedOffsetFile(root / manifest.service_id / "carried_out.json"),
             admin.span(topic)[1],
         )
-        if (mark.read() or 0) > end:  # of commands that are lost
-            mark.write(end)
+        if (applied_offset.read() or 0) > end:  # of commands that are lost
+            applied_offset.write(end)
         self._tell_unknown(root, manifest)
 
     def _tell_unknown(self, root: Path, manifest: form.Manifest) -> None:
@@ -227,7 +227,7 @@ def begin(root: Path, manifest: form.Manifest, now_ms: int) -> None:
     Raises: OSError.
     """
     text = {"version": 1, "backup": _name_of(manifest), "began_ms": now_ms}
-    write_whole(root / RESTORING, json.dumps(text))
+    write_atomically(root / RESTORING, json.dumps(text))
 
 
 def finish(root: Path) -> None:

@@ -94,9 +94,9 @@ def write(
     *,
     exact: bool,
 ) -> None:
-    """Make the topic anew, with these records in one transaction: all of them count, or none.
+    """Make the topic again, with these records in one transaction: all of them count, or none.
 
-    ``transactional_id`` is that of the topic's writer, which is shut out. ``exact``: each record
+    ``transactional_id`` is that of the topic's writer, which is fenced. ``exact``: each record
     must come to its offset.
 
     Raises: NotBroughtBack, UnknownTopic, KafkaUnreachable, KafkaDenied, WriteFailed.

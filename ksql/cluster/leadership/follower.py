@@ -1,4 +1,4 @@
-"""A server that is not in charge: it follows the command topic until its turn comes.
+"""A follower: it follows the command topic until its turn comes.
 
 Source: KIP-535 on the roles of servers; ksqlDB's command topic, which every server replays.
 """
@@ -26,23 +26,23 @@ class ServiceEnded(Exception):
 
 
 class Follower:
-    """Two threads: one applies the commands of the server in charge, one waits for its end."""
+    """Two threads: one applies the commands of the leader, one waits for its end."""
 
     def __init__(
         self,
         follow: Callable[[], object],
-        await_turn: Callable[[Event], bool],
+        await_leadership: Callable[[Event], bool],
         take_charge: Callable[[], object],
         on_lost: Callable[[str], object],
     ) -> None:
-        """Take ``follow``, which applies new commands; ``await_turn`` returns True in charge.
+        """Take ``follow``, which applies new commands; ``await_leadership`` is True once it leads.
 
         ``take_charge`` does what follows from that, once nothing is followed any more. Its failure
-        goes to ``on_lost``, and so does a command topic that was made anew. Either may raise
+        goes to ``on_lost``, and so does a command topic that was made again. Either may raise
         ServiceEnded: then both threads end.
         """
         self._follow = follow
-        self._await_turn = await_turn
+        self._await_leadership = await_leadership
         self._take_charge = take_charge
         self._on_lost = on_lost
         self._following = Event()
@@ -99,7 +99,7 @@ class Follower:
 
     def _stand(self) -> None:
         try:
-            if not self._await_turn(self._waiting) or self._waiting.is_set():
+            if not self._await_leadership(self._waiting) or self._waiting.is_set():
                 return  # a claim that came too late is given free with the tenure
             self._following.set()
             self._follower.join()

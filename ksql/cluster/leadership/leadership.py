@@ -96,7 +96,7 @@ class LeaseUnwritable(StartError):
 
 
 class Leadership:
-    """This server's being in charge, from ``acquire`` to ``close``."""
+    """This server's leadership, from ``acquire`` to ``close``."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Leadership:
         self._seen_s = 0.0
         self.troubled: Callable[[], Mapping[str, str]] = dict
         """The queries that do not run as they should, and their states, for others to see."""
-        self._thread = Thread(target=self._run, name="tenure", daemon=True)
+        self._thread = Thread(target=self._run, name="leadership", daemon=True)
         self.lease = lease.Lease(str(file), me.id)
 
     def acquire(self) -> None:
@@ -151,14 +151,14 @@ class Leadership:
         record = self._claims.last()
         raise self._refusal(record or self._me)
 
-    def await_turn(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
+    def await_leadership(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
         """Take charge once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
         ``SILENCE_S``. ``rank`` is how many others are to try before this one.
         """
         end, since = -1, self._now_s()
-        self._seen_s = since  # else nobody would be in charge until the first look
+        self._seen_s = since  # else nobody would lead until the first look
         while not stop.wait(_POLL_S):
             try:
                 now, record = self._claims.end(), self._claims.last()
@@ -185,7 +185,7 @@ class Leadership:
         return False
 
     def holder(self) -> LeadershipRecord | None:
-        """Return the claim of the server in charge, as far as is known; None if nobody is."""
+        """Return the claim of the leader, as far as is known; None if nobody is."""
         if self._held:
             return self._me
         silent = self._now_s() - self._seen_s >= SILENCE_S
@@ -199,11 +199,11 @@ class Leadership:
         return self._claims.end()
 
     def responsive(self) -> bool:
-        """Return whether the server in charge has repeated its claim lately."""
+        """Return whether the leader has repeated its claim lately."""
         return self._held or self._now_s() - self._seen_s < _LATE_S
 
     def confirm(self) -> None:
-        """Return if this server is in charge at this moment.
+        """Return if this server leads at this moment.
 
         Raises: NotInCharge, KafkaUnreachable.
         """
@@ -222,7 +222,7 @@ class Leadership:
     def _contend(self, end: int) -> bool:
         """Shut the others out and claim; False if one of several that do so has been quicker.
 
-        One that has claimed already stays in charge: it finds itself shut out, and claims anew.
+        One that has claimed already stays the leader: it finds itself fenced, and claims again.
         """
         self._take()
         record = self._claims.last()
@@ -273,7 +273,7 @@ class Leadership:
                 self.beat()
                 if self._held and self._now_s() >= due:
                     due = self._now_s() + _CHORE_S
-                    Thread(target=self._chore, name="aside", daemon=True).start()
+                    Thread(target=self._chore, name="trash", daemon=True).start()
             except Exception:  # noqa: BLE001 - the claim must be repeated all the same
                 _log.exception("claim_failed")
 
@@ -303,7 +303,7 @@ class Leadership:
                 return
 
     def _settle(self) -> None:
-        """Claim anew after another server, or a broker's abort, shut us out; else give up."""
+        """Claim again after another server, or a broker's abort, fenced us; else give up."""
         try:
             if self._is_last():
                 self._take()

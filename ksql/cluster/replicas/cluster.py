@@ -63,16 +63,16 @@ class Cluster:
     def __init__(
         self,
         settings: Settings,
-        holdings: PartitionAssignment,
-        shelf: LocalReplicas,
+        assignment: PartitionAssignment,
+        local_replicas: LocalReplicas,
         tables: ViewMaintainer,
         now_ms: Callable[[], int],
     ) -> None:
         self._enabled = settings.flag(ENABLED)
         self._window_ms = settings.number(WINDOW)
-        self.host = str(holdings.me)
-        self._holdings = holdings
-        self._shelf = shelf
+        self.host = str(assignment.me)
+        self._assignment = assignment
+        self._local_replicas = local_replicas
         self._tables = tables
         self._now_ms = now_ms
         self._others: dict[Server, _Other] = {}
@@ -84,10 +84,10 @@ class Cluster:
         Raises: HeartbeatsOff.
         """
         self._check()
-        self._shelf.look()
-        now_ms, me = self._now_ms(), self._holdings.me
+        self._local_replicas.look()
+        now_ms, me = self._now_ms(), self._assignment.me
         statuses = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
-        for server in self._holdings.others():
+        for server in self._assignment.others():
             other = self._known(server)
             statuses[str(server)] = HostStatus(
                 now_ms - other.heard_ms <= self._window_ms,
@@ -100,8 +100,8 @@ class Cluster:
     def own_lags(self) -> HostStoreLags:
         """Return how far the stores of this server are, by the last look at their topics."""
         by_store: dict[str, dict[str, LagInfo]] = {}
-        for (home, partition), standing in self._shelf.standings().items():
-            lag, table = standing.offset_lag, self._tables.of_home(home)
+        for (query_id, partition), standing in self._local_replicas.standings().items():
+            lag, table = standing.offset_lag, self._tables.of_query(query_id)
             if lag is not None and table is not None:
                 info = LagInfo(standing.position, standing.position + lag, lag)
                 by_store.setdefault(_store(table), {})[str(partition)] = info
@@ -150,9 +150,9 @@ class Cluster:
             return ""
         return f"its last heartbeat was {age_ms} ms ago"
 
-    def lags(self, home: str, partition: int) -> dict[Server, int]:
+    def lags(self, query_id: str, partition: int) -> dict[Server, int]:
         """Return how many offsets members' copies of a partition lack, as they have reported."""
-        table = self._tables.of_home(home)
+        table = self._tables.of_query(query_id)
         if table is None:
             return {}
         name, number = _store(table), str(partition)
@@ -175,7 +175,7 @@ class Cluster:
 
     def _note(self, host: str, change: Callable[[_Other], _Other]) -> None:
         """Change what is known of a member; what is known of servers that left is forgotten."""
-        members = self._holdings.others()
+        members = self._assignment.others()
         with self._lock:
             self._others = {
                 member: self._others[member] for member in members if member in self._others
@@ -191,7 +191,7 @@ class Cluster:
             source = table.source
             roles: dict[str, tuple[TopicPartition, ...]] = {"ACTIVE": (), "STANDBY": ()}
             for partition in range(table.count):
-                role = self._holdings.role(source.topic, partition, server)
+                role = self._assignment.role(source.topic, partition, server)
                 if role != "NONE":
                     roles[role] += (TopicPartition(source.topic, partition),)
             if any(roles.values()):

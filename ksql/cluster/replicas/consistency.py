@@ -2,12 +2,12 @@
 
 A token names offsets of topics. Of such a topic itself that is the answer. The topic that a query
 writes holds what follows from them once the query has processed them: its position in its sources
-is taken behind its writes, so where its topic ends then is behind all of its results. So the way
+is taken after its writes, so where its topic ends then is after all of its results. So the way
 goes from the topic that is asked for up to those that the token names, query by query.
 
 What was found once holds for good and is remembered: a busy topic's end would else move on and on.
-An offset behind the end of its topic is of records that are gone, as the topic was deleted or made
-anew: it demands nothing.
+An offset after the end of its topic is of records that are gone, as the topic was deleted or made
+again: it demands nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Ask = Callable[[str, str], Processed]
 
 
 class ReadableEnds(Protocol):
-    """Where topics end, also behind what is not committed yet."""
+    """Where topics end, also after what is not committed yet."""
 
     def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
         """Return the ends of those topics that there are."""
@@ -183,7 +183,7 @@ class _LineagePath:
         return waited
 
     def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
-        """Return the offsets that the token names of a topic, but for those behind its end."""
+        """Return the offsets that the token names of a topic, but for those after its end."""
         every = self.token.of_topic(topic)
         named = {part: offset for part, offset in every.items() if offset}  # 0: of nothing
         if all(offset <= here.get(partition, 0) for partition, offset in named.items()):

@@ -1,6 +1,6 @@
 """A partition's rows for one query, from whichever copy may answer.
 
-A read that fails on its way continues at the next copy: behind the last key that came, as all
+A read that fails on its way continues at the next copy: after the last key that came, as all
 copies have the order of the keys' bytes.
 """
 
@@ -91,7 +91,7 @@ class FailoverRows(Rows):
     far: ClassVar[bool] = True
     table: str
     topic: str
-    home: str
+    query_id: str
     partition: int
     committed: bool
     route: Callable[[], Route]
@@ -165,7 +165,7 @@ class FailoverRows(Rows):
         while True:
             server, terms = self._next()
             ask = ReadRequest(
-                home=self.home,
+                query_id=self.query_id,
                 partition=self.partition,
                 terms=terms,
                 committed=self.committed,

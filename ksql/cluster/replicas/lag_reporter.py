@@ -46,16 +46,16 @@ class LagReporter:
     def __init__(
         self,
         settings: Settings,
-        holdings: PartitionAssignment,
+        assignment: PartitionAssignment,
         tables: ViewMaintainer,
-        shelf: LocalReplicas,
+        local_replicas: LocalReplicas,
         peers: Peers,
         cluster: Cluster,
         credentials: str = "",
     ) -> None:
-        self._holdings = holdings
+        self._assignment = assignment
         self._tables = tables
-        self._shelf = shelf
+        self._local_replicas = local_replicas
         self._peers = peers
         self._cluster = cluster
         self._credentials = credentials
@@ -63,10 +63,10 @@ class LagReporter:
         if settings.flag(REPORTING) and settings.flag(ENABLED):
             self._work.append(_Every(settings.number(_REPORT_MS) / 1000, self._report))
         self._closing = threading.Event()
-        self._pool = ThreadPoolExecutor(_AT_ONCE, "talk")
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "lag-reporter")
         self._sending: dict[tuple[str, Server], Future[None]] = {}
         self._problem = ""
-        self._thread = threading.Thread(target=self._run, name="talk", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="lag-reporter", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -82,7 +82,7 @@ class LagReporter:
     def _run(self) -> None:
         while not self._closing.is_set():
             now_s = time.monotonic()
-            if self._holdings.others():
+            if self._assignment.others():
                 for job in self._work:
                     if job.is_due(now_s):
                         self._carefully(job.work)
@@ -108,8 +108,8 @@ class LagReporter:
 
         Raises: KsqlError, Unreachable.
         """
-        self._shelf.look()
-        placement, me = self._holdings.own_placement(), self._holdings.me
+        self._local_replicas.look()
+        placement, me = self._assignment.own_placement(), self._assignment.me
         moved = [
             (table.source.topic, query_id_of(table.source), partition)
             for table in self._tables.tables()
@@ -122,12 +122,12 @@ class LagReporter:
             for server in placement.holders(topic, partition)
         }
         standings = {server: self._standings(server) for server in sorted(holders)}
-        for topic, home, partition in moved:
+        for topic, query_id, partition in moved:
             if all(
-                (home, partition) in standings[server]
+                (query_id, partition) in standings[server]
                 for server in placement.holders(topic, partition)
             ):
-                self._holdings.give_up((home, partition), placement.servers)
+                self._assignment.give_up((query_id, partition), placement.servers)
 
     def _standings(self, server: Server) -> set[tuple[str, int]]:
         """Return the copies of a server that run; none of one that does not answer."""
@@ -138,7 +138,7 @@ class LagReporter:
         return {part for part, standing in standings.items() if standing.state == "RUNNING"}
 
     def _report(self) -> None:
-        me = self._holdings.me
+        me = self._assignment.me
         lags = self._cluster.own_lags()
         stores = {
             store: {
@@ -164,7 +164,7 @@ class LagReporter:
     def _send(self, path: str, body: object) -> None:
         """Send a message to all others; to one that has not taken the last one, not again yet."""
         data = orjson.dumps(body)
-        for server in self._holdings.others():
+        for server in self._assignment.others():
             before = self._sending.get((path, server))
             if before is None or before.done():
                 self._sending[path, server] = self._pool.submit(self._post, server, path, data)

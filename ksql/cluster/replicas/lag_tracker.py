@@ -57,7 +57,7 @@ class LagTracker:
         ends: Callable[[Iterable[str]], Mapping[Place, int]],
         now_s: Callable[[], float],
     ) -> None:
-        """Take ``ends``, which asks for the offsets behind all records.
+        """Take ``ends``, which asks for the offsets after all records.
 
         ``now_s`` is a clock in seconds that does not rest while the machine sleeps.
         """

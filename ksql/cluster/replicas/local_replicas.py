@@ -45,10 +45,10 @@ class RoleSource(Protocol):
 class LocalReplicas(ReplicaReader):
     """The stores of one server; for any number of threads."""
 
-    def __init__(self, tables: ViewMaintainer, roles: RoleSource, gauge: LagTracker) -> None:
+    def __init__(self, tables: ViewMaintainer, roles: RoleSource, lag_tracker: LagTracker) -> None:
         self._tables = tables
         self._roles = roles
-        self._gauge = gauge
+        self._lag_tracker = lag_tracker
 
     def read(self, ask: ReadRequest) -> ReadResult:
         """Begin a read of a store.
@@ -56,7 +56,7 @@ class LocalReplicas(ReplicaReader):
         Raises: Turned, Unreachable.
         """
         try:
-            part = self._part(ask.home, ask.partition)
+            part = self._part(ask.query_id, ask.partition)
             standing = self._standing_for(part, ask)
             if part is None or not ask.terms.accept(standing):
                 raise ReadRejected(standing)
@@ -116,38 +116,38 @@ class LocalReplicas(ReplicaReader):
         Raises: KsqlError.
         """
         topics = {table.source.topic for table in self._tables.tables() if table.parts}
-        self._gauge.keep(topics)
+        self._lag_tracker.keep(topics)
         if topics:
-            self._gauge.look(topics)
+            self._lag_tracker.look(topics)
 
     def measured(self, partition: Place, standing: ReplicaStatus) -> ReplicaStatus:
         """Return how far a copy is behind by a look of this moment.
 
         Raises: KsqlError.
         """
-        self._gauge.freshen(*partition, _FRESH_S)
-        offsets, time_ms = self._gauge.lag(partition, standing.position)
+        self._lag_tracker.freshen(*partition, _FRESH_S)
+        offsets, time_ms = self._lag_tracker.lag(partition, standing.position)
         return replace(standing, offset_lag=offsets, time_lag_ms=time_ms)
 
-    def _part(self, home: str, partition: int) -> PartitionStore | None:
-        table = self._tables.of_home(home)
+    def _part(self, query_id: str, partition: int) -> PartitionStore | None:
+        table = self._tables.of_query(query_id)
         return None if table is None else table.parts.get(partition)
 
     def _standing_for(self, part: PartitionStore | None, ask: ReadRequest) -> ReplicaStatus:
-        """Return how far a copy is; looked at anew if it stands under a limit."""
+        """Return how far a copy is; looked at again if it stands under a limit."""
         if part is None:
             return MISSING
         if not ask.terms.limited:
             return self._standing(part, part.at(committed=ask.committed))
-        self._gauge.freshen(*part.place, _OLD_S)
+        self._lag_tracker.freshen(*part.place, _OLD_S)
         standing = self._standing(part, part.at(committed=ask.committed))
         if not ask.terms.accept(standing):
-            self._gauge.freshen(*part.place, _FRESH_S)
+            self._lag_tracker.freshen(*part.place, _FRESH_S)
             standing = self._standing(part, part.at(committed=ask.committed))
         return standing
 
     def _standing(self, part: PartitionStore, position: int) -> ReplicaStatus:
-        offsets, time_ms = self._gauge.lag(part.place, position)
+        offsets, time_ms = self._lag_tracker.lag(part.place, position)
         runs = 0 <= part.goal <= position and not self._tables.waits
         return ReplicaStatus(
             state="RUNNING" if runs else "RESTORING",

@@ -67,13 +67,13 @@ class PartitionAssignment:
         with self._lock:
             return self._servers(), frozenset(self._given_up)
 
-    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+    def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
         """Return whether a partition is kept here; one that is open until it is given up."""
         if self.role(topic, partition) != "NONE":
             return True
         with self._lock:
             self._servers()
-            gone = (home, partition) in self._given_up
+            gone = (query_id, partition) in self._given_up
         return is_open and not gone
 
     def give_up(self, part: Part, servers: tuple[Server, ...]) -> None:

@@ -1,7 +1,7 @@
 """Reads the copies of other servers over HTTP, through connections that are kept.
 
 A server that could not be reached is left alone for a moment: while it is down, each request would
-else wait for it anew.
+else wait for it again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ T = TypeVar("T")
 _CONNECT_S: Final = 1.0
 _LEFT_ALONE_S: Final = 0.5
 _ERROR_BYTES: Final = 10_000
-_END_OF_REFUSAL: Final = 2  # its last frame, and what is behind that
+_END_OF_REFUSAL: Final = 2  # its last frame, and what comes after that
 _NOT_NOW: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.NOT_FOUND)
 
 
@@ -211,7 +211,7 @@ class _Remote(ReplicaReader):
                     raise Unreachable("its answer is none of a store")
                 pieces = response.pieces()
                 yield from frames.frames(pieces)
-                next(pieces, None)  # behind the last frame is the end, and the connection is free
+                next(pieces, None)  # after the last frame is the end, and the connection is free
         except KsqlError as error:
             raise Unreachable(error.text()) from error
 

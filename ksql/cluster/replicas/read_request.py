@@ -24,14 +24,14 @@ PROCESSED: Final = "/stores/processed"
 MEDIA: Final = "application/octet-stream"
 
 Span = tuple[bytes | None, bytes | None]
-"""The first key and the one behind the last; None leaves that side open."""
+"""The first key and the one after the last; None leaves that side open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
     """One read of a store: these keys or, if there are none, this span of keys."""
 
-    home: str
+    query_id: str
     partition: int
     terms: ReadPolicy
     committed: bool = False
@@ -43,7 +43,7 @@ class ReadRequest:
         allowed, terms = self.terms.allowed, self.terms
         return {
             "version": VERSION,
-            "query": self.home,
+            "query": self.query_id,
             "partition": self.partition,
             "committed": self.committed,
             "terms": {
@@ -67,7 +67,7 @@ class ReadRequest:
             versioned_json.version_of(form, VERSION)
             terms, keys, (lo, hi) = form["terms"], form["keys"], form["span"]
             return cls(
-                home=str(form["query"]),
+                query_id=str(form["query"]),
                 partition=int(form["partition"]),
                 terms=ReadPolicy(
                     allowed=StalenessLimits(

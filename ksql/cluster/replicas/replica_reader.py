@@ -37,7 +37,7 @@ class ReadResult:
     """How far the copy is, and its answer as it comes: what of both ``ReadRequest`` asked for.
 
     Iterating raises Unreachable if the server does not answer to the end; ``close`` ends it early.
-    Once it has come to its end, ``seen`` returns an offset behind all that was in it, and
+    Once it has come to its end, ``seen`` returns an offset after all that was in it, and
     ``hidden`` which windows a retention has hidden from it; before that both may return None.
     """
 

@@ -53,7 +53,7 @@ class ReplicaService:
     def __init__(
         self,
         settings: Settings,
-        holdings: PartitionAssignment,
+        assignment: PartitionAssignment,
         tables: ViewMaintainer,
         ends: EndOffsets,
         now_ms: Callable[[], int],
@@ -62,12 +62,14 @@ class ReplicaService:
 
         Raises: StartError.
         """
-        self.holdings = holdings
+        self.assignment = assignment
         self.credentials = _authorization(settings.text(CREDENTIALS))
-        self.host = str(holdings.me)
+        self.host = str(assignment.me)
         self._tables = tables
-        self.shelf = LocalReplicas(tables, holdings, LagTracker(ends.end_offsets, boot_s))
-        self.cluster = Cluster(settings, holdings, self.shelf, tables, now_ms)
+        self.local_replicas = LocalReplicas(
+            tables, assignment, LagTracker(ends.end_offsets, boot_s)
+        )
+        self.cluster = Cluster(settings, assignment, self.local_replicas, tables, now_ms)
         self.tls = own_tls(settings)
         self.secret = ServerSecret.of(settings)
         self.peers = Peers(
@@ -76,12 +78,12 @@ class ReplicaService:
             silent=self.cluster.silent,
             secret=self.secret,
         )
-        self.replicas = Replicas(holdings, self.shelf, self.peers, tables, self.cluster)
-        self._talk = LagReporter(
+        self.replicas = Replicas(assignment, self.local_replicas, self.peers, tables, self.cluster)
+        self._lag_reporter = LagReporter(
             settings,
-            holdings,
+            assignment,
             tables,
-            self.shelf,
+            self.local_replicas,
             self.peers,
             self.cluster,
             self.credentials,
@@ -89,11 +91,11 @@ class ReplicaService:
 
     def start(self) -> None:
         """Begin to talk to the other servers."""
-        self._talk.start()
+        self._lag_reporter.start()
 
     def close(self) -> None:
         """End the talk and close the connections."""
-        self._talk.close()
+        self._lag_reporter.close()
         self.peers.close()
 
     def read(self, ask: ReadRequest) -> ReadResult:
@@ -101,15 +103,15 @@ class ReplicaService:
 
         Raises: Turned, Unreachable.
         """
-        return self.shelf.read(ask)
+        return self.local_replicas.read(ask)
 
     def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
         """Return how far every copy of this server is, by query and partition.
 
         Raises: KsqlError.
         """
-        self.shelf.look()
-        return self.shelf.standings()
+        self.local_replicas.look()
+        return self.local_replicas.standings()
 
     def hosts(
         self, catalog: Catalog, name: str, key: list[Any] | None, registry: Registry | None
@@ -127,7 +129,7 @@ class ReplicaService:
                 raise BadKey(source.name, "the windows of a key lie in all partitions")
             number = _partition(source, key, count, registry)
             partitions = range(number, number + 1)
-        placement = self.holdings.placement()
+        placement = self.assignment.placement()
         return [
             {
                 "partition": partition,

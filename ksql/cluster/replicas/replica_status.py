@@ -31,7 +31,7 @@ class ReplicaStatus:
     """How far one server's copy of one partition is.
 
     Attributes:
-        position: The offset behind all that a request would see.
+        position: The offset after all that a request would see.
         offset_lag: How many offsets of the topic are behind that; None if it is not known.
         time_lag_ms: All that was in the topic so long ago is there, and perhaps more; None if that
             was never seen.

@@ -32,7 +32,7 @@ class OtherServers(Protocol):
     def silent(self, server: Server) -> str:
         """Return why a server is not worth asking, or nothing."""
 
-    def lags(self, home: str, partition: int) -> Mapping[Server, int]:
+    def lags(self, query_id: str, partition: int) -> Mapping[Server, int]:
         """Return how many offsets servers' copies of a partition lack, as far as it is known."""
 
 
@@ -84,7 +84,7 @@ class Replicas:
 
     def __init__(
         self,
-        holdings: PartitionAssignment,
+        assignment: PartitionAssignment,
         here: ReplicaReader,
         peers: Peers,
         tables: ViewMaintainer,
@@ -92,7 +92,7 @@ class Replicas:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take ``here``: the copies of this server."""
-        self._holdings = holdings
+        self._assignment = assignment
         self._here = here
         self._peers = peers
         self._tables = tables
@@ -101,7 +101,7 @@ class Replicas:
 
     def is_alone(self) -> bool:
         """Return whether all partitions are here for good: no other server lives."""
-        return not self._holdings.others()
+        return not self._assignment.others()
 
     def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
         """Return the rows of a table's partitions; nothing is asked yet."""
@@ -112,7 +112,7 @@ class Replicas:
             return self._now_s() < deadline
 
         def copy(server: Server) -> ReplicaReader:
-            if server == self._holdings.me:
+            if server == self._assignment.me:
                 return self._here
             return self._peers.copy(server, reader.credentials)
 
@@ -120,7 +120,7 @@ class Replicas:
             return FailoverRows(
                 table=source.name,
                 topic=source.topic,
-                home=query_id_of(source),
+                query_id=query_id_of(source),
                 partition=partition,
                 committed=reader.committed,
                 route=lambda: self._route(source, partition, reader),
@@ -134,13 +134,13 @@ class Replicas:
 
     def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
         route = Route(
-            order=self._holdings.order(source.topic, partition),
+            order=self._assignment.order(source.topic, partition),
             allowed=reader.allowed,
             lags=self._others.lags(query_id_of(source), partition),
             at_least=reader.at_least.get((source.topic, partition), 0),
         )
         for server in route.order:
             why = self._others.silent(server)
-            if why and server != self._holdings.me:
+            if why and server != self._assignment.me:
                 route.note(server, ReplicaDown(why))
         return route

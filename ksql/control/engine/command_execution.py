@@ -127,7 +127,7 @@ class ExecutionContext:
     topics: Topics
     registry: Registry | None
     runner: Runner
-    book: UpgradeHistory
+    history: UpgradeHistory
 
 
 class CommandExecution:
@@ -135,7 +135,7 @@ class CommandExecution:
 
     def __init__(
         self,
-        around: ExecutionContext,
+        context: ExecutionContext,
         prepared: Prepared,
         text: str,
         offset: int,
@@ -154,7 +154,7 @@ class CommandExecution:
         self.offset = offset
         self.cancelled_by = ""
         """The command that has come in between and ends what this one replaces."""
-        self._around = around
+        self._context = context
         self._text = text
         self._half_written = half_written
         self._undo: list[Callable[[], object]] = []
@@ -198,7 +198,7 @@ class CommandExecution:
         if offset != self.offset:
             self.offset = offset
             for attempt in self._attempts:
-                self._around.book.moved(attempt, offset)
+                self._context.history.moved(attempt, offset)
 
     def commit(self, append: Callable[[], None]) -> None:
         """Write it to the log; then it is done.
@@ -220,7 +220,7 @@ class CommandExecution:
         self.state = State.DONE
         if self.switch is not None:
             for _, new in self._switched():
-                self._await_first = self._around.runner.take_over(new)
+                self._await_first = self._context.runner.take_over(new)
 
     def finish(self, timeout_s: float) -> None:
         """Wait for a new plan's first batch, and have it recorded; for a command that counts."""
@@ -228,7 +228,7 @@ class CommandExecution:
             first = self._await_first(timeout_s)
             self.switch = replace(self.switch, gap_ms=first.gap_ms, trouble=first.trouble)
         for attempt in self._attempts:
-            self._around.book.switched(attempt, self.switch)
+            self._context.history.switched(attempt, self.switch)
         self._attempts.clear()
 
     def rollback(self, problem: BaseException) -> None:
@@ -241,13 +241,13 @@ class CommandExecution:
                 _log.exception("not_taken_back", extra=extra)
         message = problem.text() if isinstance(problem, KsqlError) else str(problem)
         for attempt in self._attempts:
-            self._around.book.rolled_back(attempt, message)
+            self._context.history.rolled_back(attempt, message)
         self.state = State.TAKEN_BACK
 
     def make(self) -> None:
         """Make its topics, and its schemas if it replaces nothing."""
         self.state = State.MAKING
-        topics = self._around.topics
+        topics = self._context.topics
         for topic in self.prepared.new_topics:
             if topics.create(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
@@ -255,7 +255,7 @@ class CommandExecution:
             self._register()
 
     def _register(self) -> None:
-        registry = self._around.registry
+        registry = self._context.registry
         added = schemas.register(self.prepared.registrations, registry)
         self._undo.append(lambda: schemas.rollback(added, registry))
 
@@ -263,7 +263,10 @@ class CommandExecution:
         """Start its new queries, and switch the one that it replaces."""
         self.state = State.STARTING
         for change in self.prepared.changes:
-            if isinstance(change, PutQuery) and change.query.id not in self._around.catalog.queries:
+            if (
+                isinstance(change, PutQuery)
+                and change.query.id not in self._context.catalog.queries
+            ):
                 self._start_new(change.query)
         for old, new in self._replacements():
             self._replace(old, new)
@@ -272,10 +275,10 @@ class CommandExecution:
         return any(True for _ in self._replacements())
 
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
-        """Yield the queries that are stated anew, before and after."""
+        """Yield the queries that are stated again, before and after."""
         for change in self.prepared.changes:
             if isinstance(change, PutQuery):
-                old = self._around.catalog.queries.get(change.query.id)
+                old = self._context.catalog.queries.get(change.query.id)
                 if old is not None:
                     yield old, change.query
 
@@ -286,19 +289,19 @@ class CommandExecution:
                 yield old, new
 
     def _start_new(self, query: PersistentQuery) -> None:
-        runner = self._around.runner
+        runner = self._context.runner
         self._undo.append(lambda: runner.forget(query.id))
         self._undo.append(lambda: runner.stop(query.id))
         runner.start(query)
 
     def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
-        verdict, runner = self.prepared.verdict, self._around.runner
+        verdict, runner = self.prepared.verdict, self._context.runner
         if verdict is None:
             raise ServerError(f"the upgrade of {old.id} was not validated")
         upgrade = Upgrade(
             old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
         )
-        self._attempts.append(self._around.book.begun(upgrade))
+        self._attempts.append(self._context.history.begun(upgrade))
         if not runs_otherwise(old, new):
             return
         if old.paused:
@@ -310,9 +313,9 @@ class CommandExecution:
     def _give_back(self, old: PersistentQuery) -> None:
         """Let a query continue under its old plan; one that was ended meanwhile just ends."""
         if self.cancelled_by:
-            self._around.runner.stop_soon([old.id])
+            self._context.runner.stop_soon([old.id])
         else:
-            self._around.runner.give_back(old)
+            self._context.runner.give_back(old)
 
 
 class NotExecuted(ServerError):

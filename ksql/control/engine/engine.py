@@ -82,22 +82,22 @@ class Engine:
     """The engine of one server.
 
     Statements are prepared against the catalog as it is once the log has been read to its end, and
-    carried out as ``carrying`` has it, one at a time but for what ``replacing`` waits for. A crash
-    before the command is in the log leaves the old plan, after it the new one. ``on_doubt`` is
-    called when ``settle`` is to be repeated until ``settled``.
+    carried out as ``CommandExecution`` says, one at a time but for what ``replacement_locks`` waits
+    for. A crash before the command is in the log leaves the old plan, after it the new one.
+    ``on_doubt`` is called when ``settle`` is to be repeated until ``settled``.
     """
 
     functions: Functions
     topics: Topics
     log: CommandLog
     runner: Runner
-    book: UpgradeHistory = field(default_factory=NoHistory)
+    history: UpgradeHistory = field(default_factory=NoHistory)
     parallelism: int = 2
     registry: Registry | None = None
     new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)
     on_change: Callable[[Catalog], None] = lambda _catalog: None
     on_doubt: Callable[[], None] = lambda: None
-    mark: AppliedOffset = field(default_factory=MemoryAppliedOffset)
+    applied_offset: AppliedOffset = field(default_factory=MemoryAppliedOffset)
     catalog: Catalog = field(default_factory=Catalog)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -108,7 +108,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._replacements = ReplacementLocks()
-        self._promises = PendingDeletions(self.topics, self.registry, self.mark)
+        self._pending_deletions = PendingDeletions(self.topics, self.registry, self.applied_offset)
 
     def exclusive(self) -> threading.RLock:
         """Return the lock under which commands are carried out; readers of the log take it, too."""
@@ -160,76 +160,76 @@ class Engine:
                 self._replacements.refuse(first.changes)
                 transaction.check(command(first))
                 allowed = settings.flag(HALF_WRITTEN)
-                carrying = CommandExecution(
-                    self._around(), first, text, transaction.offset, half_written=allowed
+                execution = CommandExecution(
+                    self._execution_context(), first, text, transaction.offset, half_written=allowed
                 )
-                waiting = carrying.replaced
+                waiting = execution.replaced
                 if waiting is None:
                     append = partial(transaction.append, command(first))
-                    self._count(carrying, partial(carrying.run, append))
+                    self._count(execution, partial(execution.run, append))
                 else:
-                    with carrying.or_taken_back():
-                        carrying.make()
-                    self._replacements.reserve(waiting, carrying)
+                    with execution.or_taken_back():
+                        execution.make()
+                    self._replacements.reserve(waiting, execution)
         if waiting is not None:
-            self._replace(waiting, carrying, prepared, command)
-        carrying.finish(_FIRST_BATCH_S)
+            self._replace(waiting, execution, prepared, command)
+        execution.finish(_FIRST_BATCH_S)
         self._await_resumed(first.changes)
-        return Outcome(carrying.prepared, carrying.offset, carrying.switch, carrying.left)
+        return Outcome(execution.prepared, execution.offset, execution.switch, execution.left)
 
-    def _around(self) -> ExecutionContext:
+    def _execution_context(self) -> ExecutionContext:
         return ExecutionContext(
             catalog=self.catalog,
             topics=self.topics,
             registry=self.registry,
             runner=self.runner,
-            book=self.book,
+            history=self.history,
         )
 
     def _replace(
         self,
         query_id: QueryId,
-        carrying: CommandExecution,
+        execution: CommandExecution,
         prepared: Callable[[int], Prepared],
         command: Callable[[Prepared], Command],
     ) -> None:
         """Make way for a reserved query's plan, without the lock; then write its command.
 
-        The new plan runs only behind that. Nothing runs while the last check and the command are
+        The new plan runs only after that. Nothing runs while the last check and the command are
         waited for.
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
         try:
-            with carrying.or_taken_back():
-                make_way(query_id, carrying)
+            with execution.or_taken_back():
+                make_way(query_id, execution)
                 with self._lock:
-                    check_present(query_id, carrying)
+                    check_present(query_id, execution)
                     self.settle()
                     with self.log.begin() as transaction:
                         again = prepared(transaction.offset)
-                        check_same(query_id, carrying, again)
-                        carrying.moved(again, transaction.offset)
+                        check_same(query_id, execution, again)
+                        execution.moved(again, transaction.offset)
                         transaction.check(command(again))
                         append = partial(transaction.append, command(again))
-                        self._count(carrying, partial(carrying.commit, append))
+                        self._count(execution, partial(execution.commit, append))
         finally:
             with self._lock:
                 self._replacements.release(query_id)
-                if carrying.cancelled_by and not self._ended:
+                if execution.cancelled_by and not self._ended:
                     self._unlike.add(query_id)  # a step back may have started it once more
                     self._tidy_or_try_again()
 
-    def _count(self, carrying: CommandExecution, work: Callable[[], None]) -> None:
+    def _count(self, execution: CommandExecution, work: Callable[[], None]) -> None:
         """Do the work that ends with the command in the log, and what follows from that."""
         try:
             work()
         except CommandInDoubt as doubt:
-            self._doubt = carrying
-            self._tell(carrying, "EXECUTING", doubt.text())
+            self._doubt = execution
+            self._tell(execution, "EXECUTING", doubt.text())
             self.on_doubt()
             raise
-        self._done(carrying)
+        self._done(execution)
 
     def _await_resumed(self, changes: tuple[Change, ...]) -> None:
         """Wait some seconds for queries that continue; other statements do not wait with them."""
@@ -243,43 +243,43 @@ class Engine:
         Raises: CommandInDoubt as long as the log does not show whether the command counts.
         """
         with self._lock:
-            carrying = self._doubt
-            if carrying is not None:
+            execution = self._doubt
+            if execution is not None:
                 try:
                     written = self.log.settle()
                 except KsqlError as problem:
-                    raise CommandInDoubt(carrying.prepared.command_id, problem.text()) from problem
+                    raise CommandInDoubt(execution.prepared.command_id, problem.text()) from problem
                 self._doubt = None
                 if written:
-                    carrying.done()
-                    self._done(carrying)
-                    carrying.finish(0.0)
+                    execution.done()
+                    self._done(execution)
+                    execution.finish(0.0)
                 else:
-                    lost = NotWritten(carrying.prepared.command_id)
-                    carrying.rollback(lost)
-                    self._tell(carrying, "ERROR", lost.text())
+                    lost = NotWritten(execution.prepared.command_id)
+                    execution.rollback(lost)
+                    self._tell(execution, "ERROR", lost.text())
             self._tidy()
 
     @property
     def settled(self) -> bool:
         """Whether no command is in doubt and none has left anything to do."""
         with self._lock:
-            return self._doubt is None and not self._unlike and not self._promises.open()
+            return self._doubt is None and not self._unlike and not self._pending_deletions.open()
 
-    def _done(self, carrying: CommandExecution) -> None:
+    def _done(self, execution: CommandExecution) -> None:
         """Apply a logged command: memory first, then all else, which is tried until it is done."""
-        changes = carrying.prepared.changes
+        changes = execution.prepared.changes
         self._apply(changes)
         for change in changes:
-            self._replacements.cancel(change, carrying.prepared.command_id)
+            self._replacements.cancel(change, execution.prepared.command_id)
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
                     self._unlike.add(query_id)
                 case _:
                     continue
-        self._promises.add(carrying.offset, changes)
+        self._pending_deletions.add(execution.offset, changes)
         self._tidy_or_try_again()
-        self._tell(carrying, "SUCCESS", carrying.prepared.message)
+        self._tell(execution, "SUCCESS", execution.prepared.message)
 
     def _tidy_or_try_again(self) -> None:
         self._tidy()
@@ -298,7 +298,7 @@ class Engine:
                 _log.exception("query_not_brought", extra={"query_id": query_id})
             else:
                 self._unlike.discard(query_id)
-        self._promises.keep()
+        self._pending_deletions.keep()
 
     def _not_stopped(self) -> set[QueryId]:
         """Stop what is not to run any more, all at once: other statements wait for it.
@@ -330,7 +330,7 @@ class Engine:
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
         if writers := self.catalog.writers(name):
             verdict = verdict or Verdict.before_plans(refused.message)
-            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
+            self.history.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -340,8 +340,8 @@ class Engine:
         self.catalog = catalog
         self.on_change(catalog)
 
-    def _tell(self, carrying: CommandExecution, status: StatusName, message: str) -> None:
-        prepared = carrying.prepared
+    def _tell(self, execution: CommandExecution, status: StatusName, message: str) -> None:
+        prepared = execution.prepared
         self.statuses[prepared.command_id] = CommandStatus(status, message, prepared.query_id)
 
     # --- replay and end
@@ -351,7 +351,7 @@ class Engine:
         with self._lock:
             self._note_upgrades(offset, command)
             self._apply(command.changes)
-            self._promises.replayed(offset, command.changes)
+            self._pending_deletions.replayed(offset, command.changes)
             if command.changes:  # else it fills a place: nobody has sent it
                 self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
 
@@ -366,7 +366,7 @@ class Engine:
                 )
                 verdict, _ = validate(before, after, self.functions)
                 verdict = with_settings(verdict, old, change.query)
-                self.book.replayed(
+                self.history.replayed(
                     Upgrade(
                         old=old,
                         statement=command.statement,

@@ -2,7 +2,7 @@
 
 They are part of the command, so that a server that dies before it has deleted them does so at its
 next start, and once: commands that were carried out lie before the mark, which lasts; and a topic
-or a subject that was made anew meanwhile is another one than the command speaks of, and stays.
+or a subject that was made again meanwhile is another one than the command speaks of, and stays.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ class MemoryAppliedOffset:
 class PendingDeletions:
     """The topics and subjects still to be deleted; for one thread at a time."""
 
-    def __init__(self, topics: Topics, registry: Registry | None, mark: AppliedOffset) -> None:
+    def __init__(
+        self, topics: Topics, registry: Registry | None, applied_offset: AppliedOffset
+    ) -> None:
         self._topics = topics
         self._registry = registry
-        self._mark = mark
+        self._applied_offset = applied_offset
         self._open: list[tuple[int, DeleteTopic | DeleteSubject]] = []
         self._next = 0
 
@@ -76,8 +78,8 @@ class PendingDeletions:
 
     def replayed(self, offset: int, changes: Iterable[Change]) -> None:
         """Take a command that was found in the log; without a mark all count as carried out."""
-        mark = self._mark.read()
-        if mark is not None and offset >= mark:
+        applied_offset = self._applied_offset.read()
+        if applied_offset is not None and offset >= applied_offset:
             self.add(offset, changes)
         self._next = offset + 1
 
@@ -91,9 +93,9 @@ class PendingDeletions:
                 _log.exception("not_deleted_yet", extra={"what": _name(change)})
                 left.append((offset, change))
         self._open = left
-        mark = min((offset for offset, _ in left), default=self._next)
-        if mark != self._mark.read():
-            self._mark.write(mark)
+        applied_offset = min((offset for offset, _ in left), default=self._next)
+        if applied_offset != self._applied_offset.read():
+            self._applied_offset.write(applied_offset)
 
     def open(self) -> tuple[str, ...]:
         """Return the names of the topics and subjects that could not be deleted yet."""

@@ -2,7 +2,7 @@
 
 It is prepared and its query reserved under the engine's lock; outside of it the new plan is tried
 without an effect and the old one's batch waited for; then the statement is prepared once more, and
-counts only if nothing that it depends on has changed. The new plan runs behind that. Another
+counts only if nothing that it depends on has changed. The new plan runs after that. Another
 statement about the same query either is refused or, if it ends the query, ends the replacement.
 """
 
@@ -76,9 +76,9 @@ class ReplacementLocks:
             if isinstance(change, PutQuery) and change.query.id in self._waiting:
                 raise BeingReplaced(change.query.id)
 
-    def reserve(self, query_id: QueryId, carrying: CommandExecution) -> None:
+    def reserve(self, query_id: QueryId, execution: CommandExecution) -> None:
         """Keep a query for a command until it is released."""
-        self._waiting[query_id] = carrying
+        self._waiting[query_id] = execution
 
     def release(self, query_id: QueryId) -> None:
         """Let others replace it again."""
@@ -88,45 +88,45 @@ class ReplacementLocks:
         """Cancel what replaces the query that a command ends or pauses."""
         match change:
             case EndQuery(query_id) | PauseQuery(query_id, paused=True):
-                if (carrying := self._waiting.get(query_id)) is not None:
-                    carrying.cancelled_by = command
+                if (execution := self._waiting.get(query_id)) is not None:
+                    execution.cancelled_by = command
             case _:
                 pass
 
     def cancel_all(self, reason: str) -> None:
         """Cancel all that wait."""
-        for carrying in self._waiting.values():
-            carrying.cancelled_by = reason
+        for execution in self._waiting.values():
+            execution.cancelled_by = reason
 
 
-def make_way(query_id: QueryId, carrying: CommandExecution) -> None:
+def make_way(query_id: QueryId, execution: CommandExecution) -> None:
     """Try the query's new plan, and end the old one; the lock is free meanwhile.
 
     Raises: ReplacementCancelled; whatever speaks against the new plan, or kept the old one.
     """
     try:
-        carrying.start()
+        execution.start()
     except Exception as problem:
-        if carrying.cancelled_by:
-            raise ReplacementCancelled(query_id, carrying.cancelled_by) from problem
+        if execution.cancelled_by:
+            raise ReplacementCancelled(query_id, execution.cancelled_by) from problem
         raise
 
 
-def check_present(query_id: QueryId, carrying: CommandExecution) -> None:
+def check_present(query_id: QueryId, execution: CommandExecution) -> None:
     """Refuse a replacement that was cancelled.
 
     Raises: ReplacementCancelled.
     """
-    if carrying.cancelled_by:
-        raise ReplacementCancelled(query_id, carrying.cancelled_by)
+    if execution.cancelled_by:
+        raise ReplacementCancelled(query_id, execution.cancelled_by)
 
 
-def check_same(query_id: QueryId, carrying: CommandExecution, again: Prepared) -> None:
+def check_same(query_id: QueryId, execution: CommandExecution, again: Prepared) -> None:
     """Refuse a replacement that would be another one now.
 
     Raises: ChangedMeanwhile.
     """
-    if _timeless(again) != _timeless(carrying.prepared):
+    if _timeless(again) != _timeless(execution.prepared):
         raise ChangedMeanwhile(query_id)
 
 

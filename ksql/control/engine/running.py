@@ -18,7 +18,7 @@ _OF_STORES: Final = frozenset({STORE, "commit.interval.ms"})
 
 
 def runs_otherwise(old: PersistentQuery, new: PersistentQuery) -> bool:
-    """Return whether a query must be started anew to be as it is stated now."""
+    """Return whether a query must be started again to be as it is stated now."""
     return old.plan != new.plan or bool(_changed(old, new).keys() - _OF_STORES)
 
 

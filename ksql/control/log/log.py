@@ -157,7 +157,7 @@ class KafkaCommandLog:
 
     @property
     def known(self) -> int:
-        """The offset behind the last command that was applied."""
+        """The offset after the last command that was applied."""
         return self._known
 
     def open(self) -> None:
@@ -186,7 +186,7 @@ class KafkaCommandLog:
         self.wholeness.know(span_of(self._admin, self.topic))
 
     def take(self) -> None:
-        """Take over the writing of a topic that was followed; replay what is behind.
+        """Take over the writing of a topic that was followed; replay what comes after.
 
         Raises: as ``open`` does, CommandTopicAnew.
         """
@@ -233,9 +233,9 @@ class KafkaCommandLog:
             self._admin.alter_configs(self.topic, wrong)
 
     def catch_up(self) -> int:
-        """Apply what others have written meanwhile; returns the offset behind the last record.
+        """Apply what others have written meanwhile; returns the offset after the last record.
 
-        Raises: CommandTrouble, and every time again: nothing behind such a command is applied;
+        Raises: CommandTrouble, and every time again: nothing after such a command is applied;
             CommandTopicBroken, CommandTopicLost.
         """
         if self._writing and self.wholeness.problem:
@@ -298,7 +298,7 @@ class KafkaCommandLog:
             raise CommandNotApplied(record.offset, reason) from error
 
     def _judge(self, trouble: CommandTrouble, record: RawRecord) -> None:
-        """Continue behind the command if it was given up; else read nothing behind it.
+        """Continue after the command if it was given up; else read nothing after it.
 
         Raises: the trouble.
         """
@@ -372,8 +372,8 @@ class KafkaCommandLog:
     def settle(self) -> bool:
         """Return whether the command in doubt is in the topic.
 
-        Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
-        then that has happened already.
+        Beginning again as a writer has Kafka finish what was open; unless another server writes
+        now: then that has happened already.
 
         Raises: KsqlError as long as that is unknown.
         """

@@ -1,7 +1,7 @@
 """Commands that cannot be applied: how they are reported, and how an operator skips one.
 
 Later commands were decided by a server that had applied it. So all commands before it
-hold, none behind it is applied, no statement that changes something is accepted, and queries
+hold, none after it is applied, no statement that changes something is accepted, and queries
 that a later command names are not started, as their state is unknown. Skipping it is itself a
 command, so that every later start, on any machine, decides alike.
 """
@@ -88,7 +88,7 @@ class NotSettled(ServerError):
 
 @dataclass(frozen=True)
 class Quarantine:
-    """The command that stands in the way, and what it and those behind it speak of."""
+    """The command that stands in the way, and what it and those after it speak of."""
 
     trouble: CommandTrouble
     queries: frozenset[str] = frozenset()

@@ -41,7 +41,7 @@ class CommandTopicLost(CommandTopicBroken):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A topic as it is: Kafka's id, its first offset and the one behind its last record.
+    """A topic as it is: Kafka's id, its first offset and the one after its last record.
 
     ``id`` is None if there is no such topic, and empty where the brokers are too old to give ids.
     """

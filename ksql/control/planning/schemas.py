@@ -313,7 +313,7 @@ def register(
 
 
 def rollback(added: Iterable[NewVersion], registry: Registry | None) -> None:
-    """Delete what was registered, unless somebody has registered more behind it."""
+    """Delete what was registered, unless somebody has registered more after it."""
     if registry is None:
         return
     for subject, version in added:
@@ -344,7 +344,7 @@ def check(registrations: Iterable[Registration], registry: Registry | None) -> N
 
 
 def _next(registration: Registration, latest: Version | None) -> Schema:
-    """Return the schema as it is registered behind the subject's latest version."""
+    """Return the schema as it is registered after the subject's latest version."""
     if latest is None or registration.schema_id is not None:
         return registration.schema
     return kind_of(registration.schema.kind).following(registration.schema, latest.schema)

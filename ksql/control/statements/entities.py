@@ -484,7 +484,7 @@ class AssertSchema(Entity):
 class ConsistencyToken(Entity):
     """The token of the records of a request's INSERT VALUES, and of what a token before named.
 
-    A request that is about tokens gets one, behind the answers of its statements.
+    A request that is about tokens gets one, after the answers of its statements.
     """
 
     type_name = "consistencyToken"

@@ -284,14 +284,20 @@ def aggregated(
 
 def ends_alike(cut: Layout, sink: Sink, slots: Sequence[Slot]) -> bool:
     """Return whether a loop can make what a plan makes of the results of its last aggregate."""
-    exit_, arm = cut.exit, cut.stages[-1].arms[0]
-    flow = exit_.flow
-    if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
+    exit_, stage_input = cut.exit, cut.stages[-1].stage_inputs[0]
+    segment = exit_.segment
+    if (
+        sink.timestamp
+        or segment.entry.explosion
+        or segment.wheres
+        or stage_input.segment.table
+        or exit_.rekeyed
+    ):
         return False
     if any("step" in slot.function.in_place for slot in slots):
         return False  # what is changed in place could not be taken back
     names = [expr.name if isinstance(expr, b.Column) else None for expr in exit_.key]
-    return names == flow.entry.shape.names[: len(arm.key)]
+    return names == segment.entry.shape.names[: len(stage_input.key)]
 
 
 def results_of(
@@ -301,11 +307,11 @@ def results_of(
 
     The group has the state ``s``, the values ``w``, a time and its window's bounds, if it has one.
     """
-    width = len(cut.stages[-1].arms[0].key)
+    width = len(cut.stages[-1].stage_inputs[0].key)
     group = [f"w[{index}]" for index in range(width)]
     results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
     cells = [*group, *results, time, *bounds]
-    body = body_of(cells, cut.exit.flow, cut.exit.value, code, row=tuple_of(cells))
+    body = body_of(cells, cut.exit.segment, cut.exit.value, code, row=tuple_of(cells))
     with_result = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
     shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in with_result]
     if shown:
@@ -315,7 +321,7 @@ def results_of(
 
 def reads_group(cut: Layout, body: Body, shown: Sequence[str]) -> bool:
     """Return whether those statements read the group's values."""
-    width = len(cut.stages[-1].arms[0].key)
+    width = len(cut.stages[-1].stage_inputs[0].key)
     return bool(shown) or body.reports or any(column < width for column in body.columns)
 
 

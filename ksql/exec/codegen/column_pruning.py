@@ -1,6 +1,6 @@
 """The columns that nobody reads any more, left out before an exchange.
 
-A stream that meets a table is not kept: of its rows only those columns travel that something behind
+A stream that meets a table is not kept: of its rows only those columns travel that something after
 the join reads. What a stage stores keeps all its columns, as a later version of the query may read
 others.
 """
@@ -34,13 +34,13 @@ def _narrowed_at(cut: Layout, number: int) -> Layout:
     stage, behind = cut.stages[number], list(_flows(cut, number))
     if not all(isinstance(join, StreamTableJoin) for join in (*stage.before, stage.node)):
         return cut
-    if any(flow.entry.explosion is not None for flow, _ in behind):
+    if any(segment.entry.explosion is not None for segment, _ in behind):
         return cut
     used = {stage.shape.names[index] for index in stage.shape.keys}
-    for flow, outputs in behind:
-        for expr in (*flow.wheres, *outputs):
+    for segment, outputs in behind:
+        for expr in (*segment.wheres, *outputs):
             used.update(column.name for column in columns(expr))
-    carried = stage.arms[0].carried
+    carried = stage.stage_inputs[0].carried
     keep = [
         name in used or not isinstance(expr, b.Column)  # what may fail is evaluated all the same
         for name, expr in zip(stage.shape.names[: len(carried)], carried, strict=True)
@@ -49,36 +49,44 @@ def _narrowed_at(cut: Layout, number: int) -> Layout:
 
 
 def _flows(cut: Layout, number: int) -> Iterator[tuple[Segment, Sequence[Bound]]]:
-    """Return the flows that begin behind a stage, and what is computed at their ends."""
-    ends = [(arm.flow, (*arm.key, *arm.carried)) for arm in cut.arms]
-    ends.append((cut.exit.flow, (*cut.exit.key, *cut.exit.value)))
-    for flow, outputs in ends:
-        if (flow.entry.kind, flow.entry.index) == ("stage", number):
-            yield flow, outputs
+    """Return the flows that begin after a stage, and what is computed at their ends."""
+    ends = [
+        (stage_input.segment, (*stage_input.key, *stage_input.carried))
+        for stage_input in cut.stage_inputs
+    ]
+    ends.append((cut.exit.segment, (*cut.exit.key, *cut.exit.value)))
+    for segment, outputs in ends:
+        if (segment.entry.kind, segment.entry.index) == ("stage", number):
+            yield segment, outputs
 
 
 def _without(cut: Layout, number: int, keep: Sequence[bool]) -> Layout:
     """Return the plan with only those columns of the stream that a stage joins."""
     stage = cut.stages[number]
-    stream, *tables = stage.arms
+    stream, *tables = stage.stage_inputs
     kept = tuple(compress(stream.carried, keep))
     stream = replace(stream, carried=kept, parts=(len(kept),))
     rest = len(stage.shape.columns) - len(keep)
     shape = _shape(stage.shape, [*keep, *[True] * rest])
-    parts = tuple(part for arm in (stream, *tables) for part in arm.parts)
+    parts = tuple(part for stage_input in (stream, *tables) for part in stage_input.parts)
     shape = replace(shape, parts=parts)
     stages = list(cut.stages)
-    stages[number] = replace(stage, arms=(stream, *tables), shape=shape)
+    stages[number] = replace(stage, stage_inputs=(stream, *tables), shape=shape)
 
-    def moved(flow: Segment) -> Segment:
-        if (flow.entry.kind, flow.entry.index) != ("stage", number):
-            return flow
-        return replace(flow, entry=replace(flow.entry, shape=shape))
+    def moved(segment: Segment) -> Segment:
+        if (segment.entry.kind, segment.entry.index) != ("stage", number):
+            return segment
+        return replace(segment, entry=replace(segment.entry, shape=shape))
 
     for index, staged in enumerate(stages):
-        arms = tuple(replace(arm, flow=moved(arm.flow)) for arm in staged.arms)
-        stages[index] = replace(staged, arms=arms)
-    return replace(cut, stages=tuple(stages), exit=replace(cut.exit, flow=moved(cut.exit.flow)))
+        stage_inputs = tuple(
+            replace(stage_input, segment=moved(stage_input.segment))
+            for stage_input in staged.stage_inputs
+        )
+        stages[index] = replace(staged, stage_inputs=stage_inputs)
+    return replace(
+        cut, stages=tuple(stages), exit=replace(cut.exit, segment=moved(cut.exit.segment))
+    )
 
 
 def _shape(shape: RowShape, keep: Sequence[bool]) -> RowShape:

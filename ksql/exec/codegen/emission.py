@@ -106,14 +106,14 @@ def emission(
     join = stage.node
     if stage.before or not isinstance(join, StreamTableJoin | StreamStreamJoin):
         return None
-    if exit_.flow.entry.explosion is not None or window_columns(join):
+    if exit_.segment.entry.explosion is not None or window_columns(join):
         return None
     if sink.window is not None or sink.timestamp is not None:
         return None
     by_key = is_join_key(stage, join, exit_.key)
     outputs = exit_.value if by_key else (*exit_.key, *exit_.value)
     columns = list(zip(stage.shape.names, _cells(stage, join), strict=True))
-    where = conjunction(exit_.flow.wheres)
+    where = conjunction(exit_.segment.wheres)
     body = compile_body(columns, row, where, outputs, code.functions, code.settings)
     width = 0 if by_key else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
@@ -124,7 +124,7 @@ def emission(
 
 def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
     """Return the code of each column of the joined rows."""
-    left, right = stage.arms
+    left, right = stage.stage_inputs
     cells = [f"left[{index}]" for index in range(len(left.carried))]
     cells += [f"right[{index}]" for index in range(len(right.carried))]
     return [*cells, *(["unpack(key)[0]"] if synthetic(join) else []), "t"]
@@ -134,7 +134,7 @@ def is_join_key(stage: Stage, join: KeyedJoin, key: Sequence[b.Bound]) -> bool:
     """Return whether the sink's key is the one under which the sides meet, whichever has a row."""
     match key:
         case (b.Column(name),) if name in stage.shape.names:
-            index, (left, right) = stage.shape.names.index(name), stage.arms
+            index, (left, right) = stage.shape.names.index(name), stage.stage_inputs
             width = len(left.carried)
             if index < width:
                 return join.kind in ("INNER", "LEFT") and left.carried[index] == left.key[0]

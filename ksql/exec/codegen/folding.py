@@ -50,7 +50,7 @@ def run(values, keys, key_rows, times, partitions, offsets, states, log):
     return without_key, lost
 """
 _PANES = """\
-def run(values, keys, key_rows, times, partitions, offsets, turns, panes, log):
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, panes, log):
     low = high = 0
     without_key, lost = [], []
     for {variables}, in zip({columns}):
@@ -62,16 +62,16 @@ def run(values, keys, key_rows, times, partitions, offsets, turns, panes, log):
 class GroupFolding:
     """Folds the records of a source by group."""
 
-    def __init__(self, intake: BatchDecoder, run: Run) -> None:
-        self._intake = intake
+    def __init__(self, decoder: BatchDecoder, run: Run) -> None:
+        self._decoder = decoder
         self._run = run
 
     def fold(self, batch: RawBatch, states: Mapping[Any, Any], log: LogError) -> bool:
         """Fold a batch into the states of a ``Combiner``; False, and nothing else, if it is odd."""
-        decoded = self._intake.decoded(batch, log)
+        decoded = self._decoder.decoded(batch, log)
         if decoded is None:
             return False
-        log_row = self._intake.row_logger(decoded, log)
+        log_row = self._decoder.row_logger(decoded, log)
         without_key, lost = self._run(*decoded, states, log_row)
         _log_keyless(without_key, log_row)
         log_failed(lost, log)
@@ -84,24 +84,24 @@ class PaneFolding:
     ``rows`` are for a batch in which some may not be folded.
     """
 
-    def __init__(self, intake: BatchDecoder, run: Run, rows: FusedRows) -> None:
-        self._intake = intake
+    def __init__(self, decoder: BatchDecoder, run: Run, rows: FusedRows) -> None:
+        self._decoder = decoder
         self._run = run
         self.rows = rows.rows
 
     def decoded(self, batch: RawBatch, log: LogError) -> Decoded | None:
         """Return the batch for one of the others; None, and nothing else, if it is odd."""
-        return self._intake.decoded(batch, log)
+        return self._decoder.decoded(batch, log)
 
     def fold(
-        self, decoded: Decoded, turns: Sequence[int], panes: Panes, log: LogError
+        self, decoded: Decoded, sequence_keys: Sequence[int], panes: Panes, log: LogError
     ) -> list[tuple[int, Any]]:
         """Fold the records of one partition, none of which may become late in this micro-batch.
 
         Returns: the places of those that cannot be folded, with their rows.
         """
-        log_row = self._intake.row_logger(decoded, log)
-        without_key, lost = self._run(*decoded, turns, panes.states, log_row)
+        log_row = self._decoder.row_logger(decoded, log)
+        without_key, lost = self._run(*decoded, sequence_keys, panes.states, log_row)
         _log_keyless(without_key, log_row)
         return lost
 
@@ -112,46 +112,50 @@ def _log_keyless(places: Sequence[int], log_row: LogError) -> None:
 
 
 def group_folding(
-    reader: Reader, keyed: KeyedInput, arm: StageInput, slots: Sequence[Slot], code: CompileContext
+    reader: Reader,
+    keyed: KeyedInput,
+    stage_input: StageInput,
+    slots: Sequence[Slot],
+    code: CompileContext,
 ) -> GroupFolding | None:
-    """Return the loop for an arm that begins at a source; None if it needs the other road."""
-    parts = _parts(reader, keyed, arm, code)
+    """Return the loop for an input that begins at a source; None if it needs the other road."""
+    parts = _parts(reader, keyed, stage_input, code)
     if parts is None:
         return None
-    intake, cells, body, key, tests = parts
+    decoder, cells, body, key, tests = parts
     lines = fold_lines(slots, key, body.values[keyed.width :])
     needed = {"v", "t"}
-    return GroupFolding(intake, _compiled(_GROUPS, body, cells, tests, lines, needed, slots))
+    return GroupFolding(decoder, _compiled(_GROUPS, body, cells, tests, lines, needed, slots))
 
 
 def pane_folding(
     reader: Reader,
     keyed: KeyedInput,
-    arm: StageInput,
+    stage_input: StageInput,
     slots: Sequence[Slot],
     windows: Windows,
     code: CompileContext,
 ) -> PaneFolding | None:
     """Return the same for an aggregate with windows."""
-    parts, rows = _parts(reader, keyed, arm, code), fused_rows(reader, arm, code)
+    parts, rows = _parts(reader, keyed, stage_input, code), fused_rows(reader, stage_input, code)
     if parts is None or rows is None:
         return None
-    intake, cells, body, key, tests = parts
+    decoder, cells, body, key, tests = parts
     lose = f"lost.append((i, {tuple_of(body.values)}))"
     lines = pane_lines(slots, windows, key, body.values[keyed.width :], lose)
     needed = {"v", "t", "i"}
     run = _compiled(_PANES, body, cells, tests, lines, needed, slots)
-    return PaneFolding(intake, run, rows)
+    return PaneFolding(decoder, run, rows)
 
 
 def _parts(
-    reader: Reader, keyed: KeyedInput, arm: StageInput, code: CompileContext
+    reader: Reader, keyed: KeyedInput, stage_input: StageInput, code: CompileContext
 ) -> Parts | None:
     """Return decoder, columns' code, statements of a row, code of its group, tests for NULL."""
-    if not is_ordinary(reader.source, arm.flow) or arm.null_keys:
+    if not is_ordinary(reader.source, stage_input.segment) or stage_input.null_keys:
         return None
     cells = cells_of(reader)
-    body = body_of(cells, arm.flow, (*arm.key, *arm.carried), code)
+    body = body_of(cells, stage_input.segment, (*stage_input.key, *stage_input.carried), code)
     columns = body.values[: keyed.width]
     tests = [f"{value} is None" for value in columns if value.isidentifier()]
     key = columns[0] if keyed.width == 1 else tuple_of(columns)

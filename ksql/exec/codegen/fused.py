@@ -142,13 +142,13 @@ class Fused:
 
     def __init__(
         self,
-        intake: BatchDecoder,
+        decoder: BatchDecoder,
         run: Callable[..., tuple[list[Any], Any, Any, Any]],
         encoder: Encoder,
         *,
         passing: bool,
     ) -> None:
-        self._intake = intake
+        self._decoder = decoder
         self._run = run
         self._encoder = encoder
         self._passing = passing
@@ -157,7 +157,7 @@ class Fused:
 
     def records(self, batch: RawBatch, log: LogError) -> list[OutRecord] | None:
         """Return the records that follow from a batch; None if the batch is not ordinary."""
-        decoded = self._intake.decoded(batch, log)
+        decoded = self._decoder.decoded(batch, log)
         columns = None if decoded is None else self._columns(decoded, log)
         if columns is None:
             return None
@@ -167,14 +167,14 @@ class Fused:
     def moved(
         self, batch: RawBatch, at: tuple[int, SequenceKeys], log: LogError
     ) -> list[MovedRecord] | None:
-        """Return the same with the places of the records; ``at`` is their topic and its turns."""
-        decoded = self._intake.decoded(batch, log)
+        """Return the same with the places of the records; ``at`` is topic and sequence keys."""
+        decoded = self._decoder.decoded(batch, log)
         columns = None if decoded is None else self._columns(decoded, log)
         if decoded is None or columns is None:
             return None
-        topic, turns = at
+        topic, sequence_keys = at
         keys, values, times, places = columns
-        of_each = turns.of(topic, decoded.partitions, decoded.times)
+        of_each = sequence_keys.of(topic, decoded.partitions, decoded.times)
         partitions, offsets = decoded.partitions, decoded.offsets
         if places:
             of_each, partitions, offsets = (
@@ -191,7 +191,7 @@ class Fused:
         self, decoded: Decoded, log: LogError
     ) -> tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[int]] | None:
         """Return keys, values, times and, if some were dropped, the places of what is left."""
-        values, keys, times, places = self._run(*decoded, self._intake.row_logger(decoded, log))
+        values, keys, times, places = self._run(*decoded, self._decoder.row_logger(decoded, log))
         encoder = self._encoder
         try:
             if not self._passing:
@@ -215,12 +215,12 @@ def fused(
     With ``places`` for results that are moved, too.
     """
     source = reader.source
-    if not is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
+    if not is_ordinary(source, exit_.segment) or sink.window or sink.timestamp:
         return None
     passing = _passes(source, exit_, sink, reader)
     cells = cells_of(reader)
     outputs = exit_.value if passing else (*exit_.key, *exit_.value)
-    body = body_of(cells, exit_.flow, outputs, code)
+    body = body_of(cells, exit_.segment, outputs, code)
     run = _compiled(body, cells, exit_, encoder, passing=passing, places=places)
     return Fused(
         BatchDecoder(reader, key_rows=reads_key(body, cells)), run, encoder, passing=passing
@@ -232,15 +232,15 @@ def reads_key(body: Body, cells: Sequence[str]) -> bool:
     return any(cells[column].startswith("q") for column in body.columns)
 
 
-def is_ordinary(source: Source, flow: Segment) -> bool:
+def is_ordinary(source: Source, segment: Segment) -> bool:
     """Return whether a stretch from a source needs nothing that a loop does not do."""
     return (
         source.window is None
         and source.timestamp is None
         and all(column.role is not Role.HEADERS for column in source.columns)
-        and not flow.table
-        and flow.entry.kind == "source"
-        and flow.entry.explosion is None
+        and not segment.table
+        and segment.entry.kind == "source"
+        and segment.entry.explosion is None
     )
 
 
@@ -277,21 +277,21 @@ def cells_of(reader: Reader) -> list[str]:
 
 def body_of(
     cells: Sequence[str],
-    flow: Segment,
+    segment: Segment,
     outputs: Sequence[Bound],
     code: CompileContext,
     row: str = "i",
 ) -> Body:
-    """Return the statements for a row of a flow's entry whose columns have that code."""
-    columns = list(zip(flow.entry.shape.names, cells, strict=True))
-    where = conjunction(flow.wheres)
+    """Return the statements for a row of a segment's entry whose columns have that code."""
+    columns = list(zip(segment.entry.shape.names, cells, strict=True))
+    where = conjunction(segment.wheres)
     return compile_body(columns, row, where, outputs, code.functions, code.settings)
 
 
 def _compiled(
     body: Body, cells: Sequence[str], exit_: Exit, encoder: Encoder, *, passing: bool, places: bool
 ) -> Callable[..., tuple[list[Any], Any, Any, Any]]:
-    """Write the loop: only what a condition may drop is collected anew."""
+    """Write the loop: only what a condition may drop is collected again."""
     width = 0 if passing else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
     lines.append(f"add_value({document})")
@@ -302,7 +302,7 @@ def _compiled(
     if not passing:
         lines.append(f"add_key({tuple_of(body.values[:width])})")
         keys = "out_keys"
-    if exit_.flow.wheres:
+    if exit_.segment.wheres:
         lines.append("add_time(t)")
         needed.add("t")
         times = "out_times"
@@ -343,27 +343,27 @@ class FusedRows:
     """The rows that an aggregate combines, from a stream's batch that is decoded."""
 
     def __init__(
-        self, intake: BatchDecoder, run: Callable[..., tuple[list[Any], list[int]]]
+        self, decoder: BatchDecoder, run: Callable[..., tuple[list[Any], list[int]]]
     ) -> None:
-        self._intake = intake
+        self._decoder = decoder
         self._run = run
 
     def rows(self, decoded: Decoded, log: LogError) -> list[Any]:
         """Return key columns, then what is carried, for each decoded record; None for no row."""
-        log_row = self._intake.row_logger(decoded, log)
+        log_row = self._decoder.row_logger(decoded, log)
         rows, without_key = self._run(*decoded, log_row)
         for index in without_key:
             log_row("groupby", NULL_KEY, index)
         return rows
 
 
-def fused_rows(reader: Reader, arm: StageInput, code: CompileContext) -> FusedRows | None:
-    """Return the loop for an arm that begins at a source; None if it needs the other road."""
-    if not is_ordinary(reader.source, arm.flow) or arm.null_keys:
+def fused_rows(reader: Reader, stage_input: StageInput, code: CompileContext) -> FusedRows | None:
+    """Return the loop for an input that begins at a source; None if it needs the other road."""
+    if not is_ordinary(reader.source, stage_input.segment) or stage_input.null_keys:
         return None
     cells = cells_of(reader)
-    body = body_of(cells, arm.flow, (*arm.key, *arm.carried), code)
-    tests = [f"{v} is None" for v in body.values[: len(arm.key)] if v.isidentifier()]
+    body = body_of(cells, stage_input.segment, (*stage_input.key, *stage_input.carried), code)
+    tests = [f"{v} is None" for v in body.values[: len(stage_input.key)] if v.isidentifier()]
     keep = [f"add_value({tuple_of(body.values)})"]
     if tests:
         without = indent(["add_key(i)", "add_value(None)"])

@@ -2,7 +2,7 @@
 
 The other road (``JoinProcessor``, then ``exits``, then ``Encoder``) makes a joined row of each
 record, then the rest of it. Both mean the same. The table's changes are stored when everything is
-encoded: where that fails the other road begins anew and words why.
+encoded: where that fails the other road begins from the start and words why.
 """
 
 from __future__ import annotations

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _LABEL = "PreProject"
 _LOOP = """\
-def run(values, keys, key_rows, times, partitions, offsets, turns, lane, log):
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, lane, log):
     rows, without_key = [], []
     add = rows.append
     for {variables}, in zip({columns}):
 {lines}
     return rows, without_key
 """
-_COLUMNS = {**COLUMNS, "u": "turns"}
+_COLUMNS = {**COLUMNS, "u": "sequence_keys"}
 _HEADS = tuple(ormsgpack.packb(("x" * length,))[:-length] for length in range(1, 256))
 """What goes before a text of 1, 2, .. bytes in the packed key that consists of it."""
 _TEXT = "(HEADS[len({0}) - 1] + {0} if 0 < len({0}) < 256 else pack(({1},)))"
@@ -51,73 +51,89 @@ _KNOWN = {"HEADS": _HEADS, "pack": keys.pack, "pack_plain": ormsgpack.packb}
 
 
 class Keying:
-    """The loop of one arm that begins at a source."""
+    """The loop of one stage input that begins at a source."""
 
     def __init__(
-        self, intake: BatchDecoder, arm: KeyedInput, topic: int, run: Callable[..., Any]
+        self, decoder: BatchDecoder, stage_input: KeyedInput, topic: int, run: Callable[..., Any]
     ) -> None:
-        self._intake = intake
-        self._arm = arm
+        self._decoder = decoder
+        self._stage_input = stage_input
         self._topic = topic
         self._run = run
 
     def keyed(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> KeyedBatch | Sequence[Record] | None:
         """Return the batch's rows on their way to the stage; None if the batch is not ordinary."""
-        arm, partitions = self._arm, batch.partitions
+        stage_input, partitions = self._stage_input, batch.partitions
         partition = partitions[0]
         if partitions.count(partition) != len(partitions):
             return None
         if ahead is not None and ahead.is_far(batch.timestamps):
             return None
-        decoded = self._intake.decoded(batch, log)
+        decoded = self._decoder.decoded(batch, log)
         if decoded is None:
             return None
-        log_row = self._intake.row_logger(decoded, log)
-        lane = partition % arm.lanes if arm.lanes and not arm.moving else 0
-        turn = turns.of(arm.port, decoded.partitions, decoded.times)
-        rows, without_key = self._run(*decoded, turn, lane, log_row)
+        log_row = self._decoder.row_logger(decoded, log)
+        lane = partition % stage_input.lanes if stage_input.lanes and not stage_input.moving else 0
+        sequence_key = sequence_keys.of(stage_input.port, decoded.partitions, decoded.times)
+        rows, without_key = self._run(*decoded, sequence_key, lane, log_row)
         for index in without_key:
             log_row("groupby", NULL_KEY, index)
-        lane_of_all = None if arm.moving else lane
-        rows = self._moved(rows) if arm.moving else rows
-        keyed = KeyedBatch(arm.port, self._topic, partition, lane_of_all, rows)
-        if not (without_key and arm.ticks):
+        lane_of_all = None if stage_input.moving else lane
+        rows = self._moved(rows) if stage_input.moving else rows
+        keyed = KeyedBatch(stage_input.port, self._topic, partition, lane_of_all, rows)
+        if not (without_key and stage_input.ticks):
             return keyed
-        return [*keyed, *self._ticks(decoded, partition, turn, without_key)]
+        return [*keyed, *self._ticks(decoded, partition, sequence_key, without_key)]
 
     def _ticks(
-        self, decoded: Decoded, partition: int, turns: Sequence[int], places: Sequence[int]
+        self, decoded: Decoded, partition: int, sequence_keys: Sequence[int], places: Sequence[int]
     ) -> Iterator[Record]:
         """Return records without row for those without key: their times pass."""
-        arm, times, offsets = self._arm, decoded.times, decoded.offsets
-        lane = partition % arm.lanes if arm.lanes else 0
+        stage_input, times, offsets = self._stage_input, decoded.times, decoded.offsets
+        lane = partition % stage_input.lanes if stage_input.lanes else 0
         for i in places:
             origin = self._topic, partition, offsets[i]
-            yield Record(arm.port, _NO_KEY, None, times[i], *origin, turn=turns[i], lane=lane)
+            yield Record(
+                stage_input.port,
+                _NO_KEY,
+                None,
+                times[i],
+                *origin,
+                sequence_key=sequence_keys[i],
+                lane=lane,
+            )
 
     def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return the rows in the lanes of their keys."""
         packed = list(dict.fromkeys(row[0] for row in rows))
         values = [tuple(keys.unpack(key)) for key in packed]
-        lanes = dict(zip(packed, self._arm.lanes_of(packed, values, ()), strict=True))
+        lanes = dict(zip(packed, self._stage_input.lanes_of(packed, values, ()), strict=True))
         return [(row[0], lanes[row[0]], *row[2:]) for row in rows]
 
 
 def keying(
-    reader: Reader, keyed: KeyedInput, arm: StageInput, topic: int, code: CompileContext
+    reader: Reader, keyed: KeyedInput, stage_input: StageInput, topic: int, code: CompileContext
 ) -> Keying | None:
-    """Return the loop for an arm that begins at a source; None if it needs the other road."""
-    if not is_ordinary(reader.source, arm.flow) or (keyed.moving and arm.null_keys):
+    """Return the loop for an input that begins at a source; None if it needs the other road."""
+    if not is_ordinary(reader.source, stage_input.segment) or (
+        keyed.moving and stage_input.null_keys
+    ):
         return None
     cells = cells_of(reader)
-    held = _held_key(reader, arm, cells)
-    outputs = arm.carried if held else (*arm.key, *arm.carried)
-    body = body_of(cells, arm.flow, outputs, code)
-    width = 0 if held else len(arm.key)
-    tests = [] if arm.null_keys else [f"{v} is None" for v in body.values[:width] if _may_be(v)]
-    if keyed.ticks and (arm.flow.wheres or (tests and keyed.width > 1)):
+    held = _held_key(reader, stage_input, cells)
+    outputs = stage_input.carried if held else (*stage_input.key, *stage_input.carried)
+    body = body_of(cells, stage_input.segment, outputs, code)
+    width = 0 if held else len(stage_input.key)
+    tests = (
+        [] if stage_input.null_keys else [f"{v} is None" for v in body.values[:width] if _may_be(v)]
+    )
+    if keyed.ticks and (stage_input.segment.wheres or (tests and keyed.width > 1)):
         return None  # of what is dropped the time passes, under the key that it has
     pack = "pack_plain" if keyed.plain_key else "pack"
     key = held or f"{pack}({tuple_of(body.values[:width])})"
@@ -127,14 +143,14 @@ def keying(
     needed = {"v", "t", "u", "o", *(cells[column][0] for column in body.columns)}
     needed |= {"k"} if held else set()
     needed |= {"i"} if tests or body.reports else set()
-    intake = BatchDecoder(reader, key_rows=any(cells[column][0] == "q" for column in body.columns))
-    return Keying(intake, keyed, topic, _compiled(body, keep, needed))
+    decoder = BatchDecoder(reader, key_rows=any(cells[column][0] == "q" for column in body.columns))
+    return Keying(decoder, keyed, topic, _compiled(body, keep, needed))
 
 
-def _held_key(reader: Reader, arm: StageInput, cells: Sequence[str]) -> str:
+def _held_key(reader: Reader, stage_input: StageInput, cells: Sequence[str]) -> str:
     """Return the packed key's code where it is the text of the record's key; else empty."""
-    names = arm.flow.entry.shape.names
-    match arm.key:
+    names = stage_input.segment.entry.shape.names
+    match stage_input.key:
         case (b.Column(name, type_),) if type_ == STRING and reader.keys.plain is not None:
             cell = cells[names.index(name)]
             if cell == reader.keys.plain.format("k"):

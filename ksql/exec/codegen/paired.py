@@ -3,7 +3,7 @@
 The other road (the processor's own records, then ``exits``, then ``Encoder``) makes a joined row of
 each pair, then the rest of it. Both mean the same. Joins whose records wait for a match take the
 other road. The state is written when everything is encoded: where that fails the other road begins
-anew and words why.
+again and words why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From an aggregate with sessions to the sink's records in one generated loop.
 
 As ``aggregated``, whose rules hold here too. The loop finds, joins and replaces sessions as
-``SessionProcessor`` does; what it saves are the records between the two and the rows behind them.
+``SessionProcessor`` does; what it saves are the records between the two and the rows after them.
 It is for queries that emit every change.
 """
 
@@ -113,7 +113,7 @@ class AggregatedSessions:
             return None
         said.repeat(log)
         for bucket in buckets:
-            bucket.write(self._processor.folds.mark)
+            bucket.write(self._processor.folds.generation_mark)
         return list(chain.from_iterable(out))
 
     def _written(self, records: Sequence[Record], bucket: Bucket, log: LogError) -> list[OutRecord]:

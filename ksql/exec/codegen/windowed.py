@@ -42,7 +42,7 @@ class WindowedIngest:
     ) -> None:
         self.sources = sources
         self._fold = fold
-        self._turns = SequenceKeys()
+        self._sequence_keys = SequenceKeys()
         self._ahead = ahead
         self._panes: dict[tuple[SourceIngest, int], Panes] = {}
         self._headed = False
@@ -54,12 +54,12 @@ class WindowedIngest:
             self._headed = self._headed or part.headers is not None
             for source in self.sources.get(topic, ()):
                 if self._headed:
-                    out += source.keyed(part, self._turns, log, self._ahead)
+                    out += source.keyed(part, self._sequence_keys, log, self._ahead)
                     continue
                 folding = source.paning
                 decoded = None if folding is None else folding.decoded(part, log)
                 if folding is None or decoded is None:
-                    out += self._placed(source, part, source.placed(part, self._turns, log))
+                    out += self._placed(source, part, source.placed(part, self._sequence_keys, log))
                 else:
                     out += self._decoded(source, folding, part, decoded, log)
         return out
@@ -76,20 +76,22 @@ class WindowedIngest:
         times, partitions, offsets = decoded.times, decoded.partitions, decoded.offsets
         if not times:
             return ()
-        turns = self._turns.of(source.arm.port, partitions, times)
+        sequence_keys = self._sequence_keys.of(source.stage_input.port, partitions, times)
         partition, ahead = partitions[0], self._ahead
         alone = partitions.count(partition) == len(partitions)
         panes = self._panes_of(source, partition) if alone else None
         if (
             panes is None
-            or panes.undecided(times, turns)
+            or panes.undecided(times, sequence_keys)
             or (ahead is not None and ahead.is_far(times))
         ):
             rows = folding.rows(decoded, log)
-            return self._placed(source, batch, Placed(rows, times, partitions, offsets, turns))
-        lost = folding.fold(decoded, turns, panes, log)
+            return self._placed(
+                source, batch, Placed(rows, times, partitions, offsets, sequence_keys)
+            )
+        lost = folding.fold(decoded, sequence_keys, panes, log)
         places, rows = [index for index, _ in lost], [row for _, row in lost]
-        return _left(source, partition, places, rows, times, offsets, turns)
+        return _left(source, partition, places, rows, times, offsets, sequence_keys)
 
     def _placed(self, source: SourceIngest, batch: RawBatch, placed: Placed) -> list[Record]:
         """Fold the rows of a batch that may be folded; return the records of the others."""
@@ -97,10 +99,12 @@ class WindowedIngest:
         out: list[Record] = []
         for partition, some in _by_partition(placed):
             apart = self._panes_of(source, partition).add(
-                some.rows, some.times, some.offsets, some.turns
+                some.rows, some.times, some.offsets, some.sequence_keys
             )
             rows = [row for index in apart if (row := some.rows[index]) is not None]
-            out += _left(source, partition, apart, rows, some.times, some.offsets, some.turns)
+            out += _left(
+                source, partition, apart, rows, some.times, some.offsets, some.sequence_keys
+            )
         return out
 
     def _panes_of(self, source: SourceIngest, partition: int) -> Panes:
@@ -113,9 +117,9 @@ class WindowedIngest:
         """Return a record per group and pane."""
         out: list[Record] = []
         for (source, partition), panes in self._panes.items():
-            keys, partials, times, offsets, turns = panes.finish()
+            keys, partials, times, offsets, sequence_keys = panes.finish()
             rows = repeat(None)
-            out += _records(source, partition, keys, rows, times, offsets, partials, turns)
+            out += _records(source, partition, keys, rows, times, offsets, partials, sequence_keys)
         self._panes.clear()
         return out
 
@@ -134,12 +138,12 @@ def _left(
     rows: Sequence[Row],
     times: Sequence[int],
     offsets: Sequence[int],
-    turns: Sequence[int],
+    sequence_keys: Sequence[int],
 ) -> Iterable[Record]:
     """Return the records at these places, with those rows: they are not folded."""
     if not places:
         return ()
-    width = source.arm.width
+    width = source.stage_input.width
     return _records(
         source,
         partition,
@@ -148,7 +152,7 @@ def _left(
         [times[index] for index in places],
         [offsets[index] for index in places],
         repeat(None),
-        [turns[index] for index in places],
+        [sequence_keys[index] for index in places],
     )
 
 
@@ -160,13 +164,13 @@ def _records(
     times: Sequence[int],
     offsets: Sequence[int],
     partials: Iterable[object],
-    turns: Sequence[int],
+    sequence_keys: Sequence[int],
 ) -> Iterator[Record]:
     partitions = [partition] * len(keys)
-    lanes = source.arm.lanes_of_packed(keys, partitions)
-    port, topic, never = repeat(source.arm.port), repeat(source.topic), repeat(None)
+    lanes = source.stage_input.lanes_of_packed(keys, partitions)
+    port, topic, never = repeat(source.stage_input.port), repeat(source.topic), repeat(None)
     columns = zip(  # noqa: B905 - constant columns repeat without end
-        port, keys, rows, times, topic, partitions, offsets, never, partials, turns, lanes
+        port, keys, rows, times, topic, partitions, offsets, never, partials, sequence_keys, lanes
     )
     # the tuple's own constructor: the records are built without a Python-level call each
     return map(_new, repeat(Record), columns)
@@ -187,6 +191,6 @@ def _by_partition(placed: Placed) -> Iterator[tuple[int, Placed]]:
                 [placed.times[index] for index in places],
                 [number] * len(places),
                 [placed.offsets[index] for index in places],
-                [placed.turns[index] for index in places],
+                [placed.sequence_keys[index] for index in places],
             ),
         )

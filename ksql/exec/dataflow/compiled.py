@@ -84,7 +84,11 @@ class Compiled(Generic[Out]):
         self.laned = plan.lanes > 0
         self.placement = plan.placement
         self._keyed_buckets: dict[int, KeyedBuckets] = {}
-        self._arms = [self._keyed(arm, cut, code) for arm in cut.arms if not arm.keyed]
+        self._stage_inputs = [
+            self._keyed(stage_input, cut, code)
+            for stage_input in cut.stage_inputs
+            if not stage_input.keyed
+        ]
         self._exit = SinkOutput(cut.exit, plan.sink, code)
         self._finish = finish = finishing(plan.sink, registry)
         self._fused: dict[int, Fused] = {}
@@ -99,19 +103,17 @@ class Compiled(Generic[Out]):
         ]
         self._fast = self._fast_step(cut, finish, code) if isinstance(finish, Encoder) else None
         first = self._operators[0] if self._operators else None
-        self._combine = None if first is None else first.combine(self._arms[0])
-        self._panes = None if first is None else first.panes(self._arms[0])
+        self._combine = None if first is None else first.combine(self._stage_inputs[0])
+        self._panes = None if first is None else first.panes(self._stage_inputs[0])
         self.combined_windows = self._panes is not None
-        self._stage_of = [arm.stage for arm in cut.arms]
+        self._stage_of = [stage_input.stage for stage_input in cut.stage_inputs]
         #: Whether a batch gives one change of each group, in no order of time.
         self._coalesced = bool(plan.placement and first) and _is_coalesced(plan, cut)
         self._apart = upgrade_from(plan) is not None
-        self.changes = frozenset(
-            arm.port for stage in cut.stages for arm in stage.arms if regroups(stage, arm)
-        )
-        handing = {arm.flow.entry.index for arm in cut.arms if arm.keyed}
+        self.changes = _regrouped_ports(cut)
+        handing = _stages_that_key(cut)
         self._after = [
-            None if stage in handing else self._arm_from("stage", stage)
+            None if stage in handing else self._input_from("stage", stage)
             for stage in range(self.stages - 1)
         ]
         self._sources = {
@@ -133,12 +135,12 @@ class Compiled(Generic[Out]):
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 
     def straight_moved(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError
+        self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError
     ) -> Sequence[MovedRecord]:
         """Return the same with what puts the results in order."""
         out: list[MovedRecord] = []
         for topic, part in by_topic(batch):
-            at = self.topic_numbers[topic], turns
+            at = self.topic_numbers[topic], sequence_keys
             for index in self._by_topic.get(topic, ()):
                 fast = self._fused.get(index)
                 records = None if fast is None else fast.moved(part, at, log)
@@ -163,9 +165,11 @@ class Compiled(Generic[Out]):
         """Return a stage before the last one."""
         stage_of = self._stage_of
         passing = [record for record in records if stage_of[record.port] != stage]
-        results, arm = self._processed(stage, records, store, log), self._after[stage]
-        if arm is not None:
-            results = regrouped(arm, results, log, apart=self._apart and arm.port in self.changes)
+        results, stage_input = self._processed(stage, records, store, log), self._after[stage]
+        if stage_input is not None:
+            results = regrouped(
+                stage_input, results, log, apart=self._apart and stage_input.port in self.changes
+            )
         return [*passing, *results]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
@@ -185,7 +189,7 @@ class Compiled(Generic[Out]):
         """Return the same with what puts the results in order."""
         results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
         if self._coalesced:  # a group's one change has its own time, not that of its last record
-            results = [record._replace(turn=record.timestamp) for record in results]
+            results = [record._replace(sequence_key=record.timestamp) for record in results]
         results = placed_records(results)
         finished = self._finish(exits.of_stage(self._exit, results, log))
         return moved(cast("Sequence[OutRecord]", finished))
@@ -241,29 +245,29 @@ class Compiled(Generic[Out]):
             case _:
                 return aggregated(cut, last, sink, finish, code, laned=self.laned)
 
-    def _keyed(self, arm: StageInput, cut: Layout, code: CompileContext) -> KeyedInput:
+    def _keyed(self, stage_input: StageInput, cut: Layout, code: CompileContext) -> KeyedInput:
         lanes = self.plan.lanes
-        moving = moves(cut, cut.stages[arm.stage], arm) if lanes else None
-        return KeyedInput(arm, code, lanes, moving)
+        moving = moves(cut, cut.stages[stage_input.stage], stage_input) if lanes else None
+        return KeyedInput(stage_input, code, lanes, moving)
 
-    def _arm_from(self, kind: str, index: int) -> KeyedInput:
-        """Return the arm that starts at a source or behind a stage."""
-        return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
+    def _input_from(self, kind: str, index: int) -> KeyedInput:
+        """Return the input that starts at a source or after a stage."""
+        return next(a for a in self._stage_inputs if (a.entry.kind, a.entry.index) == (kind, index))
 
     def _source_ingest(
         self, topic: str, index: int, cut: Layout, code: CompileContext
     ) -> SourceIngest:
-        reader, arm = self._readers[index], self._arm_from("source", index)
+        reader, stage_input = self._readers[index], self._input_from("source", index)
         number, first = self.topic_numbers[topic], self._operators[0]
         if self._combine is not None:
-            folding = group_folding(reader, arm, cut.arms[0], first.slots, code)
-            return SourceIngest(reader, number, arm, folding=folding)
-        keyed = keying(reader, arm, cut.arms[arm.port], number, code)
+            folding = group_folding(reader, stage_input, cut.stage_inputs[0], first.slots, code)
+            return SourceIngest(reader, number, stage_input, folding=folding)
+        keyed = keying(reader, stage_input, cut.stage_inputs[stage_input.port], number, code)
         if self._panes is None:
-            return SourceIngest(reader, number, arm, keyed)
+            return SourceIngest(reader, number, stage_input, keyed)
         windows = self._panes.windows
-        paning = pane_folding(reader, arm, cut.arms[0], first.slots, windows, code)
-        return SourceIngest(reader, number, arm, keyed, paning=paning)
+        paning = pane_folding(reader, stage_input, cut.stage_inputs[0], first.slots, windows, code)
+        return SourceIngest(reader, number, stage_input, keyed, paning=paning)
 
 
 def writing(
@@ -286,6 +290,21 @@ def _window_bytes(plan: QueryPlan, *, scattered: bool) -> int | None:
     if window is not None and plan.sink.gathered:
         return WindowedKeys(window.size_ms).suffix_bytes
     return 0 if scattered else None
+
+
+def _regrouped_ports(cut: Layout) -> frozenset[int]:
+    return frozenset(
+        stage_input.port
+        for stage in cut.stages
+        for stage_input in stage.stage_inputs
+        if regroups(stage, stage_input)
+    )
+
+
+def _stages_that_key(cut: Layout) -> set[int]:
+    """Return the stages whose processors key the records for the next one themselves."""
+    inputs = cut.stage_inputs
+    return {stage_input.segment.entry.index for stage_input in inputs if stage_input.keyed}
 
 
 def _is_coalesced(plan: QueryPlan, cut: Layout) -> bool:

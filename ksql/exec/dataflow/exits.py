@@ -28,13 +28,13 @@ def of_source(exit_: SinkOutput, reader: Reader, batch: RawBatch, log: LogError)
 def moved_of_source(
     exit_: SinkOutput, reader: Reader, batch: RawBatch, at: tuple[int, SequenceKeys], log: LogError
 ) -> Results:
-    """Return the same with the places of the records; ``at`` is their topic and its turns."""
-    arrivals, (topic, turns) = reader.read(batch, log), at
-    of_each = turns.of(topic, picked(batch.partitions, arrivals.places), arrivals.times)
+    """Return the same with the places of the records; ``at`` is topic and sequence keys."""
+    arrivals, (topic, sequence_keys) = reader.read(batch, log), at
+    of_each = sequence_keys.of(topic, picked(batch.partitions, arrivals.places), arrivals.times)
     headers: list[Headers | None] = [None] * len(batch.offsets)
-    for index, turn in zip(arrivals.places, of_each, strict=True):
+    for index, sequence_key in zip(arrivals.places, of_each, strict=True):
         own = batch.headers[index] if batch.headers else None
-        where = turn, topic, batch.partitions[index], batch.offsets[index]
+        where = sequence_key, topic, batch.partitions[index], batch.offsets[index]
         headers[index] = with_place(own, where)
     return _leaving(exit_, arrivals, headers, log)
 

@@ -43,13 +43,15 @@ class ForeignStep:
 
     join: ForeignKeyJoin
     keeps: Literal["references", "rows", "results"]
-    arms: ForeignInputs
+    stage_inputs: ForeignInputs
 
 
 def foreign_step(step: ForeignStep) -> Processor:
     """Return the processor of a stage."""
     outer = step.join.kind == "LEFT"
-    _, left, right, answered = (Side(arm.port, arm.parts) for arm in step.arms)
+    _, left, right, answered = (
+        Side(stage_input.port, stage_input.parts) for stage_input in step.stage_inputs
+    )
     match step.keeps:
         case "references":
             return Referrer(outer, left.port, answered.port, right.width)

@@ -32,14 +32,14 @@ _new = tuple.__new__
 class Placed(NamedTuple):
     """Key columns, then what is carried, of records that are no deletions; None for no row.
 
-    ``turns`` are those of the records that Kafka has, see ``processors.order``.
+    ``sequence_keys`` are those of the records that Kafka has, see ``processors.order``.
     """
 
     rows: list[Row | None]
     times: Sequence[int]
     partitions: Sequence[int]
     offsets: Sequence[int]
-    turns: Sequence[int]
+    sequence_keys: Sequence[int]
 
 
 class SourceIngest:
@@ -49,55 +49,63 @@ class SourceIngest:
         self,
         reader: Reader,
         topic: int,
-        arm: KeyedInput,
+        stage_input: KeyedInput,
         keying: Keying | None = None,
         folding: GroupFolding | None = None,
         paning: PaneFolding | None = None,
     ) -> None:
         self.reader = reader
-        self.arm = arm
+        self.stage_input = stage_input
         self.keying = keying
         self.folding = folding
         self.paning = paning
         self.topic = topic
 
     def keyed(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> KeyedBatch | Sequence[Record]:
         """Return the batch's records on their way to the stage."""
-        fast = None if self.keying is None else self.keying.keyed(batch, turns, log, ahead)
-        return self.keyed_stepwise(batch, turns, log, ahead) if fast is None else fast
+        fast = None if self.keying is None else self.keying.keyed(batch, sequence_keys, log, ahead)
+        return self.keyed_stepwise(batch, sequence_keys, log, ahead) if fast is None else fast
 
     def keyed_stepwise(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError, ahead: FutureTimestamps | None
+        self,
+        batch: RawBatch,
+        sequence_keys: SequenceKeys,
+        log: LogError,
+        ahead: FutureTimestamps | None,
     ) -> Sequence[Record]:
         """Return the same, each step by itself."""
-        arm, arrivals = self.arm, self.reader.read(batch, log)
-        arrivals.turns = turns.of(
-            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
+        arrivals.sequence_keys = sequence_keys.of(
+            stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
         )
-        if arm.table:
+        if stage_input.table:
             return self._keyed_changes(arrivals, batch, log)
         whole, arrivals = arrivals, arrivals.alive()
-        rows = arm.projected(arrivals.rows, log)
+        rows = stage_input.projected(arrivals.rows, log)
         if not all(rows):
             arrivals = arrivals.kept(rows)
         if ahead is not None:
-            moving = whole if arm.ticks else arrivals
+            moving = whole if stage_input.ticks else arrivals
             ahead.see(batch, moving.times, moving.places)
-        width, places = arm.width, arrivals.places
+        width, places = stage_input.width, arrivals.places
         keys = [row[:width] for row in rows if row]
         packed = list(map(pack, keys))
         partitions = picked(batch.partitions, places)
         lanes: Iterable[int] = repeat(0)
-        if arm.lanes:
-            lanes = arm.lanes_of(packed, keys, partitions)
-        if arm.ticks and len(places) < len(whole.places):
+        if stage_input.lanes:
+            lanes = stage_input.lanes_of(packed, keys, partitions)
+        if stage_input.ticks and len(places) < len(whole.places):
             ticks = self._ticks(whole, set(places), batch, log)
         else:
             ticks = []
         columns = zip(
-            repeat(arm.port),
+            repeat(stage_input.port),
             packed,
             [row[width:] for row in rows if row],
             arrivals.times,
@@ -106,7 +114,7 @@ class SourceIngest:
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
             repeat(None),
-            arrivals.turns,
+            arrivals.sequence_keys,
             lanes,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
@@ -116,13 +124,21 @@ class SourceIngest:
         self, arrivals: Arrivals, passed: set[int], batch: RawBatch, log: LogError
     ) -> list[Record]:
         """Return records without row for the dropped ones: what is late depends on their times."""
-        arm, out = self.arm, []
-        for (i, row, time, _, _), turn in zip(arrivals.each(), arrivals.turns, strict=True):
+        stage_input, out = self.stage_input, []
+        for (i, row, time, _, _), sequence_key in zip(
+            arrivals.each(), arrivals.sequence_keys, strict=True
+        ):
             if i not in passed:
                 origin = self.topic, batch.partitions[i], batch.offsets[i]
-                key = arm.tick_key(row, log)
-                out.append(Record(arm.port, key, None, time, *origin, turn=turn))
-        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
+                key = stage_input.tick_key(row, log)
+                out.append(
+                    Record(stage_input.port, key, None, time, *origin, sequence_key=sequence_key)
+                )
+        return (
+            stage_input.laned(out, [record.partition for record in out])
+            if stage_input.lanes
+            else out
+        )
 
     def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
         """Return key columns, then what is carried, and times, of records that are no deletions.
@@ -130,39 +146,43 @@ class SourceIngest:
         None for a row that goes nowhere.
         """
         arrivals = self.reader.read(batch, log).alive()
-        return self.arm.projected(arrivals.rows, log), arrivals.times
+        return self.stage_input.projected(arrivals.rows, log), arrivals.times
 
-    def placed(self, batch: RawBatch, turns: SequenceKeys, log: LogError) -> Placed:
+    def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> Placed:
         """Return the same rows, and what puts their records in order."""
-        arm, arrivals = self.arm, self.reader.read(batch, log)
-        arrivals.turns = turns.of(
-            arm.port, picked(batch.partitions, arrivals.places), arrivals.times
+        stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
+        arrivals.sequence_keys = sequence_keys.of(
+            stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
         )
         arrivals = arrivals.alive()
         return Placed(
-            arm.projected(arrivals.rows, log),
+            stage_input.projected(arrivals.rows, log),
             arrivals.times,
             picked(batch.partitions, arrivals.places),
             picked(batch.offsets, arrivals.places),
-            arrivals.turns,
+            arrivals.sequence_keys,
         )
 
     def _keyed_changes(self, arrivals: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """Return a table's records, deletions among them, in their order."""
-        arm, port, topic = self.arm, self.arm.port, self.topic
+        stage_input, port, topic = self.stage_input, self.stage_input.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
-        turned = zip(arrivals.each(), arrivals.turns, strict=True)
-        for (i, row, time, keyless, dead), turn in turned:
+        turned = zip(arrivals.each(), arrivals.sequence_keys, strict=True)
+        for (i, row, time, keyless, dead), sequence_key in turned:
             if keyless:
                 log("source", "a table's record has no key", row)
                 continue
-            keyed = arm.keyed(row, dead, log)
+            keyed = stage_input.keyed(row, dead, log)
             if keyed is not None:
                 header = headers[i] if headers else None
                 origin = topic, partitions[i], offsets[i]
-                out.append(Record(port, *keyed, time, *origin, header, turn=turn))
-        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
+                out.append(Record(port, *keyed, time, *origin, header, sequence_key=sequence_key))
+        return (
+            stage_input.laned(out, [record.partition for record in out])
+            if stage_input.lanes
+            else out
+        )
 
 
 class KeyedIngest:
@@ -172,14 +192,14 @@ class KeyedIngest:
         self, sources: Mapping[str, Sequence[SourceIngest]], ahead: FutureTimestamps | None = None
     ) -> None:
         self.sources = sources
-        self._turns = SequenceKeys()
+        self._sequence_keys = SequenceKeys()
         self._ahead = ahead
 
     def add(self, batch: RawBatch, log: LogError) -> Parts:
         """Return the records of a batch, keyed."""
         return Parts(
             [
-                source.keyed(part, self._turns, log, self._ahead)
+                source.keyed(part, self._sequence_keys, log, self._ahead)
                 for topic, part in by_topic(batch)
                 for source in self.sources.get(topic, ())
             ]

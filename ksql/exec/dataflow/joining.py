@@ -26,7 +26,7 @@ def joining(stage: Stage, order: KeyOrder) -> Paused:
     """Return the processor of a stage that joins; ``order`` is that of its keys."""
     assert isinstance(stage.node, KeyedJoin)  # noqa: S101 - narrows the type for the only caller
     joins = (*stage.before, stage.node)
-    sides = [Side(arm.port, arm.parts) for arm in stage.arms]
+    sides = [Side(stage_input.port, stage_input.parts) for stage_input in stage.stage_inputs]
     left, *rights = sides
     links = []
     for join, right in zip(joins, rights, strict=True):

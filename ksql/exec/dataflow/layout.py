@@ -41,17 +41,18 @@ Stateful = Aggregate | KeyedJoin | ForeignStep | Source
 
 @dataclass(frozen=True, slots=True)
 class StageInput:
-    """Rows of one flow on their way to a stage: their packed key and what they carry.
+    """Rows of one segment on their way to a stage: their packed key and what they carry.
 
-    ``port`` is the arm's number in the program. ``parts`` are the lengths of the stretches that the
-    carried columns consist of, one for each source: a stretch grows at its end. With ``null_keys``
-    rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage before has made
-    the records for this one, port and key and all. With ``unknown`` the deletion of a row that
-    nobody knows passes, under the key that it has. With ``ticks`` the time of a record passes that
-    is dropped: Kafka Streams' joins of streams see each record, also one that has no key there.
+    ``port`` is the stage input's number in the program. ``parts`` are the lengths of the stretches
+    that the carried columns consist of, one for each source: a stretch grows at its end. With
+    ``null_keys`` rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage
+    before has made the records for this one, port and key and all. With ``unknown`` the deletion of
+    a row that nobody knows passes, under the key that it has. With ``ticks`` the time of a record
+    passes that is dropped: Kafka Streams' joins of streams see each record, also one that has no
+    key there.
     """
 
-    flow: Segment
+    segment: Segment
     stage: int
     port: int
     key: tuple[Bound, ...]
@@ -65,12 +66,12 @@ class StageInput:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Rows of the last flow on their way to the sink; ``rekeyed`` by PARTITION BY.
+    """Rows of the last segment on their way to the sink; ``rekeyed`` by PARTITION BY.
 
     ``bare`` is the key of a record without value.
     """
 
-    flow: Segment
+    segment: Segment
     key: tuple[Bound, ...]
     value: tuple[Bound, ...]
     rekeyed: bool
@@ -79,15 +80,15 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stateful step, the arms that lead to it in the order of its inputs, and its rows.
+    """A stateful step, the inputs that lead to it in the order of its inputs, and its rows.
 
     ``before`` are the joins on its left that meet under the same key, the innermost first: they are
-    done here too. The first two arms are the sides of the first join, each further arm is the right
-    side of the next one.
+    done here too. The first two inputs are the sides of the first join, each further input is the
+    right side of the next one.
     """
 
     node: Stateful
-    arms: tuple[StageInput, ...]
+    stage_inputs: tuple[StageInput, ...]
     shape: RowShape
     before: tuple[KeyedJoin, ...] = ()
 
@@ -101,33 +102,33 @@ class Layout:
     exit: Exit
 
     @property
-    def arms(self) -> list[StageInput]:
-        """All arms, each at the place of its port."""
-        return [arm for stage in self.stages for arm in stage.arms]
+    def stage_inputs(self) -> list[StageInput]:
+        """All stage inputs, each at the place of its port."""
+        return [stage_input for stage in self.stages for stage_input in stage.stage_inputs]
 
 
 def layout(sink: Sink) -> Layout:
     """Cut the plan below a sink."""
     cutting = _Cutting()
-    flow = cutting.flow(sink.source)
-    names = {item.name: item.expr for item in flow.items}
+    segment = cutting.segment(sink.source)
+    names = {item.name: item.expr for item in segment.items}
     key = tuple(names[column.name] for column in sink.key)
     value = tuple(names[column.name] for column in sink.value)
     rekeyed = any(isinstance(node, Rekey) for node in nodes(sink))
-    bare = _bare(key, flow, cutting.sources) if rekeyed else key
-    end = Exit(flow, key, value, rekeyed, bare)
+    bare = _bare(key, segment, cutting.sources) if rekeyed else key
+    end = Exit(segment, key, value, rekeyed, bare)
     return Layout(tuple(cutting.sources), tuple(cutting.stages), end)
 
 
-def _bare(key: tuple[Bound, ...], flow: Segment, sources: Sequence[Source]) -> tuple[Bound, ...]:
+def _bare(key: tuple[Bound, ...], segment: Segment, sources: Sequence[Source]) -> tuple[Bound, ...]:
     """Return what PARTITION BY makes of a record without value.
 
     Expressions over the old key, and constants, have their value; what reads another column is
     NULL, even ``x IS NULL``. Pseudo columns belong to the value.
     """
-    if flow.entry.kind != "source":
+    if segment.entry.kind != "source":
         return key
-    cells = source_cells(sources[flow.entry.index])
+    cells = source_cells(sources[segment.entry.index])
     known = {c.name for c in cells if isinstance(c.origin, Column) and c.origin.role is Role.KEY}
     return tuple(
         part if all(c.name in known for c in trees.columns(part)) else b.Const(None, type_of(part))
@@ -206,22 +207,24 @@ def _join_shape(
     )
 
 
-def _carried(flow: Segment) -> tuple[tuple[Named, ...], tuple[int, ...]]:
+def _carried(segment: Segment) -> tuple[tuple[Named, ...], tuple[int, ...]]:
     """Return the columns of a join's side but those that each join makes, and their stretches."""
-    shape = flow.entry.shape
-    if shape.parts and [item.name for item in flow.items] == shape.names:
-        return flow.items[: sum(shape.parts)], shape.parts
+    shape = segment.entry.shape
+    if shape.parts and [item.name for item in segment.items] == shape.names:
+        return segment.items[: sum(shape.parts)], shape.parts
     pseudo = (ROWTIME, *WINDOW_COLUMNS)
-    items = tuple(item for item in flow.items if item.name not in pseudo)
+    items = tuple(item for item in segment.items if item.name not in pseudo)
     return items, (len(items),)
 
 
-def _window_of(flow: Segment, windows: tuple[str, ...], size_ms: int | None) -> tuple[Bound, ...]:
+def _window_of(
+    segment: Segment, windows: tuple[str, ...], size_ms: int | None
+) -> tuple[Bound, ...]:
     """Return the bounds of a row's window: they are a part of a windowed key.
 
     With ``size_ms`` the window is as long as that, wherever the source's own windows end.
     """
-    names = [item.name for item in flow.items]
+    names = [item.name for item in segment.items]
     columns = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
     own = tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(columns, windows, strict=True))
     if size_ms is None or not own:
@@ -245,18 +248,18 @@ class _Cutting:
     def __init__(self) -> None:
         self.sources: list[Source] = []
         self.stages: list[Stage] = []
-        self._arms = 0
+        self._input_count = 0
 
-    def flow(self, plan: Plan) -> Segment:
+    def segment(self, plan: Plan) -> Segment:
         """Return the rows that come out of a plan's node."""
         match plan:
             case Source():
-                flow = self._source(plan)
-                return self._table(plan, flow) if plan.kind == "TABLE" else flow
+                segment = self._source(plan)
+                return self._table(plan, segment) if plan.kind == "TABLE" else segment
             case Filter() | Rekey() | Select():
-                return extend(self.flow(plan.source), plan)
+                return extend(self.segment(plan.source), plan)
             case Explode():
-                return exploded(self.flow(plan.source), plan)
+                return exploded(self.segment(plan.source), plan)
             case Aggregate():
                 return self._aggregate(plan)
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
@@ -264,27 +267,27 @@ class _Cutting:
             case ForeignKeyJoin():
                 return self._foreign(plan)
             case Sink() | EmitFinal():
-                return self.flow(plan.source)
+                return self.segment(plan.source)
 
     def _source(self, source: Source) -> Segment:
         self.sources.append(source)
         entry = Entry("source", len(self.sources) - 1, source_shape(source))
         return entering(entry, table=source.kind == "TABLE")
 
-    def _table(self, source: Source, flow: Segment) -> Segment:
+    def _table(self, source: Source, segment: Segment) -> Segment:
         """Return a table's changes with the rows they replace: a stage that remembers the rows."""
-        shape = flow.entry.shape
-        row = tuple(item.expr for item in flow.items)
-        arm = self._arm(flow, tuple(row[index] for index in shape.keys), row)
+        shape = segment.entry.shape
+        row = tuple(item.expr for item in segment.items)
+        stage_input = self._stage_input(segment, tuple(row[index] for index in shape.keys), row)
         # a table's key may have NULLs among its columns
-        return self._stage(source, (replace(arm, null_keys=True),), shape, table=True)
+        return self._stage(source, (replace(stage_input, null_keys=True),), shape, table=True)
 
     def _aggregate(self, node: Aggregate) -> Segment:
-        below = self.flow(node.source)
+        below = self.segment(node.source)
         key = tuple(below.over_entry(named.expr) for named in node.group)
         carried = tuple(below.over_entry(arg) for fold in node.folds for arg in fold.args)
-        arm = self._arm(below, key, carried)
-        return self._stage(node, (arm,), _aggregate_shape(node), table=True)
+        stage_input = self._stage_input(below, key, carried)
+        return self._stage(node, (stage_input,), _aggregate_shape(node), table=True)
 
     def _join(self, node: KeyedJoin) -> Segment:
         """Return a join, and those on its left that need no other key: one stage does them all."""
@@ -294,20 +297,26 @@ class _Cutting:
         keys = [first.left_key, *(join.right_key for join in joins)]
         kept = [first.kind in ("LEFT", "FULL"), *(join.kind in ("RIGHT", "FULL") for join in joins)]
         windows, size_ms = window_columns(node), _common_size(node)
-        arms: list[StageInput] = []
+        stage_inputs: list[StageInput] = []
         columns: list[tuple[str, SqlType]] = []
         of_streams = (isinstance(join, StreamStreamJoin) for join in (first, *joins))
-        for flow, key, null_keys, streams in zip(sides, keys, kept, of_streams, strict=True):
-            items, parts = _carried(flow)
+        for segment, key, null_keys, streams in zip(sides, keys, kept, of_streams, strict=True):
+            items, parts = _carried(segment)
             columns += [(item.name, type_of(item.expr)) for item in items]
-            of_key = (key, *_window_of(flow, windows, size_ms))
-            arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
-            unknown = isinstance(node, TableTableJoin) and flow.entry.kind == "stage"
-            arm = replace(arm, parts=parts, null_keys=null_keys, unknown=unknown, ticks=streams)
-            arms.append(arm)
-        shape = _join_shape(node, columns, tuple(part for arm in arms for part in arm.parts))
+            of_key = (key, *_window_of(segment, windows, size_ms))
+            stage_input = self._stage_input(
+                segment, tuple(map(segment.over_entry, of_key)), tuple(i.expr for i in items)
+            )
+            unknown = isinstance(node, TableTableJoin) and segment.entry.kind == "stage"
+            stage_input = replace(
+                stage_input, parts=parts, null_keys=null_keys, unknown=unknown, ticks=streams
+            )
+            stage_inputs.append(stage_input)
+        shape = _join_shape(
+            node, columns, tuple(part for stage_input in stage_inputs for part in stage_input.parts)
+        )
         table = result_kind(node) == "TABLE"
-        return self._stage(node, tuple(arms), shape, table=table, before=joins[:-1])
+        return self._stage(node, tuple(stage_inputs), shape, table=table, before=joins[:-1])
 
     def _foreign(self, node: ForeignKeyJoin) -> Segment:
         """Return a foreign-key join: three stages, see ``ksql.exec.dataflow.foreign``."""
@@ -323,9 +332,9 @@ class _Cutting:
         rows, of_right = (tuple(i.expr for i in items) for items in (left_items, right_items))
         first = len(self.stages)
         ways = ForeignInputs(
-            left=replace(self._arm(left, key, (reference, *rows)), null_keys=True),
+            left=replace(self._stage_input(left, key, (reference, *rows)), null_keys=True),
             asked=self._handed(first + 1, (reference,), rows, left_parts),
-            right=replace(self._arm(right, (referenced,), of_right), stage=first + 1),
+            right=replace(self._stage_input(right, (referenced,), of_right), stage=first + 1),
             answered=self._handed(first + 2, key, (*rows, *of_right), shape.parts),
         )
         ways = ways._replace(right=replace(ways.right, parts=right_parts))
@@ -336,29 +345,33 @@ class _Cutting:
     def _handed(
         self, stage: int, key: tuple[Bound, ...], carried: tuple[Bound, ...], parts: tuple[int, ...]
     ) -> StageInput:
-        """Return an arm from the stage before, whose processor keys its records itself."""
+        """Return a stage input from the stage before, whose processor keys its records itself."""
         shape = RowShape(tuple((str(index), type_of(e)) for index, e in enumerate(carried)), ())
-        flow = entering(Entry("stage", stage - 1, shape), table=True)
-        self._arms += 1
-        return StageInput(flow, stage, self._arms - 1, key, carried, parts, keyed=True)
+        segment = entering(Entry("stage", stage - 1, shape), table=True)
+        self._input_count += 1
+        return StageInput(segment, stage, self._input_count - 1, key, carried, parts, keyed=True)
 
     def _side(self, plan: Plan) -> Segment:
         """Return a side of a join; a table's rows are remembered by the join itself."""
-        return self._source(plan) if isinstance(plan, Source) else self.flow(plan)
+        return self._source(plan) if isinstance(plan, Source) else self.segment(plan)
 
-    def _arm(self, flow: Segment, key: tuple[Bound, ...], carried: tuple[Bound, ...]) -> StageInput:
-        """Return an arm to the stage that is cut next."""
-        self._arms += 1
-        return StageInput(flow, len(self.stages), self._arms - 1, key, carried, (len(carried),))
+    def _stage_input(
+        self, segment: Segment, key: tuple[Bound, ...], carried: tuple[Bound, ...]
+    ) -> StageInput:
+        """Return a stage input to the stage that is cut next."""
+        self._input_count += 1
+        return StageInput(
+            segment, len(self.stages), self._input_count - 1, key, carried, (len(carried),)
+        )
 
     def _stage(
         self,
         node: Stateful,
-        arms: tuple[StageInput, ...],
+        stage_inputs: tuple[StageInput, ...],
         shape: RowShape,
         *,
         table: bool,
         before: tuple[KeyedJoin, ...] = (),
     ) -> Segment:
-        self.stages.append(Stage(node, arms, shape, before))
+        self.stages.append(Stage(node, stage_inputs, shape, before))
         return entering(Entry("stage", len(self.stages) - 1, shape), table=table)

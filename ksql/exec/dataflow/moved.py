@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators.base import Record
 
 MovedRecord = tuple["bytes | None", "bytes | None", int, "Headers | None", int, int, int, int]
-"""A record to be written; then its cause's turn, number of topic, partition and offset."""
+"""A record to be written; then its cause's sequence key, number of topic, partition and offset."""
 
 Place = tuple[int, int, int, int]
 """Turn, number of the topic, partition and offset of a record."""
@@ -30,7 +30,7 @@ def placed_records(records: Iterable[Record]) -> list[Record]:
     return [
         record._replace(
             headers=with_place(
-                record.headers, (record.turn, record.topic, record.partition, record.offset)
+                record.headers, (record.sequence_key, record.topic, record.partition, record.offset)
             )
         )
         for record in records

@@ -28,7 +28,7 @@ _TEXT_HEADS[[0xD9, 0xDA, 0xDB]] = 3, 4, 6
 _HEAD_BYTES: Final = 2
 _INTEGER_SHIFTS: Final = np.zeros(256, np.int64)
 _INTEGER_SHIFTS[[0xCC, 0xD0, 0xCD, 0xD1, 0xCE, 0xD2]] = 56, 56, 48, 48, 32, 32
-"""How many bits behind a whole number do not belong to it, in a word of eight bytes that begins
+"""How many bits after a whole number do not belong to it, in a word of eight bytes that begins
 with it, by the byte before."""
 
 

@@ -1,7 +1,7 @@
 """How the results of a query get to the partitions of their topic, so that each is in order.
 
 A record of a partition must be behind the latest one before it by no more than the query's inputs
-were. So each partition has one writer, and that one takes its records by their turns:
+were. So each partition has one writer, and that one takes its records by their sequence keys:
 
 ``kept``   A stream that keeps its key keeps the partition of its source.
 ``keyed``  The task that has a key's state writes the partition of that key: the bucket of a key is
@@ -62,10 +62,10 @@ def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement
 
 def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:
     (source,) = cut.sources
-    if cut.exit.flow.table or inputs == 1:
+    if cut.exit.segment.table or inputs == 1:
         return "keyed"
-    entry = cut.exit.flow.entry
-    shape = entry.explosion.flow.entry.shape if entry.explosion else entry.shape
+    entry = cut.exit.segment.entry
+    shape = entry.explosion.segment.entry.shape if entry.explosion else entry.shape
     names = [shape.names[key] for key in shape.keys]
     keeps = [_column(part) for part in cut.exit.key] == names and not cut.exit.rekeyed
     keeps = keeps and _is_same(source.key_format, sink.key_format)
@@ -74,7 +74,7 @@ def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placeme
 
 def _is_stage_key(stage: Stage, exit_: Exit) -> bool:
     """Return whether a result has the key under which its stage has met its records."""
-    if exit_.rekeyed and exit_.flow.entry.kind == "stage":
+    if exit_.rekeyed and exit_.segment.entry.kind == "stage":
         return False
     names = [stage.shape.names[index] for index in stage.shape.keys]
     own = [name for name in names if name not in WINDOW_COLUMNS]

@@ -69,9 +69,9 @@ class Program(Protocol[Out_co]):
         """Return the results of a batch, of a program without stages."""
 
     def straight_moved(
-        self, batch: RawBatch, turns: SequenceKeys, log: LogError
+        self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError
     ) -> Sequence[MovedRecord]:
-        """Return the same for results that are ``moved``; ``turns`` are those of the task."""
+        """Return the same for results that are ``moved``; ``sequence_keys`` are the task's."""
 
     def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
         """Return a fresh ingest for one task, of a program with stages.

@@ -35,7 +35,7 @@ class Arrivals:
 
     ``places`` are their places in the batch; a row has all columns of the source. ``dead`` says
     whose value was null (its columns are None in the row), ``keyless`` whose key; None: nobody's.
-    ``turns`` is empty where no order is asked for.
+    ``sequence_keys`` is empty where no order is asked for.
     """
 
     rows: list[Row]
@@ -43,7 +43,7 @@ class Arrivals:
     places: Sequence[int]
     keyless: list[bool] | None = None
     dead: list[bool] | None = None
-    turns: Sequence[int] = ()
+    sequence_keys: Sequence[int] = ()
 
     def each(self) -> Iterator[tuple[int, Row, int, bool, bool]]:
         """Place, row, time, whether keyless, whether dead."""
@@ -60,7 +60,7 @@ class Arrivals:
             list(compress(self.places, keep)),
             None if self.keyless is None else list(compress(self.keyless, keep)),
             None if self.dead is None else list(compress(self.dead, keep)),
-            list(compress(self.turns, keep)),
+            list(compress(self.sequence_keys, keep)),
         )
 
     def alive(self) -> Arrivals:
@@ -146,8 +146,8 @@ class Reader:
             good = [i not in bad for i in range(len(values))]
             columns = [list(compress(column, good)) for column in columns]
         places, times, partitions, offsets, bounds, keys, values, headers = columns
-        keys, keyless = _filled(keys, self._no_key)
-        values, dead = _filled(values, self._no_value)
+        keys, keyless = _complete_rows(keys, self._no_key)
+        values, dead = _complete_rows(values, self._no_value)
         rows = self.rows(times, partitions, offsets, bounds, keys, values, headers)
         arrivals = Arrivals(rows, times, places, keyless, dead)
         return arrivals if self._extract is None else self._timed(arrivals, log)
@@ -225,7 +225,7 @@ def _refuse_negative(times: Sequence[int], bad: set[int], log: LogError) -> None
             bad.add(index)
 
 
-def _filled(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
+def _complete_rows(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
     """Return the rows with ``nothing`` for those that are missing, and which ones these are."""
     if all(rows) or None not in rows:  # the first is the faster test; rows may have no columns
         return rows, None

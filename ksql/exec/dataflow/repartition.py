@@ -42,52 +42,63 @@ def sending(plan: QueryPlan) -> str:
     return f"old and new row in records of their own ({UPGRADE_FROM} = {version})"
 
 
-def regroups(stage: Stage, arm: StageInput) -> bool:
+def regroups(stage: Stage, stage_input: StageInput) -> bool:
     """Return whether changes of a table are on their way to the groups of an aggregate."""
-    return isinstance(stage.node, Aggregate) and arm.flow.table
+    return isinstance(stage.node, Aggregate) and stage_input.segment.table
 
 
 def regrouped(
-    arm: KeyedInput, results: Iterable[Record], log: LogError, *, apart: bool
+    stage_input: KeyedInput, results: Iterable[Record], log: LogError, *, apart: bool
 ) -> list[Record]:
     """Return a stage's results on their way to the next one.
 
     ``apart``: an old and a new row are never in one record.
     """
     records = list(results)
-    news = _projected(arm, [record.row for record in records], log)
-    olds = _projected(arm, [record.old for record in records], log)
-    port, width, plain = arm.port, arm.width, arm.plain_key
+    news = _projected(stage_input, [record.row for record in records], log)
+    olds = _projected(stage_input, [record.old for record in records], log)
+    port, width, plain = stage_input.port, stage_input.width, stage_input.plain_key
     no_key = pack((None,) * width)
     out: list[Record] = []
     for record, new, old in zip(records, news, olds, strict=True):
-        _, _, row, time, topic, partition, offset, headers, before, turn, lane = record
+        _, _, row, time, topic, partition, offset, headers, before, sequence_key, lane = record
         # the tuple's own constructor: every change of a table passes here
         if new is not None and old is not None and not apart:
             key, former = new[:width], old[:width]
             packed = pack(key)
             if (key == former) if plain else (packed == pack(former)):
-                change = new[width:], time, topic, partition, offset, headers, old[width:], turn
+                change = (
+                    new[width:],
+                    time,
+                    topic,
+                    partition,
+                    offset,
+                    headers,
+                    old[width:],
+                    sequence_key,
+                )
                 out.append(_new(Record, (port, packed, *change, lane)))
                 continue
         if old is not None:
-            gone = None, time, topic, partition, offset, headers, old[width:], turn
+            gone = None, time, topic, partition, offset, headers, old[width:], sequence_key
             out.append(_new(Record, (port, pack(old[:width]), *gone, lane)))
         if new is not None:
-            come = new[width:], time, topic, partition, offset, headers, None, turn
+            come = new[width:], time, topic, partition, offset, headers, None, sequence_key
             out.append(_new(Record, (port, pack(new[:width]), *come, lane)))
         elif row is None and before is None:
-            if arm.unknown:
+            if stage_input.unknown:
                 out.append(record._replace(port=port))
-        elif arm.ticks:  # it has no key there, but the join learns how late it is
+        elif stage_input.ticks:  # it has no key there, but the join learns how late it is
             out.append(record._replace(port=port, key=no_key, row=None))
-    return arm.laned(out, [record.lane for record in out]) if arm.lanes else out
+    return stage_input.laned(out, [record.lane for record in out]) if stage_input.lanes else out
 
 
-def _projected(arm: KeyedInput, rows: Sequence[Row | None], log: LogError) -> Sequence[Row | None]:
+def _projected(
+    stage_input: KeyedInput, rows: Sequence[Row | None], log: LogError
+) -> Sequence[Row | None]:
     """Return key columns, then what is carried, for each row; None stays: it goes nowhere."""
     there = [row for row in rows if row is not None]
     if len(there) == len(rows):
-        return arm.projected(there, log)
-    projected = iter(arm.projected(there, log) if there else ())
+        return stage_input.projected(there, log)
+    projected = iter(stage_input.projected(there, log) if there else ())
     return [None if row is None else next(projected) for row in rows]

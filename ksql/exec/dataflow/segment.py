@@ -20,12 +20,12 @@ from ksql.sql.plan.nodes import Explode, Filter, Rekey, Select, TableCall
 
 @dataclass(frozen=True, slots=True)
 class Explosion:
-    """Rows of ``flow`` become several, each with the values of the calls at its end.
+    """Rows of ``segment`` become several, each with the values of the calls at its end.
 
-    The arguments of the calls are over the columns of the flow's entry.
+    The arguments of the calls are over the columns of the segment's entry.
     """
 
-    flow: Segment
+    segment: Segment
     calls: tuple[TableCall, ...]
 
 
@@ -75,7 +75,7 @@ class Segment:
     leftovers: bool = False
 
     def over_entry(self, expr: Bound) -> Bound:
-        """Return the expression over what this flow's columns are computed from."""
+        """Return the expression over what this segment's columns are computed from."""
         by_name = {item.name: item.expr for item in self.items}
 
         def substitute(node: Bound) -> Bound | None:
@@ -89,39 +89,39 @@ class Segment:
 
 
 def entering(entry: Entry, *, table: bool) -> Segment:
-    """Return the flow right at its entry."""
+    """Return the segment right at its entry."""
     items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.shape.columns)
     return Segment(entry, (), items, table)
 
 
-def extend(flow: Segment, node: Filter | Rekey | Select) -> Segment:
-    """Return the flow after one more stateless step."""
+def extend(segment: Segment, node: Filter | Rekey | Select) -> Segment:
+    """Return the segment after one more stateless step."""
     match node:
         case Filter():
-            wheres = (*flow.wheres, flow.over_entry(node.predicate))
-            return replace(flow, wheres=wheres, leftovers=flow.leftovers or node.leftovers)
+            wheres = (*segment.wheres, segment.over_entry(node.predicate))
+            return replace(segment, wheres=wheres, leftovers=segment.leftovers or node.leftovers)
         case Rekey():
-            return replace(flow, items=_with(flow, node.keys))
+            return replace(segment, items=_with(segment, node.keys))
         case Select():
-            return replace(flow, items=_with(flow, (*node.key, *node.value), alone=True))
+            return replace(segment, items=_with(segment, (*node.key, *node.value), alone=True))
 
 
-def exploded(flow: Segment, node: Explode) -> Segment:
-    """Return the flow behind table functions: its rows have one more column for each."""
-    calls = tuple(replace(c, args=tuple(map(flow.over_entry, c.args))) for c in node.calls)
+def exploded(segment: Segment, node: Explode) -> Segment:
+    """Return the segment after table functions: its rows have one more column for each."""
+    calls = tuple(replace(c, args=tuple(map(segment.over_entry, c.args))) for c in node.calls)
     added = tuple((call.name, call.type) for call in calls)
-    shape = replace(flow.entry.shape, columns=(*flow.entry.shape.columns, *added))
-    entry = replace(flow.entry, shape=shape, explosion=Explosion(flow, calls))
+    shape = replace(segment.entry.shape, columns=(*segment.entry.shape.columns, *added))
+    entry = replace(segment.entry, shape=shape, explosion=Explosion(segment, calls))
     columns = tuple(Named(name, b.Column(name, type_)) for name, type_ in added)
-    return Segment(entry, (), (*flow.items, *columns), flow.table)
+    return Segment(entry, (), (*segment.items, *columns), segment.table)
 
 
-def _with(flow: Segment, named: tuple[Named, ...], *, alone: bool = False) -> tuple[Named, ...]:
-    new = {n.name: Named(n.name, flow.over_entry(n.expr)) for n in named}
+def _with(segment: Segment, named: tuple[Named, ...], *, alone: bool = False) -> tuple[Named, ...]:
+    new = {n.name: Named(n.name, segment.over_entry(n.expr)) for n in named}
     if ROWTIME not in new:
-        new[ROWTIME] = Named(ROWTIME, flow.over_entry(b.Column(ROWTIME, BIGINT)))
+        new[ROWTIME] = Named(ROWTIME, segment.over_entry(b.Column(ROWTIME, BIGINT)))
     if not alone:
-        new = {item.name: item for item in flow.items} | new
+        new = {item.name: item for item in segment.items} | new
     return tuple(new.values())
 
 

@@ -46,28 +46,28 @@ class CompileContext:
         self.settings = settings
 
     def projection(
-        self, flow: Segment, outputs: Sequence[Bound], label: str, *, where: bool = True
+        self, segment: Segment, outputs: Sequence[Bound], label: str, *, where: bool = True
     ) -> Projection:
         """Return the functions for a stretch; they give None for rows that its conditions drop."""
-        names = flow.entry.shape.names
-        condition = conjunction(flow.wheres) if where else None
+        names = segment.entry.shape.names
+        condition = conjunction(segment.wheres) if where else None
         return compile_projection(names, condition, outputs, self.functions, self.settings, label)
 
-    def exploder(self, flow: Segment) -> Exploder | None:
+    def exploder(self, segment: Segment) -> Exploder | None:
         """Return the table functions at the beginning of a stretch; None if there are none."""
-        explosion = flow.entry.explosion
+        explosion = segment.entry.explosion
         if explosion is None:
             return None
         arguments = [arg for call in explosion.calls for arg in call.args]
-        arguments_of = self.projection(explosion.flow, arguments, LABEL)
+        arguments_of = self.projection(explosion.segment, arguments, LABEL)
         return Exploder(explosion, arguments_of, self.functions)
 
-    def predicate(self, flow: Segment, label: str) -> Callable[[Row, LogError], bool] | None:
+    def predicate(self, segment: Segment, label: str) -> Callable[[Row, LogError], bool] | None:
         """Return the conditions of a stretch alone, if it has any."""
-        condition = conjunction(flow.wheres)
+        condition = conjunction(segment.wheres)
         if condition is None:
             return None
-        names = flow.entry.shape.names
+        names = segment.entry.shape.names
         return compile_predicate(names, condition, self.functions, self.settings, label)
 
 
@@ -78,33 +78,41 @@ _PLAIN = frozenset((BOOLEAN, INTEGER, BIGINT, STRING, DATE, TIME, TIMESTAMP))
 class KeyedInput:
     """Rows on their way to a stage, keyed.
 
-    Rows whose key has a NULL are dropped (and logged), unless the arm keeps them: the outer side of
-    a stream's join. ``lanes`` is how many there are, 0 where nothing goes by time; ``moves`` finds
-    the lanes of rows that do not stay in theirs.
+    Rows whose key has a NULL are dropped (and logged), unless the input keeps them: the outer side
+    of a stream's join. ``lanes`` is how many there are, 0 where nothing goes by time; ``moves``
+    finds the lanes of rows that do not stay in theirs.
     """
 
     def __init__(
-        self, arm: StageInput, code: CompileContext, lanes: int = 0, moves: KeyBytes | None = None
+        self,
+        stage_input: StageInput,
+        code: CompileContext,
+        lanes: int = 0,
+        moves: KeyBytes | None = None,
     ) -> None:
-        self.port = arm.port
-        self.stage = arm.stage
-        self.entry = arm.flow.entry
-        self.table = arm.flow.table
-        self.width = len(arm.key)
-        self._null_keys = arm.null_keys
+        self.port = stage_input.port
+        self.stage = stage_input.stage
+        self.entry = stage_input.segment.entry
+        self.table = stage_input.segment.table
+        self.width = len(stage_input.key)
+        self._null_keys = stage_input.null_keys
         #: Whether deletions pass that come without the row they delete.
-        self.unknown = arm.unknown
+        self.unknown = stage_input.unknown
         #: Whether of records that are dropped the time passes.
-        self.ticks = arm.ticks
+        self.ticks = stage_input.ticks
         self.lanes = lanes
         #: Whether rows change their lanes.
         self.moving = moves is not None
         self._moves = moves
-        projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
+        projection = code.projection(
+            stage_input.segment, (*stage_input.key, *stage_input.carried), "PreProject"
+        )
         self._run, self._batch = projection.run, projection.batch
-        self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run
+        self._key = code.projection(
+            stage_input.segment, stage_input.key, "PreProject", where=False
+        ).run
         #: Whether equal key values have equal packed forms and the other way round.
-        self.plain_key = all(type_of(part) in _PLAIN for part in arm.key)
+        self.plain_key = all(type_of(part) in _PLAIN for part in stage_input.key)
 
     def keyed(self, row: Row, dead: bool, log: LogError) -> Keyed | None:
         """Return the packed key and what is carried; None if the row goes nowhere."""
@@ -172,7 +180,7 @@ class KeyedInput:
         return self.lanes_of(packed, keys, before)
 
     def laned(self, records: list[Record], before: Sequence[int]) -> list[Record]:
-        """Return the records in the lanes that they have at this arm's stage; see ``lanes_of``."""
+        """Return the records in the lanes of this input's stage; see ``lanes_of``."""
         lanes = self.lanes_of_packed([record.key for record in records], before)
         return [
             record if record.lane == lane else record._replace(lane=lane)
@@ -190,28 +198,30 @@ class SinkOutput:
     """Rows on their way to the sink: projected; then encoded in batches."""
 
     def __init__(self, exit_: Exit, sink: Sink, code: CompileContext) -> None:
-        flow = exit_.flow
-        self.entry = flow.entry
-        self.table = flow.table
-        self.filtered = bool(flow.wheres)
+        segment = exit_.segment
+        self.entry = segment.entry
+        self.table = segment.table
+        self.filtered = bool(segment.wheres)
         #: Whether the result may hold rows that the conditions do not let pass.
-        self.leftovers = flow.leftovers
-        self._exploder = code.exploder(flow)
+        self.leftovers = segment.leftovers
+        self._exploder = code.exploder(segment)
         #: Whether a record may give several rows, or none; those without value give none.
         self.explodes = self._exploder is not None
         #: The rows that come here.
         self.shape = (
-            flow.entry.explosion.flow.entry.shape if flow.entry.explosion else flow.entry.shape
+            segment.entry.explosion.segment.entry.shape
+            if segment.entry.explosion
+            else segment.entry.shape
         )
         self._width = len(exit_.key)
         self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
         of_window = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
         extra = of_window if self._windowed else ()
-        projection = code.projection(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        projection = code.projection(segment, (*exit_.key, *exit_.value, *extra), "Project")
         self._run, self._batch = projection.run, projection.batch
-        self._test = code.predicate(flow, "Filter")
-        self._key = code.projection(flow, (*exit_.bare, *extra), "Project", where=False).run
+        self._test = code.predicate(segment, "Filter")
+        self._key = code.projection(segment, (*exit_.bare, *extra), "Project", where=False).run
         self._values = self._width + len(exit_.value)
         self._extract = None
         if sink.timestamp is not None:

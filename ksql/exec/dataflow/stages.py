@@ -68,19 +68,21 @@ class CompiledStage:
             case ForeignStep() as step:
                 self.processor = foreign_step(step)
 
-    def combine(self, arm: KeyedInput) -> Combine | None:
+    def combine(self, stage_input: KeyedInput) -> Combine | None:
         """Return how states are combined before the exchange, where the plan allows it."""
         if not self.combined:
             return None
-        return compile_combine(self.slots, arm.width, plain=arm.plain_key)
+        return compile_combine(self.slots, stage_input.width, plain=stage_input.plain_key)
 
-    def panes(self, arm: KeyedInput) -> PaneFold | None:
+    def panes(self, stage_input: KeyedInput) -> PaneFold | None:
         """Return how windows are combined before the exchange, where the plan allows it."""
         if not self.by_window:
             return None
         match self.processor:
             case AggregateProcessor(windows=Windows() as windows) | FinalProcessor(windows=windows):
-                return compile_panes(self.slots, arm.width, windows, plain=arm.plain_key)
+                return compile_panes(
+                    self.slots, stage_input.width, windows, plain=stage_input.plain_key
+                )
             case other:
                 raise AssertionError(f"{other} has no windows")
 

@@ -29,54 +29,61 @@ if TYPE_CHECKING:
 def key_format(cut: Layout, stage: Stage) -> Format:
     """Return the format of the keys under which rows meet at a stage.
 
-    It is that of the first arm that keeps its key, else the first one's: ksqlDB's choice for what
+    It is that of the first input that keeps its key, else the first one's: ksqlDB's choice for what
     it repartitions.
     """
-    first = next((arm for arm in stage.arms if keeps_key(stage, arm)), stage.arms[0])
+    first = next(
+        (stage_input for stage_input in stage.stage_inputs if keeps_key(stage, stage_input)),
+        stage.stage_inputs[0],
+    )
     return _format_of(cut, first)
 
 
-def keeps_key(stage: Stage, arm: StageInput) -> bool:
-    """Return whether rows of an arm meet under the key that they have."""
-    shape = arm.flow.entry.shape
+def keeps_key(stage: Stage, stage_input: StageInput) -> bool:
+    """Return whether rows of a stage input meet under the key that they have."""
+    shape = stage_input.segment.entry.shape
     names = [shape.names[index] for index in shape.keys]
     had = [name for name in names if name not in WINDOW_COLUMNS]
-    key = _key(stage, arm)
+    key = _key(stage, stage_input)
     return had == [part.name if isinstance(part, b.Column) else None for part in key]
 
 
-def moves(cut: Layout, stage: Stage, arm: StageInput) -> KeyBytes | None:
-    """Return the bytes by which rows of an arm find their lane; None if they stay where they are.
+def moves(cut: Layout, stage: Stage, stage_input: StageInput) -> KeyBytes | None:
+    """Return the bytes by which rows of an input find their lane; None if they stay where they are.
 
     Rows that meet others that have moved must be found by the same bytes. A registered schema's id
-    is a part of those, and known to no plan: then all arms move, by their packed keys.
+    is a part of those, and known to no plan: then all inputs move, by their packed keys.
     """
     key_form = key_format(cut, stage)
-    staying = [candidate for candidate in stage.arms if _stays(cut, stage, candidate, key_form)]
-    if arm in staying and (len(staying) == len(stage.arms) or not _registered(key_form)):
+    staying = [
+        candidate for candidate in stage.stage_inputs if _stays(cut, stage, candidate, key_form)
+    ]
+    if stage_input in staying and (
+        len(staying) == len(stage.stage_inputs) or not _registered(key_form)
+    ):
         return None
-    columns = _columns(stage, arm)
+    columns = _columns(stage, stage_input)
     return key_bytes(_fitting(key_form, columns), columns)
 
 
 def join_order(cut: Layout, stage: Stage) -> KeyBytes:
     """Return the bytes by which a join orders its keys."""
-    columns = _columns(stage, stage.arms[0])
+    columns = _columns(stage, stage.stage_inputs[0])
     return key_bytes(_fitting(key_format(cut, stage), columns), columns, MemoryRegistry())
 
 
-def _stays(cut: Layout, stage: Stage, arm: StageInput, key_form: Format) -> bool:
-    entry = arm.flow.entry
+def _stays(cut: Layout, stage: Stage, stage_input: StageInput, key_form: Format) -> bool:
+    entry = stage_input.segment.entry
     if entry.kind == "source" and cut.sources[entry.index].scattered:
         return False
-    own = _format_of(cut, arm)
+    own = _format_of(cut, stage_input)
     same = (own.name, own.delimiter) == (key_form.name, key_form.delimiter)
-    return same and keeps_key(stage, arm)
+    return same and keeps_key(stage, stage_input)
 
 
-def _format_of(cut: Layout, arm: StageInput) -> Format:
-    """Return the format of an arm's keys before they come to its stage."""
-    entry = arm.flow.entry
+def _format_of(cut: Layout, stage_input: StageInput) -> Format:
+    """Return the format of a stage input's keys before they come to its stage."""
+    entry = stage_input.segment.entry
     if entry.kind == "source":
         return cut.sources[entry.index].key_format
     return key_format(cut, cut.stages[entry.index])
@@ -86,15 +93,15 @@ def _registered(format_: Format) -> bool:
     return capabilities(format_.name).infers
 
 
-def _key(stage: Stage, arm: StageInput) -> tuple[Bound, ...]:
+def _key(stage: Stage, stage_input: StageInput) -> tuple[Bound, ...]:
     """Return the key without the bounds of a window: a join's is one value."""
-    return arm.key[:1] if isinstance(stage.node, KeyedJoin) else arm.key
+    return stage_input.key[:1] if isinstance(stage.node, KeyedJoin) else stage_input.key
 
 
-def _columns(stage: Stage, arm: StageInput) -> tuple[Column, ...]:
+def _columns(stage: Stage, stage_input: StageInput) -> tuple[Column, ...]:
     if isinstance(stage.node, Aggregate):
         return group_columns(stage.node)
-    parts = enumerate(_key(stage, arm))
+    parts = enumerate(_key(stage, stage_input))
     return tuple(Column(f"K{index}", type_of(part), Role.KEY) for index, part in parts)
 
 

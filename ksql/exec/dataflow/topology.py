@@ -48,7 +48,9 @@ def topology(plan: QueryPlan, functions: Functions) -> str:
 def changes_sent(plan: QueryPlan) -> str | None:
     """Return how changes of a table are sent to an aggregate, if the plan has one."""
     regrouped = any(
-        regroups(stage, arm) for stage in layout(plan.sink).stages for arm in stage.arms
+        regroups(stage, stage_input)
+        for stage in layout(plan.sink).stages
+        for stage_input in stage.stage_inputs
     )
     return sending(plan) if regrouped else None
 
@@ -73,17 +75,17 @@ def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
         yield f"stream time: {counted}"
     for number, stage in enumerate(cut.stages):
         yield f"stage {number}: {_steps(stage)}, over {plan.buckets} buckets"
-        for arm in stage.arms:
-            entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
-            more = f"; {sending(plan)}" if regroups(stage, arm) else ""
-            if plan.lanes and moves(cut, stage, arm) is not None:
+        for stage_input in stage.stage_inputs:
+            entry, key = stage_input.segment.entry, ", ".join(map(show, stage_input.key))
+            more = f"; {sending(plan)}" if regroups(stage, stage_input) else ""
+            if plan.lanes and moves(cut, stage, stage_input) is not None:
                 more += ", repartitioned"
             if entry.kind == "source":
                 more += _combining(plan, stage, functions)
             yield f"  from {entry.kind} {entry.index} by {key}{more}"
         for step in (*stage.before, stage.node):
             yield f"  state: {_state(step)}"
-    entry = cut.exit.flow.entry
+    entry = cut.exit.segment.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
     yield from _placing(plan)

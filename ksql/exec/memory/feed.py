@@ -32,7 +32,7 @@ class MemoryExtents:
         return {(topic, 0): 0 for topic in topics}
 
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
-        """Return the offset behind the last record of each topic."""
+        """Return the offset after the last record of each topic."""
         return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
 
 

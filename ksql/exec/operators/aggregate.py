@@ -93,9 +93,9 @@ class AggregateProcessor(Paused):
 
     def keep(self, states: Mapping[bytes, State], store: Store, space: bytes) -> None:
         """Store the states of groups."""
-        mark = self.folds.mark
-        if mark is not None:
-            states = {key: [mark, *state] for key, state in states.items()}
+        generation_mark = self.folds.generation_mark
+        if generation_mark is not None:
+            states = {key: [generation_mark, *state] for key, state in states.items()}
         store.put_all(space, states)
 
     def _timed(self, visits: Visits, store: Store, log: LogError) -> Iterator[Record]:
@@ -133,11 +133,15 @@ class AggregateProcessor(Paused):
             group.last = record
             if every_change and (change := self._change(group, record, log)) is not None:
                 yield change
-        mark = self.folds.mark
+        generation_mark = self.folds.generation_mark
         for key, group in groups.items():
             if group.last is None:
                 continue
-            store.put(group.space, key, group.state if mark is None else [mark, *group.state])
+            store.put(
+                group.space,
+                key,
+                group.state if generation_mark is None else [generation_mark, *group.state],
+            )
             if not every_change and (change := self._change(group, group.last, log)) is not None:
                 yield change
 
@@ -183,14 +187,14 @@ class AggregateProcessor(Paused):
 
     def _change(self, group: _Group, record: Record, log: LogError) -> Record | None:
         """Return what consumers see; a row without results is left out, or does not pass HAVING."""
-        port, key, _, _, topic, partition, offset, headers, _, turn, lane = record
+        port, key, _, _, topic, partition, offset, headers, _, sequence_key, lane = record
         row, old = self._row(group, log), group.row
         if row is None and old is None:
             return None
         if self.keep_old:
             group.row = row
         time = group.state[0]
-        values = (port, key, row, time, topic, partition, offset, headers, old, turn, lane)
+        values = (port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
 

@@ -19,11 +19,11 @@ class Record(NamedTuple):
     ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row``
     None is a tombstone (tables only). ``old`` is the row that this one replaces, where the producer
     knows it (tables). ``port`` is the number of its way to its operator. (topic, partition, offset)
-    are the coordinates of the source record, ``turn`` is the highest timestamp of its partition in
-    this micro-batch up to it: they restore the order that an exchange loses. What follows from a
-    record keeps them all, so that each step sees the consequences in the order of their causes.
-    ``lane`` is the partition of Kafka Streams' that the record is in: it has a stream time of its
-    own, and state of its own; 0 in plans that go by no time.
+    are the coordinates of the source record, ``sequence_key`` is the highest timestamp of its
+    partition in this micro-batch up to it: they restore the order that an exchange loses. What
+    follows from a record keeps them all, so that each step sees the consequences in the order of
+    their causes. ``lane`` is the partition of Kafka Streams' that the record is in: it has a stream
+    time of its own, and state of its own; 0 in plans that go by no time.
     """
 
     port: int
@@ -35,7 +35,7 @@ class Record(NamedTuple):
     offset: int = 0
     headers: Headers | None = None
     old: Row | None = None
-    turn: int = 0
+    sequence_key: int = 0
     lane: int = 0
 
 

@@ -23,7 +23,7 @@ class Link:
     """One join of a chain: the ports of its own records, and the width of its left side.
 
     ``null_keys``: rows of the join before enter this one though their key is NULL. ``timed``: they
-    bring the time that they have by themselves, behind their columns.
+    bring the time that they have by themselves, after their columns.
     """
 
     processor: Paused
@@ -46,13 +46,13 @@ class ChainProcessor(Paused):
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Take the records through the joins."""
         first, *others = self.links
-        turn = {record[4:7]: index for index, record in reversed(list(enumerate(records)))}
+        sequence_key = {record[4:7]: index for index, record in reversed(list(enumerate(records)))}
         own = [record for record in records if record.port in first.ports]
         flowing = yield from first.processor.steps(own, store, log)
         for number, link in enumerate(others, start=1):
             own = list(_entering(flowing, link))
             own += (record for record in records if record.port in link.ports)
-            own.sort(key=lambda record: turn[record[4:7]])
+            own.sort(key=lambda record: sequence_key[record[4:7]])
             part = PrefixedStore(store, bytes([number]))
             flowing = yield from link.processor.steps(own, part, log)
         return flowing
@@ -60,10 +60,22 @@ class ChainProcessor(Paused):
 
 def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
     for record in flowing:
-        port, key, row, time, topic, partition, offset, headers, old, turn, lane = record
+        port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane = record
         if link.null_keys or not keys.begins_with_null(key):
             row, old = _cut(row, link), _cut(old, link)
-            values = (port, key, row, time, topic, partition, offset, headers, old, turn, lane)
+            values = (
+                port,
+                key,
+                row,
+                time,
+                topic,
+                partition,
+                offset,
+                headers,
+                old,
+                sequence_key,
+                lane,
+            )
             # the tuple's own constructor: every result of the join before passes here
             yield _new(Record, values)
         elif not link.timed:  # it goes no further, but a join of streams learns how late it is

@@ -2,7 +2,7 @@
 
 The state of a group is a list: its timestamp, then one cell per slot. An upgrade appends slots. One
 that failed leaves its cells behind, and the next one gets the same numbers; so every slot that an
-upgrade added has a generation, and a state in which there is such a slot is stored behind its mark:
+upgrade added has a generation, and a state in which there is such a slot is stored after its mark:
 the generations of its cells. A cell is read by none but the slot and generation that wrote it; what
 else there is starts empty, and what a failed upgrade left goes at the next write. States without a
 mark hold nothing but cells of generation 0.
@@ -46,9 +46,10 @@ class Folds:
     ``merge(state, other)`` adds a later state. ``result(state)`` gives the values in the order of
     the slots' declaration; if it fails there is no row, but the state counts. ``undo``, ``swap``
     and ``merge`` are None where a function has none.
-    ``complete(stored)`` makes a state of what was stored; ``mark`` goes before a state that is
-    stored, if there is one. ``probe(row)`` fails for a row that can never have counted; None if
-    every row counts. ``undo_apart`` takes a row back wherever that does not fail, and logs where.
+    ``complete(stored)`` makes a state of what was stored; ``generation_mark`` goes before a state
+    that is stored, if there is one. ``probe(row)`` fails for a row that can never have counted;
+    None if every row counts. ``undo_apart`` takes a row back wherever that does not fail, and logs
+    where.
     """
 
     init: Callable[[], State]
@@ -58,7 +59,7 @@ class Folds:
     swap: Callable[[State, Row, Row], None] | None
     merge: Callable[[State, Sequence[Any]], None] | None
     result: Callable[[Sequence[Any]], Row]
-    mark: bytes | None = None
+    generation_mark: bytes | None = None
     probe: Callable[[Row], None] | None = None
     undo_apart: Callable[[State, Row, LogError], None] | None = None
 
@@ -70,11 +71,11 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
     """
     scope = functions_of(slots)
     size = max(size_of(slots), 1 + len(generations))
-    mark = _mark(generations, size)
-    scope["mark"] = mark
+    generation_mark = _mark(generations, size)
+    scope["mark"] = generation_mark
     parts = [
         _init(slots, size),
-        _MARKED.format(size=1 + size) if mark else _UNMARKED.format(size=size),
+        _MARKED.format(size=1 + size) if generation_mark else _UNMARKED.format(size=size),
         _change("step", slots),
         _result(slots),
     ]
@@ -85,7 +86,7 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
     if mergeable:
         parts.append(_merge(slots))
     codegen.define("aggregates", "\n".join(parts), scope)
-    scope["adopted"] = _adopter(scope["init"], mark, size)
+    scope["adopted"] = _adopter(scope["init"], generation_mark, size)
     return Folds(
         init=scope["init"],
         complete=scope["complete"],
@@ -94,7 +95,7 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
         swap=scope.get("swap"),
         merge=scope.get("merge"),
         result=scope["result"],
-        mark=mark,
+        generation_mark=generation_mark,
         probe=scope.get("probe"),
         undo_apart=_undo_apart(slots) if undoable else None,
     )
@@ -222,10 +223,10 @@ def _mark(generations: Sequence[int], size: int) -> bytes | None:
 
 
 def _adopter(
-    init: Callable[[], State], mark: bytes | None, size: int
+    init: Callable[[], State], generation_mark: bytes | None, size: int
 ) -> Callable[[Sequence[Any]], State]:
     """Return the function that makes a state of one that another plan has stored."""
-    mine = _generations(mark)
+    mine = _generations(generation_mark)
 
     def adopted(stored: Sequence[Any]) -> State:
         marked = isinstance(stored[0], bytes)
@@ -241,8 +242,11 @@ def _adopter(
     return adopted
 
 
-def _generations(mark: bytes | None) -> dict[int, int]:
-    return {n: generation for n, (generation,) in enumerate(_GENERATION.iter_unpack(mark or b""))}
+def _generations(generation_mark: bytes | None) -> dict[int, int]:
+    return {
+        n: generation
+        for n, (generation,) in enumerate(_GENERATION.iter_unpack(generation_mark or b""))
+    }
 
 
 def _change(name: InPlace, slots: Sequence[Slot]) -> str:

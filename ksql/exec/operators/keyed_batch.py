@@ -22,8 +22,8 @@ _new = tuple.__new__
 class KeyedBatch:
     """Records of one port, topic and partition, without headers and old rows.
 
-    Each of ``rows`` is packed key, lane, time, turn and offset, then what the record carries.
-    ``lane`` is that of all rows, None if they have several.
+    Each of ``rows`` is packed key, lane, time, sequence key and offset, then what the record
+    carries. ``lane`` is that of all rows, None if they have several.
     """
 
     port: int
@@ -40,8 +40,8 @@ class KeyedBatch:
     def __iter__(self) -> Iterator[Record]:
         """Make the records."""
         port, topic, partition = self.head
-        for key, lane, time, turn, offset, *carried in self.rows:
-            origin = time, topic, partition, offset, None, None, turn, lane
+        for key, lane, time, sequence_key, offset, *carried in self.rows:
+            origin = time, topic, partition, offset, None, None, sequence_key, lane
             yield _new(Record, (port, key, tuple(carried), *origin))
 
 

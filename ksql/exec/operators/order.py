@@ -3,8 +3,9 @@
 The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
 among a task's partitions: so a record that is older than one before it in its partition leaves
 right after that one, and the order is that of the highest timestamp seen so far in each partition.
-That is a record's turn. It is found where the partition is read, before anything is left out: what
-is left out had its turn, too, and without it results would depend on how micro-batches were cut.
+That is a record's sequence key. It is found where the partition is read, before anything is left
+out: what is left out had its own, too, and without it results would depend on how micro-batches
+were cut.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _place = itemgetter(4, 5)
 _offset = itemgetter(6)
-_turn = itemgetter(9)
+_sequence_key = itemgetter(9)
 
 
 class Queues(list["Record"]):
@@ -28,13 +29,13 @@ class Queues(list["Record"]):
 
 
 class SequenceKeys:
-    """Gives the records of one task their turns; a partition's records come in their order."""
+    """Gives the records of a task their sequence keys; a partition's records come in order."""
 
     def __init__(self) -> None:
         self._highest: dict[tuple[int, int], int] = {}
 
     def of(self, source: int, partitions: Sequence[int], times: Sequence[int]) -> Sequence[int]:
-        """Return the turns of some records of a source."""
+        """Return the sequence keys of some records of a source."""
         if not times:
             return times
         if partitions.count(partitions[0]) != len(partitions):  # never in a task of Spark's
@@ -47,23 +48,23 @@ class SequenceKeys:
     def _of_one(self, partition: tuple[int, int], times: Sequence[int]) -> Sequence[int]:
         highest = self._highest.get(partition, times[0])
         if highest <= times[0] and sorted(times) == times:  # sorting what is sorted is cheap
-            turns = times
+            sequence_keys = times
         else:
-            turns = list(accumulate(times, max, initial=highest))[1:]
-        self._highest[partition] = turns[-1]
-        return turns
+            sequence_keys = list(accumulate(times, max, initial=highest))[1:]
+        self._highest[partition] = sequence_keys[-1]
+        return sequence_keys
 
 
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
-    """Order records per (topic, partition) by offset, and merge these queues by turns.
+    """Order records per (topic, partition) by offset, and merge these queues by sequence keys.
 
-    Of two records with one turn that of the lower topic number, then of the lower partition goes
-    first.
+    Of two records with one sequence key that of the lower topic number, then of the lower partition
+    goes first.
 
     Source: Kafka Streams' choice of the next record among a task's partitions.
     """
     if isinstance(records, Queues):
-        return sorted(records, key=_turn)
+        return sorted(records, key=_sequence_key)
     queues: dict[tuple[int, int], list[Record]] = {}
     for partition, run in groupby(records, _place):
         queues.setdefault(partition, []).extend(run)
@@ -72,4 +73,4 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
     if len(queues) == 1:
         return next(iter(queues.values()))
     one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
-    return sorted(one_by_one, key=_turn)
+    return sorted(one_by_one, key=_sequence_key)

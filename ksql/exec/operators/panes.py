@@ -1,13 +1,14 @@
-"""Folding before the exchange in windows, where late records are still decided behind it.
+"""Folding before the exchange in windows, where late records are still decided after it.
 
 The windows of a record depend on the pane that its time is in. A partition's records of one group
-and pane are folded into one state, which stands for them behind the exchange, in the place of the
+and pane are folded into one state, which stands for them after the exchange, in the place of the
 first of them. A window has closed when the clock of its lane has reached its end and grace. That
 moment lies between two panes, so that all times of a pane move the clock equally far, and the state
-may bring its latest one. A record that comes while the highest time of its partition, its turn, is
-still before the moment at which its first window closes has behind it in this micro-batch no record
-that closes one of its windows: they all have lower turns. So it is late only if the clock was there
-when the micro-batch began, as then are all records of its state. Any other record leaves as it is.
+may bring its latest one. A record that comes while the highest time of its partition, its sequence
+key, is still before the moment at which its first window closes has behind it in this micro-batch
+no record that closes one of its windows: they all have lower sequence keys. So it is late only if
+the clock was there when the micro-batch began, as then are all records of its state. Any other
+record leaves as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators.windows import Windows
 
 _SOURCE = """\
-def fold(rows, times, offsets, turns, panes, lost):
+def fold(rows, times, offsets, sequence_keys, panes, lost):
     low = high = 0
     for i, r, t in zip(range(len(rows)), rows, times):
         if r is None:
@@ -52,14 +53,14 @@ class Folded(NamedTuple):
     """States of some records of one group each, column by column.
 
     A ``partial`` ends with the number of its records; the latest of them has the time, the first
-    the offset and the turn.
+    the offset and the sequence key.
     """
 
     keys: list[bytes]
     partials: list[Row]
     times: list[int]
     offsets: list[int]
-    turns: list[int]
+    sequence_keys: list[int]
 
 
 def compile_panes(slots: Sequence[Slot], width: int, windows: Windows, *, plain: bool) -> PaneFold:
@@ -94,7 +95,7 @@ def pane_lines(
         f"g = {key}",
         "s = find(g)",
         "if s is None:",
-        f"    s = states[g] = [{fresh(slots, size)[1:-1]}, 0, offsets[i], turns[i]]",
+        f"    s = states[g] = [{fresh(slots, size)[1:-1]}, 0, offsets[i], sequence_keys[i]]",
         "try:",
         *indent(lines or ["pass"]),
         "except Exception:",
@@ -136,33 +137,33 @@ class Panes:
         rows: list[Row | None],
         times: Sequence[int],
         offsets: Sequence[int],
-        turns: Sequence[int],
+        sequence_keys: Sequence[int],
     ) -> list[int]:
         """Fold the rows that may be folded; return the places of the others.
 
         None is no row; the rows that are not folded become None.
         """
-        apart = self.undecided(times, turns)
+        apart = self.undecided(times, sequence_keys)
         kept = [index for index in apart if rows[index] is not None]
         if kept:
             rows = list(rows)
             for index in kept:
                 rows[index] = None
         failed: list[int] = []
-        self._fold.fold(rows, times, offsets, turns, self.states, failed)
+        self._fold.fold(rows, times, offsets, sequence_keys, self.states, failed)
         return sorted([*kept, *failed]) if failed else kept
 
-    def undecided(self, times: Sequence[int], turns: Sequence[int]) -> list[int]:
+    def undecided(self, times: Sequence[int], sequence_keys: Sequence[int]) -> list[int]:
         """Return the places of records that one of this micro-batch may make late."""
         windows = self._fold.windows
         grace = windows.grace_ms
-        if turns is times or turns[-1] - min(times) <= grace:
+        if sequence_keys is times or sequence_keys[-1] - min(times) <= grace:
             return []
         closing = windows.first_closing
         return [
             index
-            for index, (time, turn) in enumerate(zip(times, turns, strict=True))
-            if turn - time > grace and turn >= closing(time)
+            for index, (time, sequence_key) in enumerate(zip(times, sequence_keys, strict=True))
+            if sequence_key - time > grace and sequence_key >= closing(time)
         ]
 
     def finish(self) -> Folded:

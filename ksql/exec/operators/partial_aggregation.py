@@ -77,7 +77,7 @@ def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[st
 
 
 def arguments(slots: Sequence[Slot], width: int) -> list[str]:
-    """Return the code of the aggregates' arguments in a row ``r``, behind so many key columns."""
+    """Return the code of the aggregates' arguments in a row ``r``, after so many key columns."""
     count = 1 + max((arg for slot in slots for arg in slot.args), default=-1)
     return [f"r[{width + arg}]" for arg in range(count)]
 

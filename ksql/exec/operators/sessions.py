@@ -79,7 +79,7 @@ class SessionProcessor(Paused):
             self._take(record, bucket, changes, log)
             yield from changes.after(record)
         yield from changes.finish()
-        bucket.write(self.folds.mark)
+        bucket.write(self.folds.generation_mark)
 
     def _take(self, record: Record, bucket: Bucket, changes: _Emission, log: LogError) -> None:
         time = record.timestamp
@@ -238,9 +238,11 @@ class _Last:
 
 
 def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Record:
-    port, key, _, _, topic, partition, offset, _, _, turn, lane = record
+    port, key, _, _, topic, partition, offset, _, _, sequence_key, lane = record
     # the tuple's own constructor: there may be several changes per record
-    return _new(Record, (port, key, row, end, topic, partition, offset, None, old, turn, lane))
+    return _new(
+        Record, (port, key, row, end, topic, partition, offset, None, old, sequence_key, lane)
+    )
 
 
 _Emission = _Every | _Last | ClosingSessions

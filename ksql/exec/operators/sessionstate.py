@@ -57,12 +57,16 @@ class Session:
         self.state = state
         self.stored = stored
 
-    def plain(self, mark: bytes | None) -> list[Any]:
+    def plain(self, generation_mark: bytes | None) -> list[Any]:
         """Return it as it is stored."""
         state = self.state
         if state is None:
             return [self.start, self.end, self.stored]
-        return [self.start, self.end, state if mark is None else [mark, *state]]
+        return [
+            self.start,
+            self.end,
+            state if generation_mark is None else [generation_mark, *state],
+        ]
 
 
 @dataclass(slots=True)
@@ -210,21 +214,21 @@ class Bucket:
         if end > self.latest_end:
             self.latest_end = end
 
-    def write(self, mark: bytes | None) -> None:
+    def write(self, generation_mark: bytes | None) -> None:
         """Store what has changed, and forget the slices that no record can reach any more."""
         for group in self._groups.values():
             for number in group.changed:
-                self._write_slice(group, number, mark)
+                self._write_slice(group, number, generation_mark)
         reach = [number for number in self._slices if (number + 1) * self._length > self.kept_from]
         for number in self._slices.difference(reach):
             self._store.drop(_space(number))
         self._store.put(_META, _CLOCK, [self.stream_time, self.latest_end, sorted(reach)])
 
-    def _write_slice(self, group: Group, number: int, mark: bytes | None) -> None:
+    def _write_slice(self, group: Group, number: int, generation_mark: bytes | None) -> None:
         low = number * self._length
         first = bisect_left(group.sessions, low, key=_end)
         last = bisect_left(group.sessions, low + self._length, key=_end)
-        entry = [session.plain(mark) for session in group.sessions[first:last]]
+        entry = [session.plain(generation_mark) for session in group.sessions[first:last]]
         if entry:
             self._slices.add(number)
             self._store.put(_space(number), group.key, entry)

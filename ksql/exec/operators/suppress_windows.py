@@ -199,12 +199,12 @@ class _Call:
 
     def write(self) -> None:
         """Store the windows that have changed and are still open."""
-        mark = self.processor.folds.mark
+        generation_mark = self.processor.folds.generation_mark
         for key, window in self.open.items():
             if not window.changed:
                 continue
             (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
-            state = window.state if mark is None else [mark, *window.state]
+            state = window.state if generation_mark is None else [generation_mark, *window.state]
             self.store.put(self.clock.space(start), key, state)
             if not window.stored:
                 self.due.add(start, key)

@@ -52,7 +52,7 @@ class _Count(threading.local):
 
 
 def _long_rest(data: bytes, position: int, low: int) -> tuple[int, int]:
-    """Return the rest of a number of three bytes or more, and the place behind it."""
+    """Return the rest of a number of three bytes or more, and the place after it."""
     shift = 14
     while True:
         byte = data[position]

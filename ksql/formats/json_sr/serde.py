@@ -253,7 +253,7 @@ def _written_type(source: ConnectType, type_: SqlType) -> SqlType:
 
 
 def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
-    """Return a serde that reads the JSON behind the id as the columns say, and writes nothing."""
+    """Return a serde that reads the JSON after the id as the columns say, and writes nothing."""
     decode, _ = reader(columns, wrapped=wrapped)
 
     def read(data: bytes) -> Row | None:

@@ -13,7 +13,7 @@ _MOST_NESTED: Final = 100
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:
-    """Return a zigzag number and the place behind it."""
+    """Return a zigzag number and the place after it."""
     number = shift = 0
     while True:
         byte = data[position]

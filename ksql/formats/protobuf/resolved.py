@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FORGOTTEN: Final = frozenset(
     {"option", "service", "extend", "extensions", "reserved", "group", "public", "weak", "["}
 )
-"""Words of what the parser passes over: a text that has them is not printed anew."""
+"""Words of what the parser passes over: a text that has them is not printed again."""
 
 
 @dataclass(frozen=True)

@@ -398,7 +398,7 @@ def _camel(name: str) -> str:
 
 
 def _close_optionals(message: DescriptorProto) -> None:
-    """Put each proto3 optional field alone into a oneof of its own, behind the others."""
+    """Put each proto3 optional field alone into a oneof of its own, after the others."""
     for one in message.field:
         if one.proto3_optional:
             one.oneof_index = len(message.oneof_decl)

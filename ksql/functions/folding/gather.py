@@ -138,7 +138,7 @@ def _histogram_merge(first: dict[str, int], second: dict[str, int]) -> dict[str,
 
 
 def _insert(state: list[Any], entry: Any, count: int, by: Callable[[Any], Any]) -> list[Any]:
-    """Return the list, sorted downwards, with one more entry, behind those that are as large."""
+    """Return the list, sorted downwards, with one more entry, after those that are as large."""
     rank = by(entry)
     index = next((i for i, kept in enumerate(state) if by(kept) < rank), len(state))
     return [*state[:index], entry, *state[index:]][:count]

@@ -40,7 +40,7 @@ def _hash(value: Hashable) -> str:
 
 
 def _register_and_rank(digest: str) -> tuple[int, int]:
-    """Return a hash's register, and the rank of the first set bit behind those of the register."""
+    """Return a hash's register, and the rank of the first set bit after those of the register."""
     number = int(digest, 16)
     return number >> RANK_BITS, RANK_BITS - (number & ((1 << RANK_BITS) - 1)).bit_length() + 1
 

@@ -18,7 +18,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadParameter(EvaluationError):
-    """A percent sign without two hexadecimal digits behind it."""
+    """A percent sign without two hexadecimal digits after it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"URL input has invalid escapes: {text}")

@@ -133,12 +133,12 @@ class UdfProcessPool:
         if not self._free.acquire(timeout=self._limits.seconds + _GRACE_S):
             raise Overrun(name, f"found no process: {MOST} others run")
         try:
-            servant = self._taken()
-            answer = servant.ask(name, place, values)
+            process = self._taken()
+            answer = process.ask(name, place, values)
             if isinstance(answer, Failed) and answer.fatal:
-                servant.end()
+                process.end()
                 raise _told(name, answer.message)
-            self._idle.put(servant)
+            self._idle.put(process)
             if self._closed:
                 self.close()
         finally:

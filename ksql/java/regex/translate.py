@@ -346,7 +346,7 @@ class _Translator:
         return self.reference(f"\\{digits}")
 
     def escaped_set(self) -> Ranges:
-        """Read the escape behind a backslash, in or outside a class, as a set of characters."""
+        """Read the escape after a backslash, in or outside a class, as a set of characters."""
         return self.cased(self.escaped())
 
     def cased(self, ranges: Ranges) -> Ranges:

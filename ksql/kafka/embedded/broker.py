@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ksql.core.errors import StartError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.core.process.child import Child
 from ksql.core.process.jars import jars
 from ksql.core.process.jvm import find_java
@@ -207,7 +207,7 @@ class EmbeddedBroker:
                     raise
                 self._end_process()
             else:
-                write_whole(self._dir / "port", str(port))
+                write_atomically(self._dir / "port", str(port))
                 return f"{_HOST}:{port}"
         raise AssertionError("the last attempt returns or raises")
 

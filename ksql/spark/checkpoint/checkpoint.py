@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import ServerError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,7 +125,7 @@ class TextsFile:
         Raises: OSError.
         """
         body = {"version": _TEXTS_VERSION, self.field: dict(texts)}
-        write_whole(checkpoint / self.name, json.dumps(body))
+        write_atomically(checkpoint / self.name, json.dumps(body))
 
 
 @dataclass(frozen=True)
@@ -235,4 +235,4 @@ def _rewrite(file: Path, line: int, starts: Mapping[str, Mapping[int, int]]) -> 
     lines, offsets = _read(file, line)
     lines[line] = json.dumps({**offsets, **starts})
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # of the former text
-    write_whole(file, "\n".join(lines))
+    write_atomically(file, "\n".join(lines))

@@ -1,9 +1,9 @@
-"""The lives of queries: each checkpoint is one, and has a name of its own.
+"""The incarnations of queries: each checkpoint holds one, which has a name of its own.
 
 A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
 written), and so do the numbers of its batches. What Kafka remembers of batches is therefore kept
-under the id and the life's random name, the incarnation, which is written into the checkpoint
-before the first start. A replacement continues the life of the plan that it replaces.
+under the id and the incarnation's random name, which is written into the checkpoint
+before the first start. A replacement continues the incarnation of the plan that it replaces.
 
 Checkpoints of versions that knew no incarnations continue under the id alone.
 """
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import ServerError
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.spark.checkpoint import schemapaths
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, readable
 
@@ -72,46 +72,44 @@ class OlderCheckpoint(ServerError):
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of a query; the incarnation is empty for one that began before lives had names."""
+    """One incarnation of a query; ``name`` is empty where it began before they had names."""
 
-    incarnation: str
+    name: str
 
     def application(self, owner: str) -> str:
-        """Return the query's name in Kafka; ``owner`` is the part that all its lives share."""
-        return f"{owner}-{self.incarnation}" if self.incarnation else owner
+        """Return the query's name in Kafka; ``owner`` is the part that they all share."""
+        return f"{owner}-{self.name}" if self.name else owner
 
     def groups(self, owner: str) -> re.Pattern[str]:
-        """Return the pattern of the names of this life's consumer groups, and of no other's."""
+        """Return the pattern of the names of this incarnation's consumer groups only."""
         name = re.escape(self.application(owner))
         # a name without an incarnation is the beginning of those with one
-        return re.compile(f"{name}(-.*)?" if self.incarnation else rf"{name}-(stage|\d+)-\d+")
+        return re.compile(f"{name}(-.*)?" if self.name else rf"{name}-(stage|\d+)-\d+")
 
 
-def begin(checkpoint: Path, incarnation: str) -> Incarnation:
-    """Begin a life in a directory; what is there already becomes this life's.
+def begin(checkpoint: Path, name: str) -> Incarnation:
+    """Begin an incarnation in a directory; what is there already becomes this incarnation's.
 
     Raises: OSError.
     """
     checkpoint.mkdir(parents=True, exist_ok=True)
-    write_whole(
-        checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": incarnation}) + "\n"
-    )
-    return Incarnation(incarnation)
+    write_atomically(checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": name}) + "\n")
+    return Incarnation(name)
 
 
-def check_present(query_id: str, checkpoint: Path, life: Incarnation) -> None:
-    """Refuse a checkpoint that has gone or holds another life: Spark would begin anew.
+def check_present(query_id: str, checkpoint: Path, incarnation: Incarnation) -> None:
+    """Refuse a checkpoint that has gone or holds another incarnation: Spark would begin again.
 
     Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint.
     """
-    if life_of(checkpoint) != life:
+    if incarnation_of(checkpoint) != incarnation:
         raise CheckpointMissing(query_id, checkpoint)
 
 
 def check_age(query_id: str, checkpoint: Path, next_batch: int, planned: Position | None) -> None:
-    """Refuse a checkpoint that has not planned all that its life has written.
+    """Refuse a checkpoint that has not planned all that its incarnation has written.
 
-    ``next_batch`` is the number behind the last one that Kafka holds of this life.
+    ``next_batch`` is the number after the last one that Kafka holds of this incarnation.
 
     Raises: OlderCheckpoint.
     """
@@ -120,8 +118,8 @@ def check_age(query_id: str, checkpoint: Path, next_batch: int, planned: Positio
         raise OlderCheckpoint(query_id, checkpoint, known, next_batch - 1)
 
 
-def life_of(checkpoint: Path) -> Incarnation | None:
-    """Return the life that a directory holds; None if it holds none.
+def incarnation_of(checkpoint: Path) -> Incarnation | None:
+    """Return the incarnation that a directory holds; None if it holds none.
 
     Raises: CheckpointDamaged, NewerCheckpoint.
     """
@@ -146,16 +144,16 @@ def _nameless(checkpoint: Path) -> Incarnation | None:
 
 
 def require(query_id: str, checkpoint: Path) -> Incarnation:
-    """Return the life that a query continues, wherever its checkpoint was written.
+    """Return the incarnation that a query continues, wherever its checkpoint was written.
 
     Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
     """
     _bring_home(checkpoint)
-    life = life_of(checkpoint)
-    if life is None:
+    incarnation = incarnation_of(checkpoint)
+    if incarnation is None:
         raise CheckpointMissing(query_id, checkpoint)
     schemapaths.lead_home(checkpoint)
-    return life
+    return incarnation
 
 
 def holds_anything(checkpoint: Path) -> bool:
@@ -206,5 +204,5 @@ def _copy_home(elsewhere: Path, checkpoint: Path) -> None:
 
     shutil.copytree(elsewhere, checkpoint, ignore=last, dirs_exist_ok=True)
     os.sync()
-    write_whole(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
+    write_atomically(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
     shutil.rmtree(elsewhere)

@@ -15,7 +15,7 @@ _ALL: Final = "all"
 
 
 class RecoveryOverrides:
-    """The queries that may begin anew, or continue from an older checkpoint ("all": every one)."""
+    """The queries that may begin again, or continue from an older checkpoint ("all": every one)."""
 
     def __init__(self, anew: Collection[str], older: Collection[str]) -> None:
         self._anew = frozenset(anew)
@@ -23,7 +23,7 @@ class RecoveryOverrides:
         self._over: set[str] = set()
 
     def anew(self, query_id: str) -> bool:
-        """Return whether it may begin anew where its checkpoint does not fit."""
+        """Return whether it may begin from the start where its checkpoint does not fit."""
         return self._given(self._anew, query_id)
 
     def older(self, query_id: str) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import versioned_json
 from ksql.core.errors import ServerError
-from ksql.core.files import sync_folder, write_whole
+from ksql.core.files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def _lead_home(checkpoint: Path, file: Path) -> None:
     # first, as a checksum of the former text would refuse the new one
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     sync_folder(file.parent)
-    write_whole(file, f"{_FORM}\n{json.dumps(expected, separators=(',', ':'))}")
+    write_atomically(file, f"{_FORM}\n{json.dumps(expected, separators=(',', ':'))}")
     _log.warning("checkpoint_was_moved", extra={"file": str(file)})
 
 

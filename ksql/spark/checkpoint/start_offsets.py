@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
-from ksql.core.files import write_whole
+from ksql.core.files import write_atomically
 from ksql.spark.checkpoint.checkpoint import offsets_of, readable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write(file: Path, offsets: Offsets) -> None:
 
     Raises: OSError.
     """
-    write_whole(file, json.dumps({"version": VERSION, "offsets": offsets}))
+    write_atomically(file, json.dumps({"version": VERSION, "offsets": offsets}))
 
 
 def read(file: Path) -> Offsets:

@@ -75,7 +75,7 @@ class BatchLimits:
     def waiting(
         self, spec: QuerySpec, behind: Position | None
     ) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return from where to where records of each partition wait behind that batch."""
+        """Return from where to where records of each partition wait after that batch."""
         starts: Mapping[str, StartAt] = spec.topics if behind is None else behind.offsets
         begins, ends = self.begins(spec.topics), self.ends(spec.topics)
         spans = {}

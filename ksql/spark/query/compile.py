@@ -19,7 +19,7 @@ from ksql.spark.task.tasks import (
     INGEST_SCHEMA,
     LATE_SCHEMA,
     STATELESS_SCHEMA,
-    TALLY_SCHEMA,
+    TOTALS_SCHEMA,
     IngestTask,
     SinkTask,
     StatelessMovedTask,
@@ -36,49 +36,49 @@ if TYPE_CHECKING:
 def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
     """Return the whole road of the query; running it produces, its rows are only counts."""
     ship = outfitted(spec, topics)
-    flow = kafka_source(session, spec, topics.partitions)
+    stream = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0 and spec.moved:
-        return _sunk(_ingested(flow, StatelessMovedTask(ship)), ship)
+        return _sunk(_ingested(stream, StatelessMovedTask(ship)), ship)
     if spec.stages == 0:
-        flow = flow.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
-        return flow.observe("tally", _total("produced"), _total("errors"), _total("read"))
-    return _stateful(flow, ship, spec.stages, moved=spec.moved)
+        stream = stream.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
+        return stream.observe("totals", _total("produced"), _total("errors"), _total("read"))
+    return _stateful(stream, ship, spec.stages, moved=spec.moved)
 
 
-def _stateful(flow: DataFrame, ship: TaskEnvironment, stages: int, *, moved: bool) -> DataFrame:
-    flow = _ingested(flow, IngestTask(ship))
+def _stateful(stream: DataFrame, ship: TaskEnvironment, stages: int, *, moved: bool) -> DataFrame:
+    stream = _ingested(stream, IngestTask(ship))
     for stage in range(stages if moved else stages - 1):
-        flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
-        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
-        flow = flow.select("B", "ERRORS", "BLOB")
+        stream = _hosted(stream, StageHost(ship, stage), EXCHANGE_SCHEMA)
+        stream = stream.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
+        stream = stream.select("B", "ERRORS", "BLOB")
     if moved:
-        return _sunk(flow, ship)
-    flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
-    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
-    return flow.observe("tally", _total("produced"), _total("errors"))
+        return _sunk(stream, ship)
+    stream = _hosted(stream, StageHost(ship, stages - 1), TOTALS_SCHEMA)
+    stream = stream.observe(f"{STAGE}{stages - 1}", _held(), *_late())
+    return stream.observe("totals", _total("produced"), _total("errors"))
 
 
-def _ingested(flow: DataFrame, task: IngestTask | StatelessMovedTask) -> DataFrame:
-    flow = flow.mapInArrow(task, INGEST_SCHEMA)
-    flow = flow.observe(
+def _ingested(stream: DataFrame, task: IngestTask | StatelessMovedTask) -> DataFrame:
+    stream = stream.mapInArrow(task, INGEST_SCHEMA)
+    stream = stream.observe(
         "ingest",
         _total("ERRORS", "errors"),
         expr("max(AHEAD) AS ahead"),
         _total("BYTES", "bytes"),
         _total("READ", "read"),
     )
-    return flow.select("B", "ERRORS", "BLOB")
+    return stream.select("B", "ERRORS", "BLOB")
 
 
-def _sunk(flow: DataFrame, ship: TaskEnvironment) -> DataFrame:
+def _sunk(stream: DataFrame, ship: TaskEnvironment) -> DataFrame:
     """Return the end of a query whose results cross an exchange; without state, so any restart."""
-    flow = flow.repartition(len(ship.buckets), "B").mapInArrow(SinkTask(ship), TALLY_SCHEMA)
-    return flow.observe("tally", _total("produced"), _total("errors"))
+    stream = stream.repartition(len(ship.buckets), "B").mapInArrow(SinkTask(ship), TOTALS_SCHEMA)
+    return stream.observe("totals", _total("produced"), _total("errors"))
 
 
-def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
+def _hosted(stream: DataFrame, host: StageHost, schema: str) -> DataFrame:
     schema = f"{schema}, {HELD_SCHEMA}, {LATE_SCHEMA}"
-    return flow.groupBy("B").transformWithState(host, schema, "append", "none")
+    return stream.groupBy("B").transformWithState(host, schema, "append", "none")
 
 
 def _held() -> Column:
@@ -100,8 +100,8 @@ def _total(column: str, name: str = "") -> Column:
 
 
 def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
-    """Return ``shipment``'s data with what the sink's topic takes."""
-    ship = shipment(spec)
+    """Return ``task_environment``'s data with what the sink's topic takes."""
+    ship = task_environment(spec)
     if spec.sink_topic is None:
         return ship
     limits = topics.limits(spec.sink_topic)
@@ -113,7 +113,7 @@ def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
     return replace(ship, partitions=topics.partitions(spec.sink_topic))
 
 
-def shipment(spec: QuerySpec) -> TaskEnvironment:
+def task_environment(spec: QuerySpec) -> TaskEnvironment:
     """Return the data that the query's tasks take with them."""
     return TaskEnvironment(
         query_id=spec.query_id,

@@ -1,7 +1,7 @@
 """Before each launch: does the checkpoint still fit to what Kafka has?
 
 A checkpoint that was restored from a copy is older than what its query has written; a topic may
-have been deleted and made anew. Both would lose records without a word.
+have been deleted and made again. Both would lose records without a word.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Preflight:
     def check(self, spec: QuerySpec, owner: str) -> None:
         """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
 
-        ``owner`` is the part of the query's name in Kafka that all its lives share.
+        ``owner`` is the part of the query's name in Kafka that all its incarnations share.
 
         Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
             CheckpointDamaged, OSError, and what Kafka says.
         """
-        life = incarnations.Incarnation(spec.incarnation or "")
-        incarnations.check_present(spec.query_id, spec.checkpoint, life)
+        incarnation = incarnations.Incarnation(spec.incarnation or "")
+        incarnations.check_present(spec.query_id, spec.checkpoint, incarnation)
         planned = checkpoint.planned(spec.checkpoint)
         if spec.exactly_once:
             incarnations.check_age(
-                spec.query_id, spec.checkpoint, self.marks(life.groups(owner)), planned
+                spec.query_id, spec.checkpoint, self.marks(incarnation.groups(owner)), planned
             )
         self._check_topics(spec, planned)
 

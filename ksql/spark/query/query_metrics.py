@@ -55,16 +55,16 @@ class QueryMetrics:
     """Sums of one query; looked at about once a second."""
 
     def __init__(self) -> None:
-        self._life: str | None = None
+        self._incarnation: str | None = None
         self.record_bytes = 0.0
         """The mean size of the records of this launch's last batch that had any; 0: none had."""
         self._clear()
 
-    def begin(self, life: str | None) -> None:
-        """Count a launch of that life; what another life has done is no longer counted."""
-        if self._life not in (None, life):
+    def begin(self, incarnation: str | None) -> None:
+        """Count a launch of that incarnation; what another has done is not."""
+        if self._incarnation not in (None, incarnation):
             self._clear()
-        self._life = life
+        self._incarnation = incarnation
         self.record_bytes = 0.0  # what waited for the launch has set its own bound
 
     def _clear(self) -> None:
@@ -109,7 +109,7 @@ class QueryMetrics:
         counted = late_of(seen)._replace(read=rows_in, dropped=errors)
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,
-            rows_out=before.rows_out + ((seen.get("tally") or {}).get("produced") or 0),
+            rows_out=before.rows_out + ((seen.get("totals") or {}).get("produced") or 0),
             errors=before.errors + errors,
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
             recent=self._lately.add(_millis(batch["timestamp"]), counted),

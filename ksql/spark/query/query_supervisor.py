@@ -33,7 +33,7 @@ OnFailure = Callable[[str, Failure], None]
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""
 _POLL_S = 0.01
-_FITS = 1.5  # by what factor a bound may be off before it is set anew
+_FITS = 1.5  # by what factor a bound may be off before it is set again
 _STOP_AGAIN_S = 5.0
 _BY_ITSELF = "the query ended without an error"
 _NOT_YET = "it has not been started yet"
@@ -72,15 +72,15 @@ class QuerySupervisor:
     def __init__(
         self,
         place: QueryLocation,
-        hands: QueryDriver,
+        driver: QueryDriver,
         retry: RetryPolicy,
-        tally: QueryMetrics,
+        metrics: QueryMetrics,
         on_failure: OnFailure,
     ) -> None:
-        """Prepare a query without starting it; ``tally`` continues an older plan's counts."""
+        """Prepare a query without starting it; ``metrics`` continues an older plan's counts."""
         self.place = place
-        self.tally = tally
-        self._hands = hands
+        self.metrics = metrics
+        self._driver = driver
         self._retry = retry
         self._on_failure = on_failure
         self._changed = Condition()
@@ -114,8 +114,8 @@ class QuerySupervisor:
 
         Raises: whatever would keep it from starting.
         """
-        self._spec = self._hands.prepare()
-        self._hands.build(self._spec)
+        self._spec = self._driver.prepare()
+        self._driver.build(self._spec)
         return self._spec
 
     def start(self) -> None:
@@ -153,16 +153,18 @@ class QuerySupervisor:
             self._launched()
 
     def _launch(self) -> None:
-        """Start a life of the query, unless it was stopped meanwhile."""
-        spec = self._spec or self._hands.prepare()
-        self._spec = None  # what is refused is prepared anew: its life may be another by then
-        self._spec = self._hands.vet(spec)
+        """Start an incarnation of the query, unless it was stopped meanwhile."""
+        spec = self._spec or self._driver.prepare()
+        self._spec = (
+            None  # what is refused is prepared again: its incarnation may be another by then
+        )
+        self._spec = self._driver.vet(spec)
         batch, known = self._last_batch(), checkpoint_topics.read(self.place.checkpoint)
-        query = self._hands.launch(self._spec)
+        query = self._driver.launch(self._spec)
         with self._changed:
             self._batch_at_start = batch
             self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
-            self.tally.begin(self._spec.incarnation)
+            self.metrics.begin(self._spec.incarnation)
             self._query = query
             self._next_try = None
             self._asked_to_end = False
@@ -200,9 +202,9 @@ class QuerySupervisor:
             self._over = True  # a launch that is still under way ends what it starts
             return
         if graceful and query.isActive:
-            self._hands.finish(query, max(deadline - time.monotonic(), 0.0))
+            self._driver.finish(query, max(deadline - time.monotonic(), 0.0))
             with self._changed:
-                self.tally.add(query)
+                self.metrics.add(query)
         self._end(query)
 
     def _end(self, query: StreamingQuery) -> None:
@@ -238,9 +240,9 @@ class QuerySupervisor:
             spec = self._spec if self._may_be_ended() else None
         if spec is None or spec.incarnation is None:
             return None
-        life = incarnations.Incarnation(spec.incarnation)
+        incarnation = incarnations.Incarnation(spec.incarnation)
         try:
-            incarnations.check_present(spec.query_id, spec.checkpoint, life)
+            incarnations.check_present(spec.query_id, spec.checkpoint, incarnation)
         except incarnations.CheckpointMissing as missing:
             return missing
         except (CheckpointDamaged, NewerCheckpoint):
@@ -288,16 +290,16 @@ class QuerySupervisor:
             self._changed.wait_for(lambda: not self._launching, STOP_S)
 
     def end_between_batches(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+        """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
         with self._changed:
             query = self._query
         if query is None or not query.isActive:
             return True
         self._asked_to_end = True
-        if not self._hands.finish(query, max(timeout_s, 0.0)):
+        if not self._driver.finish(query, max(timeout_s, 0.0)):
             return False
         with self._changed:
-            self.tally.add(query)
+            self.metrics.add(query)
         return True
 
     def half_done(self) -> bool:
@@ -366,13 +368,13 @@ class QuerySupervisor:
         """Return the counts of records read and written since this server began."""
         with self._changed:
             if self._query is not None:
-                self.tally.add(self._query)
-            return self.tally.totals
+                self.metrics.add(self._query)
+            return self.metrics.totals
 
     def held(self) -> tuple[StateSize, ...]:
         """Return what each of its stateful stages keeps."""
         with self._changed:
-            return self.tally.held()
+            return self.metrics.held()
 
     def spark_plan(self) -> str:
         """Return Spark's physical plan of the last batch; empty before the first."""
@@ -424,7 +426,7 @@ class QuerySupervisor:
                     Thread(target=self._end, args=(query,), daemon=True).start()
                 return
             if self._next_try is None and query is not None:
-                self.tally.update(query)
+                self.metrics.update(query)
                 if query.isActive:
                     self._bound_batches(query)
                     return
@@ -437,12 +439,12 @@ class QuerySupervisor:
     def _bound_batches(self, query: StreamingQuery) -> None:
         """Have the next batches as many records as fit, by the size that they had lately."""
         spec = self._spec
-        if spec is None or not spec.max_bytes or not self.tally.record_bytes:
+        if spec is None or not spec.max_bytes or not self.metrics.record_bytes:
             return
-        records = records_within(spec, self.tally.record_bytes)
+        records = records_within(spec, self.metrics.record_bytes)
         bound = spec.first_records or spec.max_records
         if not records <= bound * _FITS <= records * _FITS**2:
-            self._hands.bound(query, records)
+            self._driver.bound(query, records)
             self._spec = replace(spec, first_records=records)  # the next launch begins with it
 
     def wake(self) -> None:

@@ -66,58 +66,58 @@ class SparkRunner:
     def __init__(
         self,
         runtime: SparkRuntime,
-        around: RunnerContext,
+        context: RunnerContext,
         ends: TopicOffsets,
         begins: TopicOffsets = lambda _topics: {},
         on_failure: OnFailure = unheard,
         *,
-        aside: Trash,
-        incarnation: Callable[[], str],
+        trash: Trash,
+        new_incarnation: Callable[[], str],
         end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
-        vetting: Preflight = Preflight(),  # noqa: B008 - it misses nothing
+        preflight: Preflight = Preflight(),  # noqa: B008 - it misses nothing
         bounds: BatchLimits = BatchLimits(),  # noqa: B008 - it looks at nothing
     ) -> None:
         """Take ``ends`` and ``begins``, which give the end and the first offsets of topics.
 
-        ``incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
-        groups whose life is over, ``aside`` takes the state that no query knows, ``vetting`` looks
-        whether a checkpoint may continue, ``bounds`` at the records that wait.
+        ``new_incarnation`` gives a random name that never comes again, ``end_groups`` deletes
+        consumer groups whose incarnation is over, ``trash`` takes the state that no query knows,
+        ``preflight`` looks whether a checkpoint may continue, ``bounds`` at the records that wait.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
         """
         self._on_failure = on_failure
         self._runtime = runtime
-        self._around = around
+        self._context = context
         self._ends = ends
         self._begins = begins
-        self._aside = aside
-        self._incarnation = incarnation
+        self._trash = trash
+        self._new_incarnation = new_incarnation
         self._end_groups = end_groups
-        self._vetting = vetting
+        self._preflight = preflight
         self._bounds = bounds
-        self._permits = RecoveryOverrides(around.anew, around.older)
+        self._overrides = RecoveryOverrides(context.anew, context.older)
         self.running: dict[QueryId, QuerySupervisor] = {}
         self._switches: dict[QueryId, SwitchInProgress] = {}
         self._links = Links(runtime)
         self.abandoned = ""
-        """Why nothing runs here any more; empty as long as this server is in charge."""
+        """Why nothing runs here any more; empty as long as this server leads."""
 
     def settle(self, directory: Path) -> None:
         """Have the checkpoints there from now on; nothing runs yet."""
-        self._around = replace(self._around, directory=directory)
+        self._context = replace(self._context, directory=directory)
 
     def checkpoint(self, query_id: str) -> Path:
         """Return the query's own directory."""
-        return self._around.directory / query_id
+        return self._context.directory / query_id
 
     def start(self, query: PersistentQuery) -> None:
-        """Start a query that is new: a life of its own begins.
+        """Start a query that is new: an incarnation of its own begins.
 
         Raises: KsqlError; nothing runs then, and nothing is tried again.
         """
         with usable(query.id):
-            self._begin_life(query.id)
+            self._begin_incarnation(query.id)
         running = self._host(query)
         try:
             self._runtime.begin(running)
@@ -175,11 +175,11 @@ class SparkRunner:
         )
 
     def _failed(self, query_id: str, failure: Failure) -> None:
-        self._links.rest(self._around.space + query_id)
+        self._links.rest(self._context.space + query_id)
         self._on_failure(query_id, failure)
 
     def _place(self, query: PersistentQuery) -> QueryLocation:
-        return QueryLocation(query.id, self._around.space + query.id, self.checkpoint(query.id))
+        return QueryLocation(query.id, self._context.space + query.id, self.checkpoint(query.id))
 
     def _spec_behind_trial(self, query: PersistentQuery) -> QuerySpec:
         with usable(query.id):
@@ -187,13 +187,13 @@ class SparkRunner:
         return self._spec(query)
 
     def application(self, query_id: QueryId) -> str:
-        """Return the query's name in Kafka in its present life."""
+        """Return the query's name in Kafka in its present incarnation."""
         owner = self._owner(query_id)
         try:
-            life = incarnations.life_of(self.checkpoint(query_id))
+            incarnation = incarnations.incarnation_of(self.checkpoint(query_id))
         except KsqlError:  # the query itself reports it: it is in ERROR
             return owner
-        return life.application(owner) if life else owner
+        return incarnation.application(owner) if incarnation else owner
 
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
@@ -201,7 +201,7 @@ class SparkRunner:
             running.stop()
             if self.running.get(query_id) is running:
                 del self.running[query_id]
-        self._links.rest(self._around.space + query_id)
+        self._links.rest(self._context.space + query_id)
 
     def _ending(self, query_id: QueryId) -> tuple[QuerySupervisor, ...]:
         """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
@@ -225,7 +225,7 @@ class SparkRunner:
             self.running.pop(query_id, None)
         stop_soon(ending)
         for query_id in ended:
-            self._links.rest(self._around.space + query_id)
+            self._links.rest(self._context.space + query_id)
 
     def has_processed(self, query_id: str) -> bool:
         """Return whether the query has finished a batch, found nothing to read, or failed."""
@@ -235,7 +235,7 @@ class SparkRunner:
         return running.has_started()
 
     def abandon(self, why: str) -> None:
-        """End all queries at once, for good: another server is in charge of them.
+        """End all queries at once, for good: another server leads.
 
         Their tasks have no right to write any more, so no batch need be waited for.
         """
@@ -244,17 +244,17 @@ class SparkRunner:
             Thread(target=running.stop, kwargs={"graceful": False}, daemon=True).start()
 
     def forget(self, query_id: QueryId) -> None:
-        """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
-        self._links.end(self._around.space + query_id)
+        """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""
+        self._links.end(self._context.space + query_id)
         directory = self.checkpoint(query_id)
         try:
-            life = incarnations.life_of(directory)
+            incarnation = incarnations.incarnation_of(directory)
         except KsqlError as error:  # what cannot be read need not be known to be deleted
             _log.warning("groups_left", extra={"query_id": query_id, "reason": error.text()})
-            life = None
+            incarnation = None
         shutil.rmtree(directory, ignore_errors=True)
-        if life is not None:
-            self._end_groups(life.groups(self._owner(query_id)))
+        if incarnation is not None:
+            self._end_groups(incarnation.groups(self._owner(query_id)))
 
     def sweep(self, known: Iterable[QueryId]) -> None:
         """Move aside the checkpoints that belong to no query.
@@ -262,10 +262,10 @@ class SparkRunner:
         A query that was ended, or not yet written down, just before a crash leaves one; so does
         whatever makes the service forget its queries, and then it is all that is left of them.
         """
-        if not self._around.directory.is_dir():
+        if not self._context.directory.is_dir():
             return
         keep = set(known)
-        for left in sorted(self._around.directory.iterdir()):
+        for left in sorted(self._context.directory.iterdir()):
             if left.name in keep:
                 continue
             try:
@@ -279,7 +279,7 @@ class SparkRunner:
         if not left.is_dir():
             return
         if incarnations.holds_anything(left):
-            self._aside.take(left, "checkpoint", "no query of that name is known")
+            self._trash.take(left, "checkpoint", "no query of that name is known")
         else:
             left.rmdir()
 
@@ -290,7 +290,7 @@ class SparkRunner:
 
         Raises: KsqlError; the old plan runs then, or is tried again until it does.
         """
-        load(self._around.packed(new.plan))
+        load(self._context.packed(new.plan))
         going = self.running.get(old.id) or self._watched(old)
         coming = NewPlanHandle(
             self._host(new), self._runtime.watch, lambda spec: self._try_out(spec, going)
@@ -338,7 +338,7 @@ class SparkRunner:
 
     def _left(self, query: PersistentQuery) -> UnfinishedBatch:
         directory, owner = self.checkpoint(query.id), self._owner(query.id)
-        return UnfinishedBatch(query, directory, owner, self._vetting.marks)
+        return UnfinishedBatch(query, directory, owner, self._preflight.marks)
 
     def _try_out(self, spec: QuerySpec, going: QuerySupervisor) -> None:
         """Run a plan without an effect over records that wait.
@@ -351,11 +351,11 @@ class SparkRunner:
             fails = bool(going.trouble())
             behind = (checkpoint.committed if fails else checkpoint.planned)(spec.checkpoint)
         waiting = self._bounds.waiting(spec, behind)
-        read_here = replace(spec, reader=self._around.reader)
+        read_here = replace(spec, reader=self._context.reader)
         self._runtime.try_out(read_here, sample(waiting), self._limit_s())
 
     def _limit_s(self) -> float:
-        return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000
+        return self._context.settings.number("ksql.query.replace.timeout.ms") / 1000
 
     def _position(self, old: PersistentQuery) -> tuple[int, Offsets]:
         """Return the old plan's last batch, and where it ended."""
@@ -368,78 +368,78 @@ class SparkRunner:
         early = [topic for topic, start in topics.items() if start == "earliest"]
         return by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
-    def _begin_life(
+    def _begin_incarnation(
         self, query_id: QueryId, reason: str = "another query begins under its name"
     ) -> Incarnation:
         directory = self.checkpoint(query_id)
         if incarnations.holds_anything(directory):
-            self._aside.take(directory, "checkpoint", reason)
-        return incarnations.begin(directory, self._incarnation())
+            self._trash.take(directory, "checkpoint", reason)
+        return incarnations.begin(directory, self._new_incarnation())
 
-    def _life(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
-        """Return the life with which the query continues.
+    def _required_incarnation(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
+        """Return the incarnation with which the query continues.
 
-        Raises: CheckpointMissing, OtherPlan, unless it may begin anew.
+        Raises: CheckpointMissing, OtherPlan, unless it may begin from the start.
         """
         directory, plan_shape = self.checkpoint(query_id), fingerprint.shape_of(query_id, plan)
         try:
-            life = incarnations.require(query_id, directory)
+            incarnation = incarnations.require(query_id, directory)
             fingerprint.adopt(query_id, directory, plan_shape)
         except (incarnations.CheckpointMissing, fingerprint.OtherPlan):
-            if not self._permits.anew(query_id):
+            if not self._overrides.anew(query_id):
                 raise
             return self._begin_anew(query_id, plan)
-        return life
+        return incarnation
 
     def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
-        life = self._begin_life(query_id, "its query begins anew")
+        incarnation = self._begin_incarnation(query_id, "its query begins anew")
         fingerprint.write(self.checkpoint(query_id), fingerprint.shape_of(query_id, plan))
-        return life
+        return incarnation
 
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
-        """Return the launch that fits to what Kafka has: the one asked for, or that of a new life.
+        """Return the launch that fits to what Kafka has, perhaps one of a new incarnation.
 
-        Raises: OlderCheckpoint, TopicRemade, unless a new life may begin; and what Kafka says.
+        Raises: OlderCheckpoint, TopicRemade, unless a new one may begin; and what Kafka says.
         """
         with usable(query.id):
             try:
-                self._vetting.check(spec, self._owner(query.id))
+                self._preflight.check(spec, self._owner(query.id))
             except (incarnations.OlderCheckpoint, TopicRemade) as unfit:
-                life = self._life_instead(query, unfit)
+                incarnation = self._incarnation_instead(query, unfit)
             else:
-                self._permits.end(query.id)
+                self._overrides.end(query.id)
                 return spec
             starts = self._starts(query)
-        name = life.application(self._owner(query.id))
+        name = incarnation.application(self._owner(query.id))
         return self._vetted(
-            query, replace(spec, incarnation=life.incarnation, application_id=name, topics=starts)
+            query, replace(spec, incarnation=incarnation.name, application_id=name, topics=starts)
         )
 
-    def _life_instead(self, query: PersistentQuery, unfit: KsqlError) -> Incarnation:
+    def _incarnation_instead(self, query: PersistentQuery, unfit: KsqlError) -> Incarnation:
         older = isinstance(unfit, incarnations.OlderCheckpoint)
-        if older and self._permits.older(query.id):
+        if older and self._overrides.older(query.id):
             _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query.id})
-            return incarnations.begin(self.checkpoint(query.id), self._incarnation())
-        if self._permits.anew(query.id):
+            return incarnations.begin(self.checkpoint(query.id), self._new_incarnation())
+        if self._overrides.anew(query.id):
             return self._begin_anew(query.id, plan_of(query))
         raise unfit
 
     def _owner(self, query_id: str) -> str:
-        return application_id(self._around.settings.text("ksql.service.id"), query_id)
+        return application_id(self._context.settings.text("ksql.service.id"), query_id)
 
     def _spec(self, query: PersistentQuery) -> QuerySpec:
         if self.abandoned:
             raise NotLeader(self.abandoned)
         plan = plan_of(query)
-        around = self._around
-        topic_acl.check_plan(plan, around.settings)
+        context = self._context
+        topic_acl.check_plan(plan, context.settings)
         stated = stated_settings(query, plan)
-        settings = Settings(around.settings.server, stated)
-        load(around.packed(query.plan))
+        settings = Settings(context.settings.server, stated)
+        load(context.packed(query.plan))
         with usable(query.id):
-            life, starts = self._life(query.id, plan), self._starts(query)
-            text = around.packed_as_run(query, self.checkpoint(query.id))
+            incarnation, starts = self._required_incarnation(query.id, plan), self._starts(query)
+            text = context.packed_as_run(query, self.checkpoint(query.id))
         program = load(text)
         spec = QuerySpec(
             query_id=query.id,
@@ -451,23 +451,23 @@ class SparkRunner:
             moved=plan.placement == "moved",
             chain=self._links.all,
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
-            consumer=around.consumer,
-            producer=around.producer,
+            consumer=context.consumer,
+            producer=context.producer,
             exactly_once=is_exactly_once(stated),
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
             max_bytes=settings.number("ksql.query.max.bytes.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
-            log_topic=around.log_topic,
-            application_id=life.application(self._owner(query.id)),
+            log_topic=context.log_topic,
+            application_id=incarnation.application(self._owner(query.id)),
             sink_topic=program.sink_topic,
-            space=around.space,
+            space=context.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
             strict=settings.flag("ksql.fail.on.production.error"),
             ahead_ms=settings.number(AHEAD) if follows_time(plan.sink) else 0,
-            incarnation=life.incarnation,
-            lease=around.lease,
-            reader=around.reader if around.settings.text(READ) == BY_WORKERS else None,
+            incarnation=incarnation.name,
+            lease=context.lease,
+            reader=context.reader if context.settings.text(READ) == BY_WORKERS else None,
         )
         with usable(query.id):
             return self._bounds.bounded(spec)

@@ -1,4 +1,4 @@
-"""The surroundings that the queries of a runner share."""
+"""The settings, properties and directories that the queries of a runner share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunnerContext:
-    """The surroundings that queries share: clients' properties, directory, processing log.
+    """The context that queries share: clients' properties, directory, processing log.
 
     ``reader`` are the client's properties where the workers read the source (librdkafka names);
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that

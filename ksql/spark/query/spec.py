@@ -69,7 +69,7 @@ class QuerySpec:
         upstream_wait_ms: How long a query that is stopped or fails is waited for by its readers.
         loader: Compiles the plan in the workers.
         space: Separates the queries of services that share a session.
-        incarnation: The life that the checkpoint must hold at each start; None: not looked at.
+        incarnation: What the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
         reader: Kafka client properties (librdkafka names) with which the tasks read the source's
             ranges; None: Spark's own source reads.
@@ -121,7 +121,7 @@ class QuerySpec:
 
 
 class State(Enum):
-    """Where a query is in its life."""
+    """Where a query is in its incarnation."""
 
     RUNNING = "RUNNING"
     ERROR = "ERROR"  # failed; tried again after a pause

@@ -65,7 +65,7 @@ class OldPlan(Protocol):
         """Keep anybody else from starting or ending it, until ``resume`` or ``retire``."""
 
     def end_between_batches(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+        """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
 
     def half_done(self) -> bool:
         """Return whether a batch was planned that is not finished; for one that has ended."""

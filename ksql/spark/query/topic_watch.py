@@ -1,8 +1,8 @@
 """While queries run: are their checkpoints there, and their topics, as they were?
 
-Spark reads a topic that was made anew from the former offset on, without a word. Before a launch
-``vetting`` compares; here the topics of all running queries are compared in one request, again and
-again. What differs ends its query; the next launch judges what can be done. A query that finds
+Spark reads a topic that was made again from the former offset on, without a word. Before a launch
+``preflight`` compares; here the topics of all running queries are compared in one request, again
+and again. What differs ends its query; the next launch judges what can be done. A query that finds
 nothing to read writes nothing, so the topic of its results is looked for as well.
 """
 

@@ -33,8 +33,9 @@ MIXED: Final = (
 class UnfinishedBatch:
     """The half-done batch of a query, in its checkpoint.
 
-    ``owner`` is the part of the query's name in Kafka that all its lives share; ``marks`` gives the
-    highest offset of the groups of that name, which is the number behind the last batch written.
+    ``owner`` is the part of the query's name in Kafka that all its incarnations share; ``marks``
+    gives the highest offset of the groups of that name, which is the number after the last batch
+    written.
     """
 
     query: PersistentQuery
@@ -48,11 +49,14 @@ class UnfinishedBatch:
         Raises: BatchHalfWritten, unless that may be; and what Kafka says.
         """
         with usable(self.query.id):
-            planned, life = checkpoint.planned(self.place), incarnations.life_of(self.place)
+            planned, incarnation = (
+                checkpoint.planned(self.place),
+                incarnations.incarnation_of(self.place),
+            )
         batch = planned.batch if planned is not None else 0
         if not is_exactly_once(stated_settings(self.query, plan_of(self.query))):
             return REPEATED.format(batch)
-        written = life is not None and self.marks(life.groups(self.owner)) > batch
+        written = incarnation is not None and self.marks(incarnation.groups(self.owner)) > batch
         if written and not half_written:
             raise BatchHalfWritten(self.query.id, trouble)
         return (MIXED if written else UNWRITTEN).format(batch)

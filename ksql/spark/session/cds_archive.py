@@ -3,9 +3,9 @@
 Until its first batch is done the JVM reads, checks and links some 20,000 classes. Java can map them
 from a file instead, which a JVM writes when it ends. It accepts the file only with the very class
 path and Java that wrote it, else it starts as if there were none. So Spark's home and the jars lie
-in one place for each installation, below the user's cache: a *stand*. PySpark installed anew in the
-same place is another installation. The set-up writes the archive (``server.archive``); it is used
-for ``local`` masters only.
+in one place for each installation, below the user's cache: a *stand*. PySpark installed again in
+the same place is another installation. The set-up writes the archive (``server.archive``); it is
+used for ``local`` masters only.
 
 Source: JEP 350, Dynamic CDS Archives.
 """
@@ -110,7 +110,7 @@ def _prepare(stand: JvmHome) -> None:
             (stand.home / part).symlink_to(_pyspark() / part)
     jar = stand.class_path[0]
     if not jar.exists():
-        # never written anew: Java compares its time too
+        # never written again: Java compares its time too
         with tempfile.TemporaryDirectory(dir=stand.folder) as staging:
             staged = local_files_jar(Path(staging))
             with contextlib.suppress(FileExistsError):

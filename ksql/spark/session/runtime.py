@@ -126,13 +126,13 @@ class SparkRuntime:
         vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec,
     ) -> QuerySupervisor:
         """Return a query that is neither started nor watched yet; ``QueryDriver`` has its parts."""
-        hands = QueryDriver(prepare, self._launch, self._finish, self._bound, self._build, vet)
+        driver = QueryDriver(prepare, self._launch, self._finish, self._bound, self._build, vet)
 
         def heard(query_id: str, failure: Failure) -> None:
             self._host.note(query_id, failure)
             on_failure(query_id, failure)
 
-        return QuerySupervisor(place, hands, self._retry, self._tally(place.name), heard)
+        return QuerySupervisor(place, driver, self._retry, self._metrics_of(place.name), heard)
 
     def try_out(self, spec: QuerySpec, ranges: tuple[Range, ...], limit_s: float) -> None:
         """Run a plan over some records without any effect, as ``muted`` has it.
@@ -153,7 +153,7 @@ class SparkRuntime:
         with self._lock:
             self._queries[query.place.name] = query
 
-    def _tally(self, name: str) -> QueryMetrics:
+    def _metrics_of(self, name: str) -> QueryMetrics:
         with self._lock:
             return self._tallies.setdefault(name, QueryMetrics())
 
@@ -211,7 +211,7 @@ class SparkRuntime:
             _log.warning("batches_not_bounded", extra={"query": query.name, "records": records})
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
-        _check_life(spec)
+        _check_incarnation(spec)
         try:
             query = self._launched(spec)
         except LOST as lost:
@@ -247,9 +247,9 @@ class SparkRuntime:
         return built.writer if built is not None and fits else None
 
     def _writer(self, spec: QuerySpec) -> DataStreamWriter:
-        flow = dataflow(self.session, spec, self._topics())
+        frame = dataflow(self.session, spec, self._topics())
         return (
-            flow.writeStream.format("noop")
+            frame.writeStream.format("noop")
             .outputMode("append")
             .queryName(spec.name)
             .option("checkpointLocation", str(spec.checkpoint))
@@ -306,8 +306,8 @@ class SparkRuntime:
                 _log.warning("threads that Spark left behind could not be ended", exc_info=True)
 
 
-def _check_life(spec: QuerySpec) -> None:
-    """Check that the checkpoint is there: where it has gone, Spark would begin anew.
+def _check_incarnation(spec: QuerySpec) -> None:
+    """Check that the checkpoint is there: where it has gone, Spark would begin from the start.
 
     Raises: CheckpointMissing.
     """

@@ -41,7 +41,7 @@ COMMITTED = "read_committed"
 CLIENT_DEFAULTS: Mapping[str, str] = {
     # what a transaction that failed has left in a topic was never written
     ISOLATION: COMMITTED,
-    # a topic that has been deleted is not made anew because it is asked for
+    # a topic that has been deleted is not made again because it is asked for
     "allow.auto.create.topics": "false",
     # the default of 500 ms adds half a second to every small batch
     "fetch.max.wait.ms": "5",

@@ -56,9 +56,19 @@ def pack_records(
 
     Of ``combined`` ones, which have lanes, some may stand for several.
     """
-    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns, lanes = zip(
-        *records, strict=True
-    )
+    (
+        ports,
+        keys,
+        rows,
+        timestamps,
+        topics,
+        partitions,
+        offsets,
+        headers,
+        olds,
+        sequence_keys,
+        lanes,
+    ) = zip(*records, strict=True)
     version = _CHANGES if changes else _ROWS
     body = [
         len(records),
@@ -71,7 +81,7 @@ def pack_records(
         array("q", offsets).tobytes(),
         None if _all_none(headers) else headers,
         None if changes or _all_none(olds) else _pack_rows(olds),
-        None if turns == timestamps else array("q", turns).tobytes(),
+        None if sequence_keys == timestamps else array("q", sequence_keys).tobytes(),
     ]
     if combined or any(lanes):
         version = _COMBINED if combined else version + _LANES
@@ -83,7 +93,7 @@ def pack_keyed(
     rows: Sequence[tuple[Any, ...]], head: tuple[int, int, int], sender: int, number: int
 ) -> bytes:
     """Return the chunk of the same records as ``KeyedBatch`` has them."""
-    keys, lanes, times, turns, offsets, *columns = zip(*rows, strict=True)
+    keys, lanes, times, sequence_keys, offsets, *columns = zip(*rows, strict=True)
     port, topic, partition = head
     body = [
         len(rows),
@@ -96,7 +106,7 @@ def pack_keyed(
         array("q", offsets).tobytes(),
         None,
         None,
-        None if turns == times else array("q", turns).tobytes(),
+        None if sequence_keys == times else array("q", sequence_keys).tobytes(),
     ]
     version = _ROWS
     if any(lanes):
@@ -292,7 +302,9 @@ def _unpacked(chunk: bytes) -> _Unpacked:
     if version > _CHANGES:
         version = _ROWS if version == _COMBINED else version - _LANES
         lanes = body.pop()
-    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = body
+    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, sequence_keys = (
+        body
+    )
     new_rows: Iterable[Row | None]
     old_rows: Iterable[Row | None] = repeat(None)
     if version == _CHANGES:
@@ -312,7 +324,7 @@ def _unpacked(chunk: bytes) -> _Unpacked:
         _longs(offsets),
         repeat(None) if headers is None else map(_headers, headers),
         old_rows,
-        timestamps if turns is None else _longs(turns),
+        timestamps if sequence_keys is None else _longs(sequence_keys),
         _column(lanes),
     )
     # the tuple's own constructor: the records are built without a Python-level call each

@@ -1,4 +1,4 @@
-"""The exchange in front of a sink: results in chunks by partition, merged by their turns behind it.
+"""The exchange in front of a sink: chunks by partition, merged by sequence key after it.
 
 A chunk begins with its version, the task that has made it and its number in that task. Results of
 one cause stay in their order. A result without a key keeps the number of its source's partition.
@@ -73,27 +73,32 @@ class SinkChunkWriter:
     def _packed(self, held: Sequence[tuple[int, MovedRecord]]) -> bytes:
         self._number += 1
         partitions, records = zip(*held, strict=True)
-        keys, values, times, headers, turns, topics, origins, offsets = zip(*records, strict=True)
+        keys, values, times, headers, sequence_keys, topics, origins, offsets = zip(
+            *records, strict=True
+        )
         body = [
             keys,
             values,
             None if headers.count(None) == len(headers) else headers,
-            *map(_longs, (times, turns, topics, origins, offsets, partitions)),
+            *map(_longs, (times, sequence_keys, topics, origins, offsets, partitions)),
         ]
         return _HEAD.pack(_VERSION, self._sender, self._number) + pack(body)
 
 
 def merged(chunks: Iterable[bytes]) -> list[tuple[int, list[OutRecord]]]:
-    """Return the records of all chunks by partition, each partition's by their turns.
+    """Return the records of all chunks by partition, each partition's by their sequence keys.
 
-    Of one turn the record of the lower topic, partition and offset goes first, as in a stage.
+    Of one sequence key the record of the lower topic, partition and offset goes first, as in a
+    stage.
     """
     bodies = [_unpacked(chunk) for chunk in sorted(chunks, key=_place)]
     if not bodies:
         return []
     columns = [np.concatenate([body[1][n] for body in bodies]) for n in range(5)]
-    turns, topics, origins, offsets, partitions = columns
-    order = np.lexsort((offsets, origins, topics, turns, partitions))  # the last is the first key
+    sequence_keys, topics, origins, offsets, partitions = columns
+    order = np.lexsort(
+        (offsets, origins, topics, sequence_keys, partitions)
+    )  # the last is the first key
     records = [record for body in bodies for record in body[0]]
     counts = np.unique(partitions, return_counts=True)
     by_partition, begin = [], 0

@@ -69,7 +69,7 @@ class TaskEnvironment:
     all_records: bool = True
 
     def await_leadership(self) -> None:
-        """Return while the server of this task is in charge; wait while that is open.
+        """Return while the server of this task leads; wait while that is open.
 
         Raises: NotInCharge.
         """

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ksql.spark.task.sink import TaskSink
     from ksql.spark.task.task_environment import TaskEnvironment
 
-TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
+TOTALS_SCHEMA = "produced BIGINT, errors BIGINT"
 """The last stage's report on a task: counts, no records."""
 
-STATELESS_SCHEMA = f"{TALLY_SCHEMA}, read BIGINT"
+STATELESS_SCHEMA = f"{TOTALS_SCHEMA}, read BIGINT"
 """The same of a task that begins at the source; ``read`` is null if Spark counts what is read."""
 
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
@@ -151,11 +151,11 @@ class StatelessMovedTask:
         sender = context.partitionId() if context else 0
         window_bytes = program.window_bytes or 0
         writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
-        log, read, turns = TaskLog(), _Read(counted=ship.reader is not None), SequenceKeys()
+        log, read, sequence_keys = TaskLog(), _Read(counted=ship.reader is not None), SequenceKeys()
         with no_cycle_search(program), last_words(ship):
             for raw, size in portions(ship, batches, log):
                 read.add(len(raw.offsets), size())
-                for chunk in writer.add(program.straight_moved(raw, turns, log)):
+                for chunk in writer.add(program.straight_moved(raw, sequence_keys, log)):
                     yield self._row(chunk, read)
             for chunk in writer.finish():
                 yield self._row(chunk, read)

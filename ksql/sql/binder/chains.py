@@ -268,7 +268,7 @@ class _Step:
     def _check_known_key(self, left: FromSource, left_expr: Bound, before: BoundJoin) -> None:
         """Refuse the primary key of a table whose rows have another key since the join before.
 
-        That is so behind a FULL JOIN, and on the right side of a foreign key.
+        That is so after a FULL JOIN, and on the right side of a foreign key.
         """
         if isinstance(left_expr, b.Column) and self._is_key(left, left_expr):
             raise NotRepartitioned(

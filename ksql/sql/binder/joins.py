@@ -92,7 +92,7 @@ class IncompatibleWindows(InvalidJoin):
 def meet_as_they_are(left: DataSource, right: DataSource) -> bool:
     """Return whether records of two windowed sources with equal keys need no other key.
 
-    Keys of a registry's formats are always written anew, so windows of any lengths meet there: by
+    Keys of a registry's formats are always written again, so windows of any lengths meet there: by
     their start. Other keys must agree in their format and in the length of their windows.
     """
     sides = (left, right)

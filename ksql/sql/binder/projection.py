@@ -174,7 +174,7 @@ def _rekeyed_star(source: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]
 
 
 def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]:
-    """Return the columns of a join behind PARTITION BY: the new key, then those of each source.
+    """Return the columns of a join after PARTITION BY: the new key, then those of each source.
 
     A source's values come first, its pseudo columns next, its key last.
     """
@@ -201,7 +201,7 @@ def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]
 def _star_columns(source: FromSource, *, bounds: bool) -> Iterator[str]:
     """Yield the names of a source's columns; ``bounds``: those of its window are columns, too.
 
-    Behind a join they are: the key of the result has one window, its sources had one each.
+    After a join they are: the key of the result has one window, its sources had one each.
     """
     schema = source.source.schema
     yield from (column.name for column in schema.key)

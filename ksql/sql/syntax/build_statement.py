@@ -201,7 +201,7 @@ class Target(NamedTuple):
 
 @rule("target", "inserted")
 def target(span: Span, name: str) -> Target:
-    """Return a name behind ``INSERT INTO``."""
+    """Return a name after ``INSERT INTO``."""
     return Target(name, span)
 
 

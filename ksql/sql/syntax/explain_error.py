@@ -99,7 +99,7 @@ def _similar(machine: Machine, accepted: set[str], at: int) -> str:
     """Return the keyword that resembles the word and lets the parse continue, if there is one.
 
     A name may stand in many places: a misspelt keyword is then read as one, and what stops the
-    parse is a word or two behind it.
+    parse is a word or two after it.
     """
     for index in range(min(at, len(machine.words) - 1), max(at - _LOOK_BACK, 0), -1):
         word = machine.words[index]

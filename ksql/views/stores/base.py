@@ -68,7 +68,7 @@ class OlderStore(ServerError):
 
 
 class StoreDamaged(ServerError):
-    """A store whose files do not hold what was written; it can only be filled anew."""
+    """A store whose files do not hold what was written; it can only be filled again."""
 
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
@@ -188,12 +188,12 @@ class Store(Rows, Protocol):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Apply what was put and move to that position, the offset of the *next* record.
 
         ``clock`` and ``hidden_from`` are written with it; without them the former ones stay.
-        ``whole``: whether no transaction of the topic lies on both sides of the position.
+        ``complete``: whether no transaction of the topic lies on both sides of the position.
 
         Raises: ValueError if the position would go back.
         """
@@ -208,8 +208,8 @@ class Store(Rows, Protocol):
     def position(self) -> Offset | None:
         """Return the offset of the last commit; None before any."""
 
-    def is_whole(self) -> bool:
-        """Return whether the last commit was ``whole``; without that number: yes."""
+    def is_complete(self) -> bool:
+        """Return whether the last commit was ``complete``; without that number: yes."""
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated; None before any did."""
@@ -256,7 +256,7 @@ def resumed(store: Store, begin: Offset, end: Offset) -> Offset:
 
 
 def after(prefix: bytes) -> bytes | None:
-    """Return the smallest key behind all that start with ``prefix``; None if there is none."""
+    """Return the smallest key after all that start with ``prefix``; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 

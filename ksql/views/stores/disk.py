@@ -128,7 +128,7 @@ class DiskStore(Store):
         self._reliable = False
         self._rocks.write(fresh.values(), {})
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return True: no transactions are known here, what is put is seen at once."""
         return True
 
@@ -138,7 +138,7 @@ class DiskStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Move to that position."""
         check_forward(self.position(), offset)

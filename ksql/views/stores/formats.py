@@ -75,12 +75,12 @@ class Formats:
         """Return the way of a value from that format to the newest, step by step."""
         steps = [self.converters[n, n + 1] for n in range(number, self.newest)]
 
-        def whole(data: bytes) -> bytes:
+        def composed(data: bytes) -> bytes:
             for step in steps:
                 data = step(data)
             return data
 
-        return steps[0] if len(steps) == 1 else whole
+        return steps[0] if len(steps) == 1 else composed
 
 
 KNOWN: Final = Formats(FORMATS, CONVERTERS)

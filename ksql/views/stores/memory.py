@@ -37,7 +37,7 @@ class MemoryStore(Store):
         self._position: Offset | None = None
         self._clock: int | None = None
         self._hidden_from: int | None = None
-        self._whole = True
+        self._complete = True
         self._open = True
         self._lock = threading.Lock()
 
@@ -94,10 +94,10 @@ class MemoryStore(Store):
         self._check_open()
         return self._position
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the last commit was whole."""
         self._check_open()
-        return self._whole
+        return self._complete
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated."""
@@ -124,14 +124,14 @@ class MemoryStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Bring the open batch to the rows, and move to that position."""
         with self._lock:
             self._check_open()
             check_forward(self._position, offset)
             self._apply()
-            self._position, self._whole = offset, whole
+            self._position, self._complete = offset, complete
             self._clock = self._clock if clock is None else clock
             self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
 
@@ -165,7 +165,7 @@ class MemoryStore(Store):
             self._check_open()
             self._rows, self._batch, self._deleted = WriteBatch(), WriteBatch(), 0
             self._position = self._clock = self._hidden_from = None
-            self._whole = True
+            self._complete = True
 
     def close(self) -> None:
         """End all use."""

@@ -6,7 +6,7 @@ gets all that is written, and in slices the rows that lie in the old store: conv
 where it has no newer row of that key. So a row's time never gives way to an unknown one.
 
 The old store commits first. A copy counts only if its position is that of the old store: one that
-an end in between has left behind, or that another version did not know of, is made anew.
+an end in between has left behind, or that another version did not know of, is made again.
 
 The copy reads the old store, not the topic: early records of a topic may be gone.
 
@@ -50,7 +50,7 @@ class StoreCopy:
         self._new = new
         self.store = TxnStore(new)
         self.done = new.number(_DONE) or 0
-        self.whole = new.number(_WHOLE) is not None
+        self.complete = new.number(_WHOLE) is not None
         self._cursor = new.mark(_CURSOR) or b""
         self._convert = formats.KNOWN.convert(old.format.number)
 
@@ -76,7 +76,7 @@ class StoreCopy:
 
     def step(self, most_rows: int = SLICE_ROWS, most_bytes: int = SLICE_BYTES) -> int:
         """Copy the next rows; return how many were looked at, 0 once the copy is whole."""
-        if self.whole:
+        if self.complete:
             return 0
         rows, size = [], 0
         for key, data in itertools.islice(self._old.raw(self._cursor), most_rows):
@@ -87,7 +87,7 @@ class StoreCopy:
         if not rows:
             self._new.flush()  # to files that are on the disk for good
             self._new.write((), {_WHOLE: 1})
-            self.whole = True
+            self.complete = True
             return 0
         self._cursor = rows[-1][0] + b"\x00"
         self.done += len(rows)
@@ -106,7 +106,7 @@ class StoreCopy:
         """Count an emptied store as copied."""
         self.store.clear()
         self._new.write((), {_WHOLE: 1})
-        self.whole = True
+        self.complete = True
 
     def settle(self) -> None:
         """Bring to files that are on the disk for good what it has in its log only."""
@@ -156,7 +156,7 @@ class MigratingStore(Store):
             self.given_up = problem.text()
 
     @staticmethod
-    def has_whole_copy(path: Path, budget: StoreBudget) -> bool:
+    def has_complete_copy(path: Path, budget: StoreBudget) -> bool:
         """Return whether a store, which need not be one itself, has a whole copy next to it.
 
         Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
@@ -170,9 +170,9 @@ class MigratingStore(Store):
     # --- the copy
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether the copy has all rows, and so can take the store's place."""
-        return self._copy is not None and self._copy.whole
+        return self._copy is not None and self._copy.complete
 
     @property
     def done(self) -> int:
@@ -261,9 +261,9 @@ class MigratingStore(Store):
         if self._copy is not None:
             self._copy.store.put(fresh)
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the last commit was whole."""
-        return self._old.is_whole()
+        return self._old.is_complete()
 
     def commit(
         self,
@@ -271,11 +271,11 @@ class MigratingStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Commit the old store, then the copy."""
-        self._old.commit(offset, clock, hidden_from, whole=whole)
-        self._both(lambda copy: copy.store.commit(offset, clock, hidden_from, whole=whole))
+        self._old.commit(offset, clock, hidden_from, complete=complete)
+        self._both(lambda copy: copy.store.commit(offset, clock, hidden_from, complete=complete))
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed; or empty both."""

@@ -143,9 +143,9 @@ class RetentionStore(Store):
             )
         self._seen = seen
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the last commit was whole."""
-        return self._store.is_whole()
+        return self._store.is_complete()
 
     def commit(
         self,
@@ -153,13 +153,13 @@ class RetentionStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Apply what was put, with the time that it has moved to and the earliest hidden one."""
         times = [time for time in (clock, self._seen) if time is not None]
         hidden = [time for time in (hidden_from, self._hidden_from) if time is not None]
         latest, earliest = max(times, default=None), min(hidden, default=None)
-        self._store.commit(offset, latest, earliest, whole=whole)
+        self._store.commit(offset, latest, earliest, complete=complete)
         self._seen = self._committed = self._store.clock()
 
     def recover(self, offset: Offset) -> bool:

@@ -59,7 +59,7 @@ def carry(old: Store, new: Store) -> None:
     rows = old.committed().scan()
     while piece := list(itertools.islice(rows, _PIECE)):
         new.put(piece)
-    new.commit(position, old.clock(), old.hidden_from(), whole=old.is_whole())
+    new.commit(position, old.clock(), old.hidden_from(), complete=old.is_complete())
 
 
 def _loaded(path: Path, budget: StoreBudget) -> MemoryStore:

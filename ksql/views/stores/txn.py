@@ -53,7 +53,7 @@ class TxnStore(Store):
         self._position = None if position is None else Offset(position)
         self._clock = rocks.number(CLOCK)
         self._hidden_from = rocks.number(HIDDEN)
-        self._whole = rocks.number(PARTIAL) is None
+        self._complete = rocks.number(PARTIAL) is None
         if rocks.number(IN_USE) is not None:  # another type's, and not ended in order
             self.clear()
 
@@ -119,10 +119,10 @@ class TxnStore(Store):
         self._rocks.check_open()
         return self._position
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the last commit was whole."""
         self._rocks.check_open()
-        return self._whole
+        return self._complete
 
     def clock(self) -> int | None:
         """Return the time that the last commit stated."""
@@ -149,13 +149,13 @@ class TxnStore(Store):
         clock: int | None = None,
         hidden_from: int | None = None,
         *,
-        whole: bool = True,
+        complete: bool = True,
     ) -> None:
         """Write the batch and the position at once; if that fails, the batch stays open."""
         check_forward(self.position(), offset)
         numbers = numbers_of(offset, clock, hidden_from)
-        if whole != self._whole:
-            numbers[PARTIAL] = None if whole else 1
+        if complete != self._complete:
+            numbers[PARTIAL] = None if complete else 1
         with self._lock:
             self._applying, self._batch = self._batch, WriteBatch()
         try:
@@ -164,7 +164,7 @@ class TxnStore(Store):
             with self._lock:
                 self._batch, self._applying = self._applying, None
             raise
-        self._position, self._whole = offset, whole
+        self._position, self._complete = offset, complete
         self._clock = self._clock if clock is None else clock
         self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
         with self._lock:
@@ -185,7 +185,7 @@ class TxnStore(Store):
         self._rocks.clear(dict.fromkeys(NUMBERS))
         self._discard()
         self._position = self._clock = self._hidden_from = None
-        self._whole = True
+        self._complete = True
 
     def close(self) -> None:
         """Close, without a commit."""

@@ -45,7 +45,7 @@ class UpgradeState:
     """How far the upgrade of one store is; ``failure`` is why it was given up."""
 
     store: Path
-    whole: bool
+    complete: bool
     done: int
     rows: int
     failure: str
@@ -53,7 +53,7 @@ class UpgradeState:
     @property
     def percent(self) -> int:
         """How much is copied; RocksDB knows the number of rows by a guess only."""
-        return 100 if self.whole else min(99, 100 * self.done // max(self.rows, 1))
+        return 100 if self.complete else min(99, 100 * self.done // max(self.rows, 1))
 
     def __str__(self) -> str:
         """Return it as one line shows it."""
@@ -109,21 +109,21 @@ class Upgrades:
     def work(self) -> bool:
         """Copy a slice of one store; return whether a store that was waited for has an outcome."""
         for path, upgrade in self._running.items():
-            if not (upgrade.whole or upgrade.given_up):
+            if not (upgrade.complete or upgrade.given_up):
                 upgrade.step()
                 self._report(path, upgrade)
-                return self._mode != "in_place" and bool(upgrade.whole or upgrade.given_up)
+                return self._mode != "in_place" and bool(upgrade.complete or upgrade.given_up)
         return False
 
     @property
     def busy(self) -> bool:
         """Whether rows are left to copy."""
-        return any(not (upgrade.whole or upgrade.given_up) for upgrade in self._running.values())
+        return any(not (upgrade.complete or upgrade.given_up) for upgrade in self._running.values())
 
     def rescued(self, path: Path) -> bool:
         """Put the whole copy of a damaged store in its place; False if there is none."""
         upgrade = self._running.get(path)
-        if upgrade is None or not upgrade.whole:
+        if upgrade is None or not upgrade.complete:
             return False
         self._swap(path)
         return True
@@ -144,7 +144,7 @@ class Upgrades:
         states = [
             UpgradeState(
                 store=path,
-                whole=upgrade.whole,
+                complete=upgrade.complete,
                 done=upgrade.done,
                 rows=upgrade.rows,
                 failure=upgrade.given_up,
@@ -152,7 +152,7 @@ class Upgrades:
             for path, upgrade in list(self._running.items())
         ]
         failed = [
-            UpgradeState(store=path, whole=False, done=0, rows=0, failure=reason)
+            UpgradeState(store=path, complete=False, done=0, rows=0, failure=reason)
             for path, reason in list(self._failed.items())
         ]
         return states + failed
@@ -166,7 +166,7 @@ class Upgrades:
             destroy(path)
             return open_store(kind, path, self._budget)
         self._running[path] = upgrade
-        if upgrade.whole and path not in self._begun:
+        if upgrade.complete and path not in self._begun:
             self._swap(path)
             return open_store(kind, path, self._budget)
         self._failed.pop(path, None)
@@ -180,10 +180,10 @@ class Upgrades:
     def _waited(self, kind: StoreType, path: Path) -> Store | None:
         """Return the store that was waited for, if there is an outcome.
 
-        Raises: StoreDamaged: it can only be filled anew.
+        Raises: StoreDamaged: it can only be filled again.
         """
         upgrade = self._running[path]
-        if upgrade.whole:
+        if upgrade.complete:
             self._swap(path)
             return open_store(kind, path, self._budget)
         if not upgrade.given_up:
@@ -203,25 +203,25 @@ class Upgrades:
 
     def _promoted(self, path: Path) -> bool:
         """Put a whole copy in the place of a store that cannot be opened."""
-        whole = self._has_whole_copy(path)
-        if whole:
+        complete = self._has_complete_copy(path)
+        if complete:
             swap(path)
         else:
             discard_copy(path)
-        return whole
+        return complete
 
-    def _has_whole_copy(self, path: Path) -> bool:
+    def _has_complete_copy(self, path: Path) -> bool:
         if not copy_of(path).exists():
             return False
         try:
-            return MigratingStore.has_whole_copy(path, self._budget)
+            return MigratingStore.has_complete_copy(path, self._budget)
         except KsqlError:
             return False
 
     def _hindrance(self, path: Path) -> str:
         """Return why no copy can be made; nothing if it is made, or need not be."""
         lacks = self._lacks_room(path)
-        return "" if lacks and self._has_whole_copy(path) else lacks
+        return "" if lacks and self._has_complete_copy(path) else lacks
 
     def _lacks_room(self, path: Path) -> str:
         """Return why a copy would fill the disk; or nothing."""
@@ -234,7 +234,7 @@ class Upgrades:
     def _report(self, path: Path, upgrade: MigratingStore) -> None:
         if upgrade.given_up:
             self._say("store_upgrade_given_up", path, upgrade, reason=upgrade.given_up)
-        elif upgrade.whole:
+        elif upgrade.complete:
             self._say("store_upgrade_whole", path, upgrade)
         elif not upgrade.done:
             self._say("store_upgrade_begins", path, upgrade)

@@ -35,7 +35,7 @@ def test_kafka_that_does_not_answer_is_told_once_until_it_does(caplog):
     watch = HealthLoop(lambda: answers.pop(0), None, lambda: returns.append(1))
     told = []
     while answers:
-        watch.turn()
+        watch.check_kafka()
         told.append(watch.kafka)
     assert told == ["", "away", "away still", "", ""]
     assert returns == [1]
@@ -53,7 +53,7 @@ def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
     broker.alive = False
     seen = []
     for _ in range(10):
-        watch.turn()
+        watch.check_kafka()
         seen.append((broker.tries, broker.alive, watch.kafka))
         now[0] += 0.5
     assert [tries for tries, _, _ in seen] == [1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
@@ -72,7 +72,7 @@ def test_a_defect_is_told_once_and_ends_nothing(caplog):
             turns.set()
         raise ZeroDivisionError
 
-    watch = HealthLoop(lambda: "", None, on_turn=defect)
+    watch = HealthLoop(lambda: "", None, on_tick=defect)
     watch.pause_s = 0.001
     with caplog.at_level(logging.ERROR):
         watch.start()
@@ -89,7 +89,7 @@ def test_a_look_that_the_end_cuts_off_is_no_defect(caplog):
         assert closed.wait(30)
         raise ConnectionRefusedError
 
-    watch = HealthLoop(lambda: "", None, on_turn=look)
+    watch = HealthLoop(lambda: "", None, on_tick=look)
     watch.pause_s = 0.001
     watch.start()
     assert looking.wait(30)
@@ -134,7 +134,7 @@ def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
     broker.revive = revive  # type: ignore[method-assign]  # a stand-in
     broker.alive = False
     while not broker.alive:
-        watch.turn()
+        watch.check_kafka()
         now[0] += 20.0
     assert broker.patience == [60.0, 120.0, 240.0, 480.0, 960.0, 960.0, 960.0, 960.0]
     assert [f"It is being started again, try {n}." in told for n, told in enumerate(seen, 1)] == [
@@ -160,7 +160,7 @@ def test_the_queries_are_looked_at_while_a_broker_starts():
             looked.set()
 
     broker.revive = revive  # type: ignore[method-assign]  # a stand-in
-    watch = HealthLoop(lambda: "", broker, on_turn=look)
+    watch = HealthLoop(lambda: "", broker, on_tick=look)
     watch.pause_s = 0.001
     watch.start()
     try:

@@ -14,10 +14,10 @@ WORST = WorstRecord(15_000, "s", 3)
 
 
 def looked(*recents):
-    dropping = LateDrops()
+    late_drops = LateDrops()
     for now, recent in enumerate(recents):
-        dropping.look("Q", Totals(recent=recent), now)
-    return dropping.warnings("Q")
+        late_drops.look("Q", Totals(recent=recent), now)
+    return late_drops.warnings("Q")
 
 
 def test_late_records_are_told_with_share_worst_place_and_what_to_do():
@@ -42,13 +42,13 @@ def test_records_that_are_dropped_for_other_reasons_count_as_well():
 
 
 def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
-    dropping, totals = LateDrops(), Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000)
-    dropping.look("Q", totals, 999)
-    ((_, told),) = dropping.warnings("Q")
+    late_drops, totals = LateDrops(), Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000)
+    late_drops.look("Q", totals, 999)
+    ((_, told),) = late_drops.warnings("Q")
     assert "stream time follows a record far ahead of the clock" in told
     assert "GRACE" not in told
-    dropping.look("Q", totals, 1_000)
-    ((_, told),) = dropping.warnings("Q")
+    late_drops.look("Q", totals, 1_000)
+    ((_, told),) = late_drops.warnings("Q")
     assert "GRACE" in told
 
 

@@ -1,4 +1,4 @@
-"""How far queries are: by this server, by the one in charge, or by nobody at the moment."""
+"""How far queries are: by this server, by the leader, or by nobody at the moment."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from ksql.core.config import Settings
 @pytest.fixture(autouse=True)
 def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = SimpleNamespace(start=lambda: "127.0.0.1:9", stop=lambda: None)
-    tenure = SimpleNamespace(acquire=lambda: None, start=lambda: None, close=lambda: None)
-    monkeypatch.setattr("ksql.app.startup_checks.prepare", lambda *_, **__: tenure)
+    leadership = SimpleNamespace(acquire=lambda: None, start=lambda: None, close=lambda: None)
+    monkeypatch.setattr("ksql.app.startup_checks.prepare", lambda *_, **__: leadership)
     monkeypatch.setattr(module, "EmbeddedBroker", lambda _folder: broker)
     admin = SimpleNamespace(cluster_id=lambda: "c", close=lambda: None)
     monkeypatch.setattr(module, "Admin", lambda _settings: admin)
@@ -53,12 +53,12 @@ class Leaving:
             leave=lambda _s: self.events.append("leaves"),
         )
         self.service._peers = self.members  # type: ignore[assignment]
-        self.service._standby = SimpleNamespace(withdraw=self._withdraw)  # type: ignore[assignment]
+        self.service._follower = SimpleNamespace(withdraw=self._withdraw)  # type: ignore[assignment]
 
     def _withdraw(self, _patience_s: float) -> bool:
         self.events.append("withdraws")
         if self.promoted:
-            self.service._standby = None
+            self.service._follower = None
         return self.withdrawn
 
     def done(self) -> list[str]:
@@ -104,6 +104,6 @@ def test_one_whose_claim_came_too_late_gives_it_free_at_once(
 
 def test_the_one_in_charge_and_one_alone_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
-    leaving.service._standby = None
+    leaving.service._follower = None
     assert leaving.done() == []
     KsqlService(Settings({})).leave()

@@ -29,7 +29,7 @@ def ledger(tmp_path):
 def scene(ledger):
     it: Any = Scene(S, COUNT)
     it.known = []
-    it.book = it.world.engine.book = UpgradeRecorder(ledger, "default_", lambda: 5, it.known)
+    it.history = it.world.engine.history = UpgradeRecorder(ledger, "default_", lambda: 5, it.known)
     return it
 
 
@@ -72,7 +72,7 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
     it = scene(ledger)
     old = it.world.catalog.query("CTAS_N_1")
     verdict = it.world.engine.dry_run(it.world.parse(MORE), MORE, it.world.settings).verdict
-    it.book.refused(Upgrade(old=old, statement=MORE, verdict=verdict))
+    it.history.refused(Upgrade(old=old, statement=MORE, verdict=verdict))
     assert ledger.flush(20)
     [found] = ledger.upgrades()
     assert found.entry == UpgradeEntry(
@@ -97,11 +97,11 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
 
 def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger, monkeypatch):
     it = scene(ledger)
-    monkeypatch.setattr(it.book, "switched", lambda token, switch: None)
+    monkeypatch.setattr(it.history, "switched", lambda token, switch: None)
     it.world.execute(MORE)
     assert told(ledger) == [(MORE, "begun")]
     again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
-    it.book = again
+    it.history = again
     it.again()
     again.rebuild()
     assert told(ledger) == [(MORE, "switched")]
@@ -109,12 +109,12 @@ def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger,
 
 def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledger, monkeypatch):
     it = scene(ledger)
-    monkeypatch.setattr(it.book, "rolled_back", lambda token, error: None)
+    monkeypatch.setattr(it.history, "rolled_back", lambda token, error: None)
     it.strikes.at = {"append": ServerError("killed")}
     with pytest.raises(ServerError):
         it.world.execute(MORE)
     again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
-    it.book = again
+    it.history = again
     it.again()
     again.rebuild()
     assert told(ledger) == [(MORE, "rolled_back")]
@@ -132,7 +132,7 @@ def test_a_replacement_of_a_paused_query_is_recorded_at_once(ledger):
 
 def test_the_last_replacement_of_a_query_is_explained(ledger):
     it = scene(ledger)
-    it.world.services.last_upgrade = it.book.last
+    it.world.services.last_upgrade = it.history.last
     assert explained(it).upgrade is None
     it.world.execute(MORE)
     with pytest.raises(RequestFailed):
@@ -186,8 +186,8 @@ class Engine:
 
 def test_settling_goes_on_until_it_is_settled():
     engine = Engine([ServerError("away"), RuntimeError("odd")])
-    settler = DoubtResolver(engine, 0.001)
-    settler.wake()
-    settler.wake()
+    doubt_resolver = DoubtResolver(engine, 0.001)
+    doubt_resolver.wake()
+    doubt_resolver.wake()
     assert engine.over.wait(20)
-    settler.close()
+    doubt_resolver.close()

@@ -65,9 +65,9 @@ def again(state, opened):
 
 
 def checked(state, found, adopt=""):
-    aside = Trash(state.aside, lambda: 0)
-    check(state, found, adopt, aside)
-    return sorted(moved.name.split("-")[-1] for moved in aside.entries())
+    trash = Trash(state.trash, lambda: 0)
+    check(state, found, adopt, trash)
+    return sorted(moved.name.split("-")[-1] for moved in trash.entries())
 
 
 # --- the marker
@@ -148,7 +148,7 @@ def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, found):
     assert f"-o ksql.state.adopt={found.word}" in refused.value.hint
     assert (state.queries / "CTAS_T_4" / "rows").read_text() == "five"
     assert (state.stores / "T" / "rows").exists()
-    assert not state.aside.exists()
+    assert not state.trash.exists()
 
 
 @pytest.mark.parametrize("name", ["no topic", "an empty topic"])
@@ -213,7 +213,7 @@ def test_servers_share_a_directory_and_have_places_of_their_own(sharing, tmp_pat
     one, two = sharing("a_1"), sharing("a_2")
     assert one.identity == two.identity
     assert one.queries == two.queries
-    assert one.aside == two.aside
+    assert one.trash == two.trash
     assert one.carried_out == two.carried_out
     assert len({one.stores, two.stores, one.lease, two.lease, one.own, two.own}) == 6
     assert one.lease.parent.is_dir()
@@ -349,10 +349,10 @@ def test_copies_of_a_directory_have_other_places(tmp_path):
 
 def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
     one, two, three = sharing("a_1"), sharing("a_2"), sharing("a_3")
-    aside = Trash(one.aside, lambda: 0)
+    trash = Trash(one.trash, lambda: 0)
 
     def look(now_ms, keep_ms=100):
-        one.expire_places(aside, keep_ms, now_ms)
+        one.expire_places(trash, keep_ms, now_ms)
         return sorted(each.name for each in (one.root / "servers").iterdir())
 
     assert look(0) == look(10_000) == ["a_1", "a_2", "a_3"]
@@ -363,7 +363,7 @@ def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
     back.close()
     assert look(10_600) == look(10_700) == look(99_999, -1) == ["a_1", "a_2", "a_3"]
     assert look(10_701) == ["a_1", "a_3"]
-    [moved] = aside.entries()
+    [moved] = trash.entries()
     assert (moved.what, moved.origin) == ("server", str(two.own))
     three.close()
     (three.own / "gone").write_text("")  # a crash between its making and its writing
@@ -372,7 +372,7 @@ def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
 
 
 def test_a_directory_that_is_not_shared_has_no_such_places(state):
-    state.expire_places(Trash(state.aside, lambda: 0), 0, 10**15)
+    state.expire_places(Trash(state.trash, lambda: 0), 0, 10**15)
     assert state.queries.is_dir()
 
 
@@ -382,7 +382,7 @@ def test_stores_of_another_command_topic_are_moved_aside(sharing):
     moved = []
     for topic_id in ("x", "x", "y", "y"):
         fit_stores(SimpleNamespace(topic_id=lambda _topic, i=topic_id: i), one, lambda: 0)
-        moved.append(len(Trash(one.aside, lambda: 0).entries()))
+        moved.append(len(Trash(one.trash, lambda: 0).entries()))
     assert moved == [0, 0, 1, 1]
     assert list(one.stores.iterdir()) == []
     (one.lease.parent / "stores.json").write_text("{")

@@ -5,10 +5,10 @@ from ksql.spark.query.query_metrics import Totals
 
 
 def looked(*totals):
-    skipping = StuckQueries()
+    stuck_queries = StuckQueries()
     for now, (rows_in, rows_out, errors) in enumerate(totals):
-        skipping.look("Q", Totals(rows_in, rows_out, errors), now)
-    return skipping.warnings("Q")
+        stuck_queries.look("Q", Totals(rows_in, rows_out, errors), now)
+    return stuck_queries.warnings("Q")
 
 
 def test_a_query_that_handles_none_of_what_it_reads_is_noticed():

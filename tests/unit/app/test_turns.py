@@ -1,4 +1,4 @@
-"""A server that waits for its turn takes charge once, and only when nobody else is in charge."""
+"""A server that waits for its turn takes charge once, and only when nobody else leads."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def world(tmp_path, monkeypatch):
 
 @pytest.fixture
 def one(world):
-    """The server in charge, which lives."""
+    """The leader, which lives."""
     one = world.server("one")
     one.acquire()
     world.living.append(one)
     return one
 
 
-def await_turn(world, server, rank=0, seconds=MOST_S):
+def await_leadership(world, server, rank=0, seconds=MOST_S):
     began = world.now
-    won = server.await_turn(Stop(world, seconds), lambda _gone: rank)
+    won = server.await_leadership(Stop(world, seconds), lambda _gone: rank)
     return won, world.now - began
 
 
 def test_nobody_takes_over_from_one_that_lives(world, one):
     two = world.server("two")
-    assert await_turn(world, two) == (False, pytest.approx(MOST_S))
+    assert await_leadership(world, two) == (False, pytest.approx(MOST_S))
     assert world.may_write("one")
     assert two.holder().id == "one"
     assert world.lost == {}
@@ -59,7 +59,7 @@ def test_nobody_takes_over_from_one_that_lives(world, one):
 def test_one_that_leaves_in_order_is_followed_at_once(world, one):
     world.living.clear()
     one.close()
-    won, seconds = await_turn(world, world.server("two"))
+    won, seconds = await_leadership(world, world.server("two"))
     assert won
     assert seconds < BEAT_S
     assert world.may_write("two")
@@ -68,7 +68,7 @@ def test_one_that_leaves_in_order_is_followed_at_once(world, one):
 def test_one_that_falls_silent_is_followed_when_its_tasks_may_not_write_any_more(world, one):
     world.living.clear()
     two = world.server("two")
-    won, seconds = await_turn(world, two)
+    won, seconds = await_leadership(world, two)
     assert won
     assert SILENCE_S <= seconds < SILENCE_S + 2 * BEAT_S
     assert not world.may_write("one")
@@ -82,12 +82,12 @@ def test_of_several_the_first_one_takes_over_and_the_next_one_sees_it(world, one
     class Meanwhile(Stop):
         def wait(self, seconds):
             if not two._held and world.now - started >= SILENCE_S + BEAT_S:
-                assert two.await_turn(Stop(world), lambda _gone: -SILENCE_S)
+                assert two.await_leadership(Stop(world), lambda _gone: -SILENCE_S)
                 world.living.append(two)
             return super().wait(seconds)
 
     started = world.now
-    assert not three.await_turn(Meanwhile(world), lambda _gone: 1)
+    assert not three.await_leadership(Meanwhile(world), lambda _gone: 1)
     assert world.may_write("two")
     assert three.holder().id == "two"
     assert world.lost == {}
@@ -99,16 +99,16 @@ def test_one_that_stops_while_it_waits_for_former_tasks_takes_nothing(world, one
     two = world.server("two")
     lease.write(two._file, "before", world.now + 3)
     began = len(world.topic.claims)
-    assert await_turn(world, two, seconds=1) == (False, pytest.approx(3, abs=0.5))
+    assert await_leadership(world, two, seconds=1) == (False, pytest.approx(3, abs=0.5))
     assert len(world.topic.claims) == began
 
 
 def test_an_outage_is_no_silence(world, one):
     world.topic.away = True
     two = world.server("two")
-    assert not await_turn(world, two, seconds=3 * SILENCE_S)[0]
+    assert not await_leadership(world, two, seconds=3 * SILENCE_S)[0]
     world.topic.away = False
-    assert not await_turn(world, two)[0]
+    assert not await_leadership(world, two)[0]
     assert world.lost == {}
 
 
@@ -116,7 +116,7 @@ def test_one_in_charge_can_show_it_and_one_that_was_replaced_cannot(world, one):
     one.confirm()
     world.living.clear()
     two = world.server("two")
-    assert await_turn(world, two)[0]
+    assert await_leadership(world, two)[0]
     two.confirm()
     with pytest.raises(NotLeader):
         one.confirm()

@@ -183,7 +183,7 @@ def strict(service: FakeService, tmp_path: Path) -> Iterator[list[str]]:
     with hosted(app, tls) as port:
         options = ["--cacert", str(trusted), "--cert", str(client), "-u", "ada", "-p", "love"]
         yield [f"https://localhost:{port}", *options]
-    app.state.door.release()
+    app.state.context.release()
 
 
 def test_a_server_that_asks_for_all(

@@ -92,7 +92,7 @@ def test_queries_show_what_the_session_has_written_and_seen(
 def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
     desk: Desk, service: FakeService
 ) -> None:
-    theirs = Token(home=TokenScope("another", "s")).with_({("s", 0): 4})
+    theirs = Token(scope=TokenScope("another", "s")).with_({("s", 0): 4})
     service.answer = [ConsistencyToken(statement_text="A;", consistency_token=theirs.text())]
     service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull")
     desk.run("A;")

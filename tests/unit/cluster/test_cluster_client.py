@@ -111,7 +111,7 @@ class Near:
 
 @pytest.fixture
 def busy():
-    """The world of the server in charge."""
+    """The world of the leader."""
     world = World(SETUP)
     world.services.monitor = BusyMonitor()
     world.services.last_upgrade = lambda query_id: UPGRADE if query_id == "CSAS_C_2" else None

@@ -1,4 +1,4 @@
-"""The members of the group, and the one in charge."""
+"""The members of the group, and the leader."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Taken:
         return b""
 
 
-def heart(answer, interval_s=60.0):
+def heartbeats(answer, interval_s=60.0):
     return Heartbeats(Three(), interval_s, now_ms=lambda: 1234, calls=Told(answer))
 
 
@@ -56,7 +56,7 @@ def beat(beating):
 
 def test_a_heartbeat_names_its_server_and_goes_to_all_others():
     seen = []
-    beat(heart(lambda *request: seen.append(request)))
+    beat(heartbeats(lambda *request: seen.append(request)))
     body = {"hostInfo": {"host": "host", "port": 8002}, "timestamp": 1234}
     assert sorted(seen, key=lambda each: each[0]) == [(A, body), (C, body)]
 
@@ -69,7 +69,7 @@ def test_one_that_does_not_answer_keeps_none_from_the_next():
         if server == A:
             raise NotReached
 
-    beat(heart(answer))
+    beat(heartbeats(answer))
     assert sorted(seen) == [A, C]
 
 
@@ -82,7 +82,7 @@ def test_one_that_hangs_delays_no_other_and_gets_one_at_a_time():
             begun.set()
             assert resume.wait(10)
 
-    beating = heart(answer)
+    beating = heartbeats(answer)
     first, other = beating.beat()
     other.result(timeout=10)
     assert begun.wait(10)
@@ -98,7 +98,7 @@ def test_one_that_hangs_delays_no_other_and_gets_one_at_a_time():
 def test_it_beats_until_it_is_closed():
     beaten = threading.Semaphore(0)
 
-    beating = heart(lambda *_: beaten.release(), 0.01)
+    beating = heartbeats(lambda *_: beaten.release(), 0.01)
     beating.start()
     for _ in range(4):
         assert beaten.acquire(timeout=10)

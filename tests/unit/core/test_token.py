@@ -40,12 +40,12 @@ NAMES = st.text(max_size=5)
 
 @dataclass
 class Giver:
-    home: TokenScope = HERE
+    scope: TokenScope = HERE
 
 
 @given(PLACES, NAMES, NAMES)
 def test_a_token_comes_back_as_it_was(places, cluster, service):
-    token = Token(home=TokenScope(cluster, service)).with_(places)
+    token = Token(scope=TokenScope(cluster, service)).with_(places)
     assert token.places() == places
     assert Token.of(token.text()) == token
 
@@ -66,35 +66,35 @@ SECOND = (
 )
 
 
-@pytest.mark.parametrize(("kept", "home"), [(FIRST, TokenScope()), (SECOND, HERE)])
-def test_what_was_given_once_is_read_for_good(kept, home):
+@pytest.mark.parametrize(("kept", "scope"), [(FIRST, TokenScope()), (SECOND, HERE)])
+def test_what_was_given_once_is_read_for_good(kept, scope):
     """Clients keep tokens."""
-    assert Token.of(kept) == Token(home=home).with_(SEEN)
-    assert requested_token({TOKEN: kept}, Giver()) == Token(home=HERE).with_(SEEN)
+    assert Token.of(kept) == Token(scope=scope).with_(SEEN)
+    assert requested_token({TOKEN: kept}, Giver()) == Token(scope=HERE).with_(SEEN)
 
 
 def test_the_form_that_is_given():
-    assert Token(home=HERE).with_(SEEN).text() == SECOND
+    assert Token(scope=HERE).with_(SEEN).text() == SECOND
 
 
-@pytest.mark.parametrize("home", [TokenScope("other", "here_"), TokenScope("cluster", "other_")])
-def test_a_token_of_another_home_is_refused(home):
+@pytest.mark.parametrize("scope", [TokenScope("other", "here_"), TokenScope("cluster", "other_")])
+def test_a_token_of_another_home_is_refused(scope):
     with pytest.raises(ForeignToken) as caught:
-        requested_token({TOKEN: SECOND}, Giver(home))
+        requested_token({TOKEN: SECOND}, Giver(scope))
     error = caught.value
     assert (error.code, error.message) == (
         40000,
         "The consistency token was given by another service",
     )
     assert 'the service "here_" on the Kafka cluster "cluster"' in error.detail
-    assert f'the service "{home.service}" on the Kafka cluster "{home.cluster}"' in error.detail
+    assert f'the service "{scope.service}" on the Kafka cluster "{scope.cluster}"' in error.detail
     with pytest.raises(ForeignToken):
-        requested_token({TOKEN: Token(home=home).text()}, Giver())
+        requested_token({TOKEN: Token(scope=scope).text()}, Giver())
 
 
 def test_an_empty_text_names_nothing():
     assert Token.of("") == Token()
-    assert requested_token({TOKEN: ""}, Giver()) == Token(home=HERE)
+    assert requested_token({TOKEN: ""}, Giver()) == Token(scope=HERE)
     assert requested_token({}, Giver()) is None
 
 

@@ -1,4 +1,4 @@
-"""``pytest tests/unit/docs --update-docs`` writes the answers that pages show anew; review them."""
+"""``pytest tests/unit/docs --update-docs`` rewrites the answers that pages show; review them."""
 
 from __future__ import annotations
 

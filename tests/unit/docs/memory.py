@@ -75,7 +75,7 @@ class MemoryService:
 
     is_follower = False
     terminated = False
-    home = TokenScope("memory", "default_")
+    scope = TokenScope("memory", "default_")
 
     def __init__(self):
         self.world = world = Clocked(MemoryRegistry())

@@ -156,7 +156,7 @@ def test_items_of_no_bytes_are_counted_for_the_whole_record(items, monkeypatch):
     assert decoded(items, blocks(5, 2), *columns)[1] == 7
     with pytest.raises(DecodeError):
         decoded(items, blocks(3, 4000), *columns)
-    for _ in range(2):  # each record anew
+    for _ in range(2):  # each record again
         assert len(decoded(items, blocks(5, 2), *columns)[0]) == 10
     inner = blocks(4, 1)
     body = blocks(4, 1)[:-1] + inner * 4 + b"\0"

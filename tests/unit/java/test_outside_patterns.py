@@ -144,7 +144,7 @@ def test_pieces_that_may_be_absent_are_not_compiled_one_in_another():
 
 
 def test_many_characters_and_references_are_read_once(monkeypatch):
-    """Each was joined with all before it, and each reference counted the groups anew."""
+    """Each was joined with all before it, and each reference counted the groups again."""
     unions = []
 
     def count(*sets):

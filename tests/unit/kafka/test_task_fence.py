@@ -15,9 +15,9 @@ def test_the_last_claim_holds(tmp_path, monkeypatch):
 
 def test_a_turn_that_is_gone_or_could_not_be_written_is_not_held(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    turn = TaskFence.taken("a")
-    turn.path.unlink()
-    assert not turn.held()
+    fence = TaskFence.taken("a")
+    fence.path.unlink()
+    assert not fence.held()
     file = tmp_path / "file"
     file.write_text("in the way")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(file))

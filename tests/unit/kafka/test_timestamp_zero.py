@@ -36,7 +36,7 @@ def test_each_serves_one_at_a_time():
 
 
 def test_an_old_one_is_closed_and_who_has_it_keeps_it():
-    producers = timestamp_zero._Producers(life_s=0.05)
+    producers = timestamp_zero._Producers(lifetime_s=0.05)
     with producers.lent(CONFIG) as one, producers.lent(CONFIG) as other:
         pass
     with producers.lent(CONFIG) as used:

@@ -33,7 +33,7 @@ else:
     KsqlService = RowWriter = Running = object
 
 Answer = Callable[[str], list[Entity] | None] | Sequence[Entity] | Exception
-HERE = TokenScope()  # of which tokens without a home are
+HERE = TokenScope()  # of which tokens without a scope are
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
 
@@ -156,7 +156,7 @@ class FakeService(KsqlService):
     credentials: str = ""
     other: Server | None = None
     scheme: str = "http"
-    home: TokenScope = HERE
+    scope: TokenScope = HERE
     tls: ssl.SSLContext | None = None
     secret: ServerSecret | None = None
 

@@ -17,7 +17,7 @@ from tests.unit.server.fakes import FakeService
 def description() -> dict[str, Any]:
     """The whole document."""
     app = create_app(FakeService())
-    app.state.door.release()
+    app.state.context.release()
     found: dict[str, Any] = app.openapi()
     return found
 

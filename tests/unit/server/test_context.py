@@ -17,7 +17,6 @@ import pytest
 from ksql.control.statements.answers import RequestFailed
 from ksql.serving.results import ResultRow
 from ksql.views.errors import TableNotReady
-from server import context
 from server.context import STATEMENT_THREADS, AppContext
 from tests.kafka.wires import await_true
 from tests.unit.server.fakes import FakeService, FakeStream, rows
@@ -40,8 +39,8 @@ class HeldStream(FakeStream):
             yield DATA
 
 
-def drained(door: AppContext, seconds: float) -> None:
-    asyncio.run(door.drain(seconds))
+def drained(context: AppContext, seconds: float) -> None:
+    asyncio.run(context.drain(seconds))
 
 
 def test_a_pull_query_may_end_when_the_server_does() -> None:
@@ -52,13 +51,13 @@ def test_a_pull_query_may_end_when_the_server_does() -> None:
     ):
         text = answer.iter_lines()
         assert [next(text), next(text)][1] == '[1,"a"]'
-        app.state.door.shut()
+        app.state.context.shut()
         refused = httpx.post(f"{url}/query-stream", json={"sql": "SELECT;"})
         assert (refused.status_code, refused.json()["error_code"]) == (503, 50303)
         stream.go.set()
         assert list(text) == ['[1,"a"]']
-        drained(app.state.door, 30)
-        assert app.state.door.running == 0
+        drained(app.state.context, 30)
+        assert app.state.context.running == 0
 
 
 def test_a_pull_query_that_takes_too_long_is_ended(caplog: pytest.LogCaptureFixture) -> None:
@@ -69,8 +68,8 @@ def test_a_pull_query_that_takes_too_long_is_ended(caplog: pytest.LogCaptureFixt
     ):
         text = answer.iter_lines()
         assert [next(text), next(text)][1] == '[1,"a"]'
-        app.state.door.shut()
-        drained(app.state.door, 0)
+        app.state.context.shut()
+        drained(app.state.context, 0)
         assert json.loads(list(text)[-1])["error_code"] == 50303
     [record] = [record for record in caplog.records if record.message == "requests_cut_off"]
     assert (record.__dict__["queries"], record.__dict__["calls"]) == (1, 0)
@@ -87,10 +86,10 @@ def test_a_statement_may_end_when_the_server_does() -> None:
     with serving(FakeService(answer=slow)) as (url, app), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "CREATE;"}, timeout=30)
         assert begun.wait(30)
-        app.state.door.shut()
+        app.state.context.shut()
         waiting = threading.Timer(0.2, go.set)
         waiting.start()
-        drained(app.state.door, 30)
+        drained(app.state.context, 30)
         assert go.is_set()
         assert sent.result(30).status_code == 200
 
@@ -132,7 +131,7 @@ def test_queries_that_wait_for_a_table_leave_the_threads_to_others() -> None:
                 return [other, *await asyncio.gather(*waiting)]
 
         other, *answers = asyncio.run(talk())
-        assert app.state.door.running == 0
+        assert app.state.context.running == 0
     assert other.status_code == 200
     assert [each.status_code for each in answers] == [200] * many
     assert {each.text.splitlines()[1] for each in answers} == {'[1,"a"]'}
@@ -152,9 +151,9 @@ def test_a_server_that_ends_does_not_wait_for_tables() -> None:
         sent = pool.submit(httpx.post, f"{url}/query-stream", json={"sql": "S;"}, timeout=30)
         while not filling.refused:
             time.sleep(0.01)
-        app.state.door.shut()
+        app.state.context.shut()
         assert sent.result(30).json()["error_code"] == 50303
-        drained(app.state.door, 30)
+        drained(app.state.context, 30)
 
 
 # --- requests that wait
@@ -225,11 +224,11 @@ def test_a_statement_waits_no_longer_than_its_client() -> None:
     with serving(FakeService(answer=waiting.answer)) as (url, app):
         with httpx.Client() as client, pytest.raises(httpx.ReadTimeout):
             client.post(f"{url}/ksql", json={"ksql": "ASSERT;"}, timeout=0.3)
-        await_true("it", lambda: app.state.door._waiting == 0)
+        await_true("it", lambda: app.state.context._waiting == 0)
 
 
 def test_as_many_as_may_wait_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "MOST_WAITING", 1)
+    monkeypatch.setattr("server.context.MOST_WAITING", 1)
     waiting = Waiting()
     with serving(FakeService(answer=waiting.answer)) as (url, _), ThreadPoolExecutor(1) as pool:
         first = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
@@ -246,9 +245,9 @@ def test_a_server_that_ends_does_not_wait_for_assertions() -> None:
     with serving(FakeService(answer=waiting.answer)) as (url, app), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
         await_true("it", lambda: waiting.asked > 1)
-        app.state.door.shut()
+        app.state.context.shut()
         assert sent.result(30).json()["error_code"] == 50303
-        drained(app.state.door, 30)
+        drained(app.state.context, 30)
 
 
 def test_probes_have_threads_of_their_own() -> None:

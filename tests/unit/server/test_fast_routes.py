@@ -45,7 +45,7 @@ def _asked(method: str, path: str, request: dict[str, Any], service: FakeService
             async with httpx.AsyncClient(transport=transport, base_url="http://x.localhost") as it:
                 return await it.request(method, path, **request)
         finally:
-            app.state.door.release()
+            app.state.context.release()
 
     answer = asyncio.run(ask())
     return answer.status_code, sorted(answer.headers.items()), answer.content

@@ -64,7 +64,7 @@ def test_compressed_rows_are_there_when_they_are_sent(coding, bits):
             text += reader.decompress(data[seen:])
             seen = len(data)
         assert text.splitlines()[1:] == [b'[1,"a"]', b'[2,"b"]']
-        assert app.state.door.running == 1
+        assert app.state.context.running == 1
 
 
 def test_rows_are_acknowledged_while_the_request_is_open():

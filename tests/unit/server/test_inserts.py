@@ -49,7 +49,7 @@ def test_a_request_about_tokens_learns_where_its_rows_are() -> None:
     assert not any("consistencyToken" in each for each in acks(insert(TARGET + b'{"A":7}')[0]))
 
 
-@pytest.mark.parametrize("token", ["x", Token(home=TokenScope("c", "other_")).text()])
+@pytest.mark.parametrize("token", ["x", Token(scope=TokenScope("c", "other_")).text()])
 def test_a_token_of_no_use_is_refused_before_any_row(token: str) -> None:
     asking = {"target": "S", "requestProperties": {TOKEN: token}}
     answer, rows = insert(json.dumps(asking).encode() + b'\n{"A":1}\n')
@@ -171,7 +171,7 @@ def test_a_server_that_stops_says_so() -> None:
     with serving(FakeService()) as (url, app), conversation(url) as sock:
         say(sock, TARGET + b'{"A":1}\n')
         hear(sock, b'"seq":0')
-        app.state.door.shut()
+        app.state.context.shut()
         say(sock, b'{"A":2}\n{"A":3}\n')
         assert b'"error_code":50303' in hear(sock, b"0\r\n\r\n")
 
@@ -180,7 +180,7 @@ def test_a_server_that_stops_says_so_to_a_silent_client() -> None:
     with serving(FakeService()) as (url, app), conversation(url) as sock:
         say(sock, TARGET + b'{"A":1}\n')
         hear(sock, b'"seq":0')
-        app.state.door.shut()
+        app.state.context.shut()
         ended = hear(sock, b"0\r\n\r\n")
         assert b'"status":"error","seq":1,"error_code":50303' in ended
 

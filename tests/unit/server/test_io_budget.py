@@ -12,16 +12,16 @@ class Case:
 
     def __init__(self):
         self.now, self.blocks = 50.0, 0
-        self.stalls = IoBudget(lambda: self.now, lambda: self.blocks)
+        self.io_budget = IoBudget(lambda: self.now, lambda: self.blocks)
 
     def look_up(self, seconds, blocks=0):
         """Return whether the loop did it."""
-        began = self.stalls.begin()
+        began = self.io_budget.begin()
         if began is None:
             return False
         self.now += seconds
         self.blocks += blocks
-        self.stalls.end(began)
+        self.io_budget.end(began)
         return True
 
     def many(self, seconds, blocks=0):

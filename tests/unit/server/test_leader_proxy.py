@@ -1,4 +1,4 @@
-"""What comes to a standby goes to the server in charge as it is, and its answer comes back so."""
+"""What comes to a standby goes to the leader as it is, and its answer comes back so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trustme
 
-from ksql.app.compose import heart
+from ksql.app.compose import heartbeats
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.cluster import own_tls
 from ksql.control.statements.answers import RequestFailed
@@ -85,7 +85,7 @@ def test_an_error_comes_back_unchanged():
 
 
 def test_a_request_is_passed_on_once_only():
-    far = FakeService([created()], other=Server("127.0.0.1", 1))  # it is not in charge any more
+    far = FakeService([created()], other=Server("127.0.0.1", 1))  # it does not lead any more
     with leader(far) as server:
         answer = ask(FakeService(other=server), "POST", "/ksql", json=BODY)
     assert answer.status_code == 200
@@ -133,7 +133,7 @@ def keys(tmp_path):
 
 def test_servers_with_an_authority_of_their_own_pass_statements_on(keys):
     far = FakeService([created()])
-    with hosted(create_app(door=AppContext(far)), server_context(keys)) as port:
+    with hosted(create_app(context=AppContext(far)), server_context(keys)) as port:
         server = Server("127.0.0.1", port)
         near = FakeService(other=server, scheme="https", tls=own_tls(Settings(keys)))
         assert ask(near, "POST", "/ksql", json=BODY).status_code == 200
@@ -142,11 +142,11 @@ def test_servers_with_an_authority_of_their_own_pass_statements_on(keys):
 
 def test_their_heartbeats_arrive_too(keys):
     far = FakeService()
-    with hosted(create_app(door=AppContext(far)), server_context(keys)) as port:
+    with hosted(create_app(context=AppContext(far)), server_context(keys)) as port:
         me, other = Server("127.0.0.1", 1), Server("127.0.0.1", port)
         members = SimpleNamespace(me=me, alive=lambda: (me, other))
         settings = Settings(keys | {"ksql.heartbeat.enable": "true"})
-        with contextlib.closing(heart(settings, members, tls=own_tls(settings))) as sending:
+        with contextlib.closing(heartbeats(settings, members, tls=own_tls(settings))) as sending:
             for each in sending.beat():
                 each.result(timeout=10)
     assert far.calls == [("heard", "127.0.0.1:1")]
@@ -227,8 +227,8 @@ def test_servers_that_know_one_another_pass_no_password_on():
         host = str(server)
 
     far = Far([created()])
-    door = AppContext(far)
-    http = HttpServer(create_app(door=door, users=users, secret=secret), [sock], 1)
+    context = AppContext(far)
+    http = HttpServer(create_app(context=context, users=users, secret=secret), [sock], 1)
     http.start("far")
     try:
         near = FakeService(other=server, secret=secret)
@@ -238,6 +238,6 @@ def test_servers_that_know_one_another_pass_no_password_on():
         assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
         assert far.credentials == ""
     finally:
-        door.shut()
+        context.shut()
         http.stop()
-        door.release()
+        context.release()

@@ -22,7 +22,7 @@ LONG = "x" * 300
 def service():
     found = doors(SCRIPT)
     yield found
-    found.app.state.door.release()
+    found.app.state.context.release()
 
 
 @pytest.mark.parametrize(

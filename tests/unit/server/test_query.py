@@ -173,7 +173,7 @@ def test_a_pull_query_about_tokens_ends_with_one(path: str, accept: str, shown: 
     ("token", "says"),
     [
         ("x", "cannot be read"),
-        (Token(home=TokenScope("c", "other_")).text(), "given by another service"),
+        (Token(scope=TokenScope("c", "other_")).text(), "given by another service"),
     ],
 )
 def test_a_token_that_is_none_or_of_another_service_is_refused(
@@ -347,7 +347,7 @@ def test_a_client_that_leaves_before_the_first_row_ends_a_pull_query() -> None:
                 b"Content-Type: application/json\r\n"
                 b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
             )
-            while app.state.door.running == 0:
+            while app.state.context.running == 0:
                 time.sleep(0.01)
         assert stream.ended.wait(5)
 
@@ -377,7 +377,7 @@ def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query
             assert json.loads(next(texts))["queryId"] == "transient_S_1"
             assert not stream.ended.is_set()
         assert stream.ended.wait(5)
-        assert app.state.door.running == 0
+        assert app.state.context.running == 0
 
 
 @pytest.mark.slow
@@ -417,5 +417,5 @@ def test_the_end_of_the_server_ends_the_queries_with_a_word() -> None:
     ):
         text = answer.iter_lines()
         assert [next(text) for _ in range(3)][1] == '[1,"a"]'
-        app.state.door.shut()
+        app.state.context.shut()
         assert json.loads(list(text)[-1])["error_code"] == 50303

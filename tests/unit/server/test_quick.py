@@ -27,7 +27,7 @@ from server.app import create_app
 from server.buffered_result import BufferedResult
 from server.io_budget import IoBudget
 from server.row_encoders import Delimited
-from server.streaming import whole_response
+from server.streaming import buffered_response
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.test_query import DATA, SEEN, query
@@ -150,10 +150,10 @@ def test_a_brief_query_that_is_cut_off_when_the_server_ends_is_no_answer() -> No
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             answer = asyncio.ensure_future(client.post("/query-stream", json={"sql": "SELECT;"}))
             await asyncio.to_thread(begun.wait, 10)
-            app.state.door.shut()
-            await app.state.door.drain(0)
+            app.state.context.shut()
+            await app.state.context.drain(0)
             found = await answer
-        app.state.door.release()
+        app.state.context.release()
         return found
 
     found = asyncio.run(asking())
@@ -177,8 +177,8 @@ def test_a_query_that_waits_for_nothing_takes_no_other_thread() -> None:
 
 def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     times, blocks = itertools.count(0, 0.2), itertools.count()  # each look-up takes so long
-    stalls = IoBudget(lambda: next(times), lambda: next(blocks))
-    monkeypatch.setattr("server.context.IoBudget", lambda: stalls)
+    io_budget = IoBudget(lambda: next(times), lambda: next(blocks))
+    monkeypatch.setattr("server.context.IoBudget", lambda: io_budget)
     ready, later = QuickStream([DATA], "pull"), QuickStream([DATA], "pull")
     service = FakeService(ready_stream=ready, stream=lambda: later)
     here = threading.current_thread().name.rstrip("_0123456789")
@@ -207,7 +207,7 @@ def test_over_http_2_each_line_of_a_quick_query_is_a_frame() -> None:
     whole = BufferedResult.of(QuickStream([DATA], "pull"))
 
     async def pieces() -> list[bytes]:
-        answer = whole_response(whole, Delimited, DELIMITED, {"http_version": "2"})
+        answer = buffered_response(whole, Delimited, DELIMITED, {"http_version": "2"})
         assert isinstance(answer, StreamingResponse)
         return [bytes(piece) async for piece in answer.body_iterator]
 

@@ -129,7 +129,7 @@ def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
 @pytest.mark.parametrize(("age_s", "asked"), [(60.0, 1), (-1.0, 2)])
 def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
     service = FakeService()
-    app = create_app(door=AppContext(service, health_age_s=age_s))
+    app = create_app(context=AppContext(service, health_age_s=age_s))
 
     async def twice() -> None:
         transport = httpx.ASGITransport(app)
@@ -138,7 +138,7 @@ def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
             await client.get("/healthcheck")
 
     asyncio.run(twice())
-    app.state.door.release()
+    app.state.context.release()
     assert service.calls == [("health",)] * asked
 
 
@@ -147,11 +147,14 @@ def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
 )
 def test_a_closed_door_says_why(state: State, code: int) -> None:
     for path in ("/info", "/status", "/chc/ready"):
-        door = AppContext(FakeService(), state)
-        answer = ask(FakeService(), "GET", path, app=create_app(door=door))
+        context = AppContext(FakeService(), state)
+        answer = ask(FakeService(), "GET", path, app=create_app(context=context))
         assert (answer.status_code, answer.json()["error_code"]) == (503, code)
     answer = ask(
-        FakeService(), "GET", "/healthcheck", app=create_app(door=AppContext(FakeService(), state))
+        FakeService(),
+        "GET",
+        "/healthcheck",
+        app=create_app(context=AppContext(FakeService(), state)),
     )
     assert answer.status_code == 503
     assert answer.json() == {"isHealthy": False, "details": {}, "serverState": state}

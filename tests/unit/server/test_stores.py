@@ -71,8 +71,8 @@ class Tables:
         table = type("Table", (), {"source": SOURCE, "parts": {0: self.part}})
         return [table] if self.here else []
 
-    def of_home(self, home):
-        return next(iter(self.tables()), None) if home == HOME else None
+    def of_query(self, query_id):
+        return next(iter(self.tables()), None) if query_id == HOME else None
 
     def await_progress(self, timeout_s):
         threading.Event().wait(timeout_s / 10)
@@ -97,7 +97,7 @@ class Others:
     def silent(self, server):
         return ""
 
-    def lags(self, home, partition):
+    def lags(self, query_id, partition):
         return {}
 
 
@@ -108,10 +108,12 @@ class Host(FakeService):
         super().__init__()
         self.table = Tables()
         self.waiting = members.those
-        self.holdings = PartitionAssignment(members, 1)
+        self.assignment = PartitionAssignment(members, 1)
         self.now_s, self.end = 0.0, END
-        gauge = LagTracker(lambda topics: {(topic, 0): self.end for topic in topics}, self.clock)
-        self.shelf = LocalReplicas(self.table, self.holdings, gauge)
+        lag_tracker = LagTracker(
+            lambda topics: {(topic, 0): self.end for topic in topics}, self.clock
+        )
+        self.local_replicas = LocalReplicas(self.table, self.assignment, lag_tracker)
         self.asks = 0
         self.done = {}
         self.failure = ""
@@ -129,11 +131,11 @@ class Host(FakeService):
 
     def read_copy(self, ask):
         self.asks += 1
-        return self.shelf.read(ask)
+        return self.local_replicas.read(ask)
 
     def standings(self):
-        self.shelf.look()
-        return self.shelf.standings()
+        self.local_replicas.look()
+        return self.local_replicas.standings()
 
     def holders(self, table, key):
         return [{"table": table, "key": key}]
@@ -148,8 +150,8 @@ class Running:
         there.append(self.server)
         self.host = Host(Members(self.server, there))
         self.host.own = str(self.server)
-        self.door = AppContext(self.host)
-        app = create_app(door=self.door, users=users, secret=secret)
+        self.context = AppContext(self.host)
+        app = create_app(context=self.context, users=users, secret=secret)
         self.http = HttpServer(app, [self.sock], 1)
         self.http.start("http")
         self.ended = False
@@ -157,9 +159,9 @@ class Running:
     def end(self):
         if not self.ended:
             self.ended = True
-            self.door.shut()
+            self.context.shut()
             self.http.stop()
-            self.door.release()
+            self.context.release()
             self.sock.close()
 
 
@@ -181,7 +183,7 @@ def put(host, *keys, value=b"v"):
 
 
 def ask(**more):
-    return ReadRequest(home=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
+    return ReadRequest(query_id=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
 
 
 def names(count):
@@ -291,7 +293,7 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
     with running(1) as ([one], peers):
         part = one.host.table.part
         part.put([(b"a", b"1", 7)], END + 1, 0.0)
-        part.commit(whole=False)
+        part.commit(complete=False)
         copy = peers.copy(one.server)
         assert list(copy.read(ask(keys=[b"a"])).answers) == [[Stored(b"1", 7)]]
         with pytest.raises(ReadRejected) as caught:
@@ -335,7 +337,7 @@ def test_a_partition_that_is_not_there():
 
 def test_a_server_that_is_starting_holds_nothing_yet():
     with running(1) as ([one], peers):
-        one.door.state = "INITIALIZING"
+        one.context.state = "INITIALIZING"
         with pytest.raises(ReadRejected) as caught:
             peers.copy(one.server).read(ask())
         assert caught.value.standing == MISSING
@@ -466,14 +468,14 @@ def test_a_reader_that_leaves_ends_the_read_there():
         put(one.host, *names(20_000), value=bytes(1_000))
         found = peers.copy(one.server).read(ask())
         assert len(next(found.rows)) > 0
-        assert one.door.running == 1
+        assert one.context.running == 1
         found.rows.close()
         deadline = threading.Event()
         for _ in range(200):
-            if one.door.running == 0:
+            if one.context.running == 0:
                 break
             deadline.wait(0.05)
-        assert one.door.running == 0
+        assert one.context.running == 0
 
 
 # --- several
@@ -481,7 +483,7 @@ def test_a_reader_that_leaves_ends_the_read_there():
 
 def replicas(hosts, peers, at=0):
     mine = hosts[at].host
-    return Replicas(mine.holdings, mine.shelf, peers, mine.table, Others())
+    return Replicas(mine.assignment, mine.local_replicas, peers, mine.table, Others())
 
 
 def opened(hosts, peers, at=0, **reader):
@@ -490,7 +492,7 @@ def opened(hosts, peers, at=0, **reader):
 
 
 def by_rank(hosts):
-    order = hosts[0].host.holdings.placement().order("T", 0)
+    order = hosts[0].host.assignment.placement().order("T", 0)
     return sorted(hosts, key=lambda each: order.index(each.server))
 
 
@@ -645,7 +647,7 @@ def test_how_far_a_query_of_another_server_is():
         assert peers.processed(one.server, "CTAS_T_1", "") == ({"s": {0: 5, 11: 7}}, "")
         one.host.failure = "why"
         assert peers.processed(one.server, "a b&c", "") == ({}, "why")
-        one.door.state = "INITIALIZING"
+        one.context.state = "INITIALIZING"
         with pytest.raises(ReadRejected):
             peers.processed(one.server, "CTAS_T_1", "")
 

@@ -59,9 +59,9 @@ def serving(
         try:
             yield f"127.0.0.1:{sock.getsockname()[1]}", app
         finally:
-            app.state.door.shut()
+            app.state.context.shut()
             server.stop()
-            app.state.door.release()
+            app.state.context.release()
 
 
 def opened(place: str, request: object = REQUEST, more: str = "", **options: Any) -> Any:
@@ -191,7 +191,7 @@ def test_a_client_that_leaves_ends_its_query(how: Callable[[ClientConnection], N
         assert not stream.ended.is_set()
         how(web)
         assert stream.ended.wait(30)
-        assert app.state.door.running == 0
+        assert app.state.context.running == 0
 
 
 def test_notes_on_an_answer_come_behind_its_rows() -> None:
@@ -207,7 +207,7 @@ def test_the_end_of_the_server_is_said() -> None:
     with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:
         for _ in range(3):
             web.recv(30)
-        app.state.door.shut()
+        app.state.context.shut()
         [frame], code, _ = heard(web)
     assert (json.loads(frame)["error_code"], code) == (50303, 1001)
 
@@ -235,7 +235,7 @@ def test_a_client_that_leaves_before_its_query_has_begun_ends_it() -> None:
             assert heard(web)[:2] == ([], 1001)
         go.set()
         assert stream.ended.wait(30)
-        assert app.state.door.running == 0
+        assert app.state.context.running == 0
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_over_tls(tmp_path: Path) -> None:
     with hosted(app, server_context({KEYSTORE: str(path), TYPE: "PEM"})) as port:
         url = f"wss://localhost:{port}/ws/query?request={quote(json.dumps(REQUEST))}"
         frames, code = asyncio.run(heard_over_tls(url, trusting))
-    app.state.door.release()
+    app.state.context.release()
     assert (len(frames), code) == (3, 1000)
 
 

@@ -32,7 +32,7 @@ def ask(
     try:
         return asyncio.run(send())
     finally:
-        app.state.door.release()
+        app.state.context.release()
 
 
 @contextlib.contextmanager
@@ -45,6 +45,6 @@ def serving(service: FakeService) -> Iterator[tuple[str, FastAPI]]:
         try:
             yield f"http://127.0.0.1:{sock.getsockname()[1]}", app
         finally:
-            app.state.door.shut()
+            app.state.context.shut()
             server.stop()
-            app.state.door.release()
+            app.state.context.release()

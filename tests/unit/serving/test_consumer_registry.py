@@ -1,4 +1,4 @@
-"""Topics that are deleted or made anew while clients' queries read them."""
+"""Topics that are deleted or made again while clients' queries read them."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
         table.open(text="SELECT NONE FROM T;")
     assert pulls("T")["here:1"] == PullMetrics(total=5, failed=1, local=4, last_ms=1000)
     table.begun, table.reads._tables._begun = False, set()
-    table.trouble()  # it waits, and is started anew then
+    table.trouble()  # it waits, and is started again then
     assert pulls("T")["here:1"].total == 5
 
 
@@ -366,7 +366,7 @@ class NoOthers:
     def silent(self, server):
         return ""
 
-    def lags(self, home, partition):
+    def lags(self, query_id, partition):
         return {}
 
 
@@ -376,10 +376,12 @@ def alone(counted, monkeypatch):
     monkeypatch.setattr(module, "_READY_S", 0.1)
     table = counted(10)
     table.now_s = 0.0
-    found, holdings = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
-    shelf = LocalReplicas(found, holdings, LagTracker(table.admin.end_offsets, lambda: table.now_s))
-    replicas = Replicas(holdings, shelf, None, found, NoOthers())
-    copies = SimpleNamespace(host="here:1", shelf=shelf, replicas=replicas)
+    found, assignment = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
+    local_replicas = LocalReplicas(
+        found, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
+    )
+    replicas = Replicas(assignment, local_replicas, None, found, NoOthers())
+    copies = SimpleNamespace(host="here:1", local_replicas=local_replicas, replicas=replicas)
     table.reads._tables._copies = copies
     return table
 
@@ -431,7 +433,7 @@ def test_the_position_that_is_told_is_that_of_the_rows(alone, level, position):
 
 
 def test_a_part_of_a_transaction_is_not_committed(alone):
-    alone.store.commit(Offset(10), whole=False)
+    alone.store.commit(Offset(10), complete=False)
     assert alone.ask() == [("a", 2), ("b", 1)]
     with pytest.raises(RequestFailed, match="not ready"):
         alone.ask(**{LEVEL: "read_committed"})

@@ -79,12 +79,12 @@ def until(condition):
 def answered(topic, follower, source):
     """Give records until the table answers; return its stores."""
 
-    def whole():
+    def complete():
         let(topic, 1)
-        return follower.filled(source) is not None
+        return follower.readable_view(source) is not None
 
-    until(whole)
-    return follower.filled(source)
+    until(complete)
+    return follower.readable_view(source)
 
 
 def rows(found):
@@ -105,7 +105,7 @@ def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, pla
     shown = "upgrade (offline): partition 0 0%, partition 1 0%"
     assert follower.hindrance(source) == follower.hindrance() == f"{query}: {shown}"
     assert follower.summary(query) == shown
-    assert follower.filled(source) is None
+    assert follower.readable_view(source) is None
     assert follower.problem == ""
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     slow.append(True)
@@ -121,7 +121,7 @@ def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, pla
 def test_offline_other_tables_answer_meanwhile(topic, followers, world, place, slow):
     follower = started(followers)
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
-    assert follower.filled(table(world, "T")) is None
+    assert follower.readable_view(table(world, "T")) is None
 
 
 def test_a_stop_in_the_middle_of_an_upgrade(topic, followers, source, place, slow):
@@ -170,7 +170,7 @@ def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
     found.stores[1]._rocks.damage = "Corruption"
     until(lambda: isinstance(first.table(source).stores[1], TxnStore))
     assert listed(place) == ["0", "0.new", "1"]
-    assert len(rows(first.filled(source))) == 3
+    assert len(rows(first.readable_view(source))) == 3
     assert first.notes(source.created_by) == ()
 
 
@@ -179,8 +179,8 @@ def test_roll_over_hands_over_when_the_last_old_server_leaves(
 ):
     peers = Peers(a=0, me=KNOWN.newest)
     settings = Settings({SETTING: "roll_over"})
-    stores, aside = tmp_path / "stores", Trash(tmp_path / "aside", lambda: 0)
-    follower = ViewMaintainer(None, stores, aside, settings, peers=peers)
+    stores, trash = tmp_path / "stores", Trash(tmp_path / "aside", lambda: 0)
+    follower = ViewMaintainer(None, stores, trash, settings, peers=peers)
     follower.follow(world.engine.catalog)
     follower.start()
     try:
@@ -188,7 +188,7 @@ def test_roll_over_hands_over_when_the_last_old_server_leaves(
         let(topic, 1)
         until(lambda: follower.missing(source) == 0)
         assert listed(place) == ["0", "1"]  # it is ready
-        assert follower.filled(source) is None
+        assert follower.readable_view(source) is None
         assert follower.hindrance(source).startswith("the servers a answer")
         assert follower.hindrance(source) in follower.summary(source.created_by)
         del peers.formats["a"]
@@ -213,7 +213,7 @@ def newer(tmp_path, source):
 def test_a_newer_store_stops_its_table_only(topic, followers, world, source, newer):
     follower = started(followers)
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
-    assert follower.filled(source) is None
+    assert follower.readable_view(source) is None
     told = follower.hindrance(source)
     assert f"{newer} has format 9, this version reads up to 1" in told
     assert f"-o ksql.store.rebuild={source.created_by}/1" in told
@@ -243,6 +243,6 @@ def test_a_newer_record_stops_its_table_only(topic, followers, world, source):
     topic.failures.append(NewerRecord("T", 0, 2, 9))
     until(lambda: "has a record of version 9" in follower.hindrance(source))
     assert "partition 0, offset 2" in follower.summary(source.created_by)
-    assert follower.filled(source) is None
+    assert follower.readable_view(source) is None
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.problem == ""

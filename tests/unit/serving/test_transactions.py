@@ -46,7 +46,7 @@ class Topic:
         ]
         return StableEnd(min(first, default=len(self.log)), quiet=not first)
 
-    def whole(self, rows: dict[bytes, bytes]) -> bool:
+    def complete(self, rows: dict[bytes, bytes]) -> bool:
         """Whether rows are those of some transactions as a whole, and of all before them."""
         cuts = {
             cut
@@ -76,11 +76,11 @@ class Followed:
         self.part = PartitionStore(place=PLACE, store=self.store, commit_s=1.0, sole=self.sole)
         self.part.resume(0, self.topic.end().offset)
         self.at = self.part.reached
-        self.filler = StoreWriter(self.most_bytes, lambda: self.now)
-        self.filler.fill([self.part])
+        self.writer = StoreWriter(self.most_bytes, lambda: self.now)
+        self.writer.fill([self.part])
 
     def poll(self, most: int) -> None:
-        end = min(self.at + most, self.topic.end().offset, self.filler.stops().get(PLACE, 10**9))
+        end = min(self.at + most, self.topic.end().offset, self.writer.stops().get(PLACE, 10**9))
         batch = {
             key: (key, value, 0)
             for each in self.topic.log[self.at : end]
@@ -88,8 +88,8 @@ class Followed:
             for key, value in ((b"%d" % each[1], b"%d" % each[0]),)
         }
         self.at = max(self.at, end)
-        self.filler.take({PLACE: batch}, {PLACE: self.at})
-        self.filler.aim(self.filler.asks(), {PLACE: self.topic.end()})
+        self.writer.take({PLACE: batch}, {PLACE: self.at})
+        self.writer.aim(self.writer.asks(), {PLACE: self.topic.end()})
 
     def kill(self) -> None:
         self.store.close()  # which commits nothing
@@ -98,7 +98,7 @@ class Followed:
     def check(self) -> None:
         if self.part.shows(committed=True):
             found = {row.key: row.value for row in self.store.committed().scan()}
-            assert self.topic.whole(found), (found, self.store.position(), self.topic.log)
+            assert self.topic.complete(found), (found, self.store.position(), self.topic.log)
 
 
 WRITERS, KEYS = st.integers(0, 1), st.lists(st.integers(0, 4), min_size=2, max_size=5)
@@ -149,7 +149,7 @@ def test_committed_rows_are_those_of_whole_transactions(steps, kind, sole, most_
                 case "kill", _:
                     followed.kill()
                 case _:  # the end of a server
-                    followed.filler.commit()
+                    followed.writer.commit()
                     followed.kill()
             followed.check()
         for writer in (0, 1):

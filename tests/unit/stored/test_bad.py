@@ -45,7 +45,7 @@ def state_dir(place):
 
 READERS = {
     "service.json": state_dir,
-    "life.json": incarnations.life_of,
+    "life.json": incarnations.incarnation_of,
     "carried_out.json": lambda place: AppliedOffsetFile(place / "carried_out.json").read(),
     "trial.json": pending_switch.read,
     "starts.json": lambda place: start_offsets.read(place / "starts.json"),

@@ -202,7 +202,7 @@ def test_the_identity_of_the_first_format(place):
 
 
 def test_the_life_of_a_query(place, tmp_path):
-    assert incarnations.life_of(place) == incarnations.Incarnation("5f6e7d")
+    assert incarnations.incarnation_of(place) == incarnations.Incarnation("5f6e7d")
     incarnations.begin(tmp_path, "5f6e7d")
     assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
 
@@ -293,6 +293,6 @@ def test_where_the_frozen_queries_were():
         found = checkpoint.committed(place)
         assert found is not None
         assert found.offsets["kept_clicks"] == {0: 6}
-        life = incarnations.life_of(place)
-        assert life is not None
-        assert life.incarnation
+        incarnation = incarnations.incarnation_of(place)
+        assert incarnation is not None
+        assert incarnation.name

@@ -6,7 +6,7 @@ import pytest
 
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
-from ksql.views.store_config import keeping
+from ksql.views.store_config import store_config_of
 from tests.unit.world import World
 
 STREAM = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
@@ -16,7 +16,7 @@ SERVER = Settings({"ksql.streams.default.dsl.store": "rocksDB", "commit.interval
 
 def kept(world, name="T", server=SERVER):
     source = world.catalog.sources[name].queryable()
-    return keeping(world.catalog, source, server)
+    return store_config_of(world.catalog, source, server)
 
 
 def world(with_="", **settings):

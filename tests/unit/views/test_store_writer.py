@@ -36,7 +36,7 @@ def store(tmp_path):
 
 
 def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatch):
-    filler, part = filling(store, Clock())
+    store_writer, part = filling(store, Clock())
     seen = []
 
     def noting(name):
@@ -50,9 +50,9 @@ def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatc
 
     noting("put")
     noting("commit")
-    filler.take({PLACE: {b"a": (b"a", b"1", 0)}}, {PLACE: 4})
+    store_writer.take({PLACE: {b"a": (b"a", b"1", 0)}}, {PLACE: 4})
     assert seen == [(4, 0)]
-    filler.commit()
+    store_writer.commit()
     assert seen == [(4, 0), (4, 4)]
     part.goal = -1
     part.resume(0, 4)
@@ -60,19 +60,19 @@ def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatc
 
 
 def filling(store, clock, *, goal=0, most_bytes=1_000_000, place=PLACE):
-    filler = StoreWriter(most_bytes, clock)
+    store_writer = StoreWriter(most_bytes, clock)
     part = PartitionStore(place=place, store=store, commit_s=2.0)
     part.resume(0, goal)
-    filler.fill([part])
-    return filler, part
+    store_writer.fill([part])
+    return store_writer, part
 
 
-def turn(filler, batch, positions, ends=None):
+def turn(store_writer, batch, positions, ends=None):
     """Put a batch, and look where its partitions are decided: where the batch ends, as a rule."""
-    filler.take(batch, positions)
-    asked, ends = filler.asks(), ends or {}
+    store_writer.take(batch, positions)
+    asked, ends = store_writer.asks(), ends or {}
     found = {place: ends.get(place, StableEnd(positions[place], quiet=True)) for place in asked}
-    filler.aim(asked, {place: end for place, end in found.items() if end is not None})
+    store_writer.aim(asked, {place: end for place, end in found.items() if end is not None})
     return asked
 
 
@@ -82,32 +82,32 @@ def records(*values, key=b"k", topic="t"):
 
 def test_a_store_commits_when_its_interval_has_passed(store):
     clock = Clock()
-    filler, part = filling(store, clock)
-    turn(filler, records(b"1"), {PLACE: 1})
+    store_writer, part = filling(store, clock)
+    turn(store_writer, records(b"1"), {PLACE: 1})
     clock.now = 1.9
-    turn(filler, records(b"2"), {PLACE: 2})
+    turn(store_writer, records(b"2"), {PLACE: 2})
     assert (store.position(), part.reached) == (None, 2)
     assert store.get(b"k").value == b"2"
     clock.now = 2.0
-    turn(filler, {}, {PLACE: 2})
+    turn(store_writer, {}, {PLACE: 2})
     assert store.position() == 2
     clock.now = 9.0
-    turn(filler, records(b"3"), {PLACE: 3})
+    turn(store_writer, records(b"3"), {PLACE: 3})
     assert store.position() == 2  # the interval begins with what is put
 
 
 def test_a_store_commits_when_it_has_caught_up(store):
-    filler, _ = filling(store, Clock(), goal=3)
-    filler.take(records(b"1", b"2"), {PLACE: 2})
+    store_writer, _ = filling(store, Clock(), goal=3)
+    store_writer.take(records(b"1", b"2"), {PLACE: 2})
     assert store.position() is None
-    filler.take(records(b"3"), {PLACE: 3})
+    store_writer.take(records(b"3"), {PLACE: 3})
     assert store.position() == 3
 
 
 def test_offsets_without_records_count(store):
     """The markers of transactions have offsets, and a record without key is none of a table."""
-    filler, part = filling(store, Clock(), goal=3)
-    filler.take({}, {PLACE: 3})
+    store_writer, part = filling(store, Clock(), goal=3)
+    store_writer.take({}, {PLACE: 3})
     assert (store.position(), part.reached) == (3, 3)
 
 
@@ -118,16 +118,16 @@ def test_offsets_without_records_count(store):
 def test_all_stores_commit_early_when_together_they_hold_too_much(kind, beside, tmp_path):
     store = open_store(kind, tmp_path / "s", StoreBudget())
     other = open_store(beside, tmp_path / "o", StoreBudget())
-    filler = StoreWriter(10_000, Clock())
+    store_writer = StoreWriter(10_000, Clock())
     parts = [
         PartitionStore(place=(t, 0), store=s, commit_s=2.0) for t, s in (("t", store), ("o", other))
     ]
     for part in parts:
         part.resume(0, 0)
-    filler.fill(parts)
-    turn(filler, records(b"x" * 6_000), {("t", 0): 1, ("o", 0): 0})
+    store_writer.fill(parts)
+    turn(store_writer, records(b"x" * 6_000), {("t", 0): 1, ("o", 0): 0})
     assert store.position() is None
-    turn(filler, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
+    turn(store_writer, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
     assert (store.position(), other.position()) == (1, 1)
     assert store.uncommitted_bytes == other.uncommitted_bytes == 0
     store.close()
@@ -136,17 +136,17 @@ def test_all_stores_commit_early_when_together_they_hold_too_much(kind, beside, 
 
 def test_windows_in_memory_count_for_the_bound_as_well():
     stores = [RetentionStore(MemoryStore(), 3_600_000), MemoryStore()]
-    filler = StoreWriter(10_000, Clock())
+    store_writer = StoreWriter(10_000, Clock())
     parts = [
         PartitionStore(place=(t, 0), store=s, commit_s=2.0)
         for t, s in zip("to", stores, strict=True)
     ]
     for part in parts:
         part.resume(0, 0)
-    filler.fill(parts)
-    turn(filler, records(b"x" * 6_000, key=window_key(b"k", 0)), {("t", 0): 1, ("o", 0): 0})
+    store_writer.fill(parts)
+    turn(store_writer, records(b"x" * 6_000, key=window_key(b"k", 0)), {("t", 0): 1, ("o", 0): 0})
     assert [kept.position() for kept in stores] == [None, None]
-    turn(filler, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
+    turn(store_writer, records(b"y" * 6_000, topic="o"), {("t", 0): 1, ("o", 0): 1})
     assert [kept.position() for kept in stores] == [1, 1]
 
 
@@ -156,57 +156,57 @@ def test_the_bound_of_the_server_is_64_mib_and_a_negative_one_is_none():
     many = [bytes([n]) * (1 << 20) for n in range(64)]
     for most_bytes, committed in ((bound, 64), (-1, None)):
         store = MemoryStore()
-        filler, _ = filling(store, Clock(), most_bytes=most_bytes)
+        store_writer, _ = filling(store, Clock(), most_bytes=most_bytes)
         for at, value in enumerate(many, 1):
             assert store.position() is None
-            turn(filler, records(value, key=value[:1]), {PLACE: at})
+            turn(store_writer, records(value, key=value[:1]), {PLACE: at})
         assert store.position() == committed
 
 
 def test_a_store_that_is_ahead_leaves_out_what_it_has(store):
     store.put([(b"k", b"new", 0)])
     store.commit(Offset(5))
-    filler, part = filling(store, Clock(), goal=9)
+    store_writer, part = filling(store, Clock(), goal=9)
     assert part.reached == 5
-    filler.take(records(b"old"), {PLACE: 4})  # another table of the same topic is behind
+    store_writer.take(records(b"old"), {PLACE: 4})  # another table of the same topic is behind
     assert store.get(b"k").value == b"new"
 
 
 def test_deletions_of_forgotten_windows_are_committed(store):
     clock = Clock()
     kept = RetentionStore(store, 3_600_000)
-    filler, _ = filling(kept, clock)
+    store_writer, _ = filling(kept, clock)
     for at, start in enumerate((0, 86_400_000), 1):
-        filler.take(records(b"v", key=window_key(b"k", start)), {PLACE: at})
-    filler.commit()
-    filler.tidy()
+        store_writer.take(records(b"v", key=window_key(b"k", start)), {PLACE: at})
+    store_writer.commit()
+    store_writer.tidy()
     clock.now = 2.0
-    turn(filler, {}, {PLACE: 2})
+    turn(store_writer, {}, {PLACE: 2})
     assert [row.key for row in store.committed().scan()] == [window_key(b"k", 86_400_000)]
 
 
 def test_a_damaged_store_is_left_to_its_owner_and_holds_nobody_up(store, monkeypatch):
     other, clock = MemoryStore(), Clock()
-    filler = StoreWriter(1_000_000, clock)
+    store_writer = StoreWriter(1_000_000, clock)
     parts = [PartitionStore(place=PLACE, store=each, commit_s=0.0) for each in (store, other)]
     for part in parts:
         part.resume(0, 0)
-    filler.fill(parts)
+    store_writer.fill(parts)
 
     def corrupt(rocks, _batch, **_more):
         rocks.damage = "Corruption: x"
         raise StoreDamaged("s", "Corruption: x")
 
     monkeypatch.setattr(Rocks, "apply", lambda rocks, batch, logged: corrupt(rocks, batch))
-    turn(filler, records(b"1"), {PLACE: 1})
-    turn(filler, records(b"2"), {PLACE: 2})
+    turn(store_writer, records(b"1"), {PLACE: 1})
+    turn(store_writer, records(b"2"), {PLACE: 2})
     assert store.damage == "Corruption: x"
     assert (other.position(), list(other.scan())) == (2, [StoredRow(b"k", b"2", 0)])
     assert parts[0].reached == 1  # as it was when the damage showed
 
 
 def test_a_full_disk_is_an_error_of_all(store, monkeypatch):
-    filler, part = filling(store, Clock(), goal=1)
+    store_writer, part = filling(store, Clock(), goal=1)
 
     def full(_rocks, _batch, _logged):
         raise StoreFailed("s", "No space left on device", full=True)
@@ -214,9 +214,9 @@ def test_a_full_disk_is_an_error_of_all(store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Rocks, "apply", full)
         with pytest.raises(StoreFailed, match="is full"):
-            filler.take(records(b"1"), {PLACE: 1})
+            store_writer.take(records(b"1"), {PLACE: 1})
     assert (part.reached, store.position()) == (1, None)
-    filler.commit()  # when there is room again
+    store_writer.commit()  # when there is room again
     assert store.position() == 1
 
 
@@ -258,122 +258,122 @@ def test_a_store_that_puts_at_once_and_did_not_end_in_order_begins_anew(tmp_path
 
 def test_a_store_commits_where_no_transaction_has_records_on_both_sides(store):
     clock = Clock()
-    filler, part = filling(store, clock)
-    turn(filler, records(b"1"), {PLACE: 10})
+    store_writer, part = filling(store, clock)
+    turn(store_writer, records(b"1"), {PLACE: 10})
     clock.now = 2.0
-    assert turn(filler, {}, {PLACE: 10}, {PLACE: StableEnd(40, quiet=False)}) == {PLACE}
-    assert (store.position(), filler.stops()) == (None, {PLACE: 40})
+    assert turn(store_writer, {}, {PLACE: 10}, {PLACE: StableEnd(40, quiet=False)}) == {PLACE}
+    assert (store.position(), store_writer.stops()) == (None, {PLACE: 40})
     clock.now = 9.0
     for at in (20, 39):
-        assert turn(filler, records(b"%d" % at), {PLACE: at}) == set()
+        assert turn(store_writer, records(b"%d" % at), {PLACE: at}) == set()
         assert store.position() is None
-    turn(filler, {}, {PLACE: 40})  # the transaction's marker is no record
-    assert (store.position(), filler.stops()) == (40, {})
+    turn(store_writer, {}, {PLACE: 40})  # the transaction's marker is no record
+    assert (store.position(), store_writer.stops()) == (40, {})
     assert store.committed().get(b"k").value == b"39"
     assert part.shows(committed=True)
 
 
 def test_a_partition_whose_broker_does_not_answer_is_asked_again_later(store):
     clock = Clock()
-    filler, _ = filling(store, clock)
-    turn(filler, records(b"1"), {PLACE: 1})
+    store_writer, _ = filling(store, clock)
+    turn(store_writer, records(b"1"), {PLACE: 1})
     clock.now = 2.0
-    assert turn(filler, {}, {PLACE: 1}, {PLACE: None}) == {PLACE}
+    assert turn(store_writer, {}, {PLACE: 1}, {PLACE: None}) == {PLACE}
     clock.now = 4.0
-    assert turn(filler, records(b"2"), {PLACE: 2}) == set()
+    assert turn(store_writer, records(b"2"), {PLACE: 2}) == set()
     clock.now = 7.0
-    assert turn(filler, {}, {PLACE: 2}) == {PLACE}
+    assert turn(store_writer, {}, {PLACE: 2}) == {PLACE}
     assert store.position() == 2
 
 
 def test_transactions_that_may_overlap_are_told_by_a_moment_without_an_open_one(store):
     clock = Clock()
-    filler, part = filling(store, clock, goal=5)
+    store_writer, part = filling(store, clock, goal=5)
     part.sole, part.target = False, 0
     open_at_5 = {PLACE: StableEnd(5, quiet=False)}
-    turn(filler, records(b"1"), {PLACE: 5}, open_at_5)
+    turn(store_writer, records(b"1"), {PLACE: 5}, open_at_5)
     for now in (0.0, 2.0, 20.0, 29.9):
         clock.now = now
-        turn(filler, {}, {PLACE: 5}, open_at_5)
+        turn(store_writer, {}, {PLACE: 5}, open_at_5)
         assert store.position() is None
-    turn(filler, records(b"2"), {PLACE: 6}, {PLACE: StableEnd(8, quiet=True)})
+    turn(store_writer, records(b"2"), {PLACE: 6}, {PLACE: StableEnd(8, quiet=True)})
     clock.now = 32.0
-    turn(filler, {}, {PLACE: 6}, {PLACE: StableEnd(8, quiet=True)})
-    turn(filler, records(b"3"), {PLACE: 8})
+    turn(store_writer, {}, {PLACE: 6}, {PLACE: StableEnd(8, quiet=True)})
+    turn(store_writer, records(b"3"), {PLACE: 8})
     assert store.position() == 8
-    turn(filler, records(b"4"), {PLACE: 9})
+    turn(store_writer, records(b"4"), {PLACE: 9})
     clock.now = 34.0
-    turn(filler, {}, {PLACE: 9}, {PLACE: StableEnd(9, quiet=False)})
+    turn(store_writer, {}, {PLACE: 9}, {PLACE: StableEnd(9, quiet=False)})
     clock.now = 64.0
-    turn(filler, {}, {PLACE: 9}, {PLACE: StableEnd(9, quiet=False)})
+    turn(store_writer, {}, {PLACE: 9}, {PLACE: StableEnd(9, quiet=False)})
     assert store.position() == 9  # others' writers may never rest
 
 
 def test_a_transaction_larger_than_the_bound_is_kept_whole_until_it_is_much_larger(store, caplog):
-    filler, part = filling(store, Clock(), most_bytes=10_000)
+    store_writer, part = filling(store, Clock(), most_bytes=10_000)
     ends = {PLACE: StableEnd(20, quiet=False)}
     for at in range(1, 4):
-        turn(filler, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
+        turn(store_writer, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
         assert store.position() is None
     for at in range(4, 6):
-        turn(filler, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
+        turn(store_writer, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at}, ends)
     assert store.position() == 4
-    assert not store.is_whole()
+    assert not store.is_complete()
     assert not part.shows(committed=True)
     assert part.shows()
     assert [r.message for r in caplog.records] == ["transaction_committed_in_parts"]
-    turn(filler, {}, {PLACE: 20})
+    turn(store_writer, {}, {PLACE: 20})
     assert store.position() == 20
     assert part.shows(committed=True)
 
 
 def test_a_part_that_was_committed_is_made_whole_though_nothing_more_comes(store):
     clock = Clock()
-    filler, part = filling(store, clock)
-    turn(filler, records(b"1"), {PLACE: 4})
-    filler.commit()
+    store_writer, part = filling(store, clock)
+    turn(store_writer, records(b"1"), {PLACE: 4})
+    store_writer.commit()
     assert (store.position(), part.shows(committed=True)) == (4, False)
     clock.now = 9.0
-    turn(filler, {}, {PLACE: 4})
+    turn(store_writer, {}, {PLACE: 4})
     assert (store.position(), part.shows(committed=True)) == (4, True)
 
 
 def test_a_store_that_is_restored_commits_parts_at_the_bound(store, tmp_path):
-    filler, part = filling(store, Clock(), goal=90, most_bytes=10_000)
+    store_writer, part = filling(store, Clock(), goal=90, most_bytes=10_000)
     for at in range(1, 4):
-        turn(filler, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at})
-    assert (store.position(), store.is_whole()) == (2, False)
+        turn(store_writer, records(b"x" * 6_000, key=b"%d" % at), {PLACE: at})
+    assert (store.position(), store.is_complete()) == (2, False)
     store.close()
     again = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
-    assert (again.position(), again.is_whole()) == (2, False)  # nobody takes it for a whole
+    assert (again.position(), again.is_complete()) == (2, False)  # nobody takes it for a whole
     part = PartitionStore(place=PLACE, store=again, commit_s=2.0)
     part.resume(0, 90)
-    filler = StoreWriter(1_000_000, Clock())
-    filler.fill([part])
+    store_writer = StoreWriter(1_000_000, Clock())
+    store_writer.fill([part])
     assert not part.shows(committed=True)
-    turn(filler, records(b"y"), {PLACE: 90})
-    assert (again.position(), again.is_whole()) == (90, True)
+    turn(store_writer, records(b"y"), {PLACE: 90})
+    assert (again.position(), again.is_complete()) == (90, True)
     again.close()
 
 
 def test_a_store_that_is_restored_commits_a_part_when_its_interval_is_over(store):
     """What a restore has read is not read again after a kill, however far the topic's end is."""
     clock = Clock()
-    filler, part = filling(store, clock, goal=100)
-    filler.take(records(b"1"), {PLACE: 30})
+    store_writer, part = filling(store, clock, goal=100)
+    store_writer.take(records(b"1"), {PLACE: 30})
     clock.now = 3.0
-    filler.take(records(b"2"), {PLACE: 60})
-    assert (store.position(), store.is_whole(), part.since) == (60, False, None)
-    filler.take(records(b"3"), {PLACE: 90})
+    store_writer.take(records(b"2"), {PLACE: 60})
+    assert (store.position(), store.is_complete(), part.since) == (60, False, None)
+    store_writer.take(records(b"3"), {PLACE: 90})
     assert store.position() == 60, "only when its interval is over again"
-    turn(filler, records(b"4"), {PLACE: 100})
-    turn(filler, {}, {PLACE: 100})
-    assert (store.position(), store.is_whole()) == (100, True)
+    turn(store_writer, records(b"4"), {PLACE: 100})
+    turn(store_writer, {}, {PLACE: 100})
+    assert (store.position(), store.is_complete()) == (100, True)
 
 
 def test_a_store_that_goes_on_keeps_what_is_not_committed(store):
-    filler, part = filling(store, Clock())
-    turn(filler, records(b"1"), {PLACE: 5})
+    store_writer, part = filling(store, Clock())
+    turn(store_writer, records(b"1"), {PLACE: 5})
     assert part.resume(0, 7) == ""
     assert (part.reached, store.get(b"k").value) == (5, b"1")
     assert store.position() is None
@@ -382,10 +382,10 @@ def test_a_store_that_goes_on_keeps_what_is_not_committed(store):
 def test_a_store_that_puts_at_once_asks_for_nothing(tmp_path):
     clock = Clock()
     store = open_store("rocksdb", tmp_path / "r", StoreBudget())
-    filler, _ = filling(store, clock)
-    turn(filler, records(b"1"), {PLACE: 3})
+    store_writer, _ = filling(store, clock)
+    turn(store_writer, records(b"1"), {PLACE: 3})
     clock.now = 2.0
-    assert turn(filler, {}, {PLACE: 3}) == set()
+    assert turn(store_writer, {}, {PLACE: 3}) == set()
     assert store.position() == 3
     store.close()
 
@@ -395,16 +395,16 @@ def test_a_store_that_puts_at_once_asks_for_nothing(tmp_path):
 
 def test_a_read_is_of_the_position_that_comes_with_it(store):
     """A writer that puts and commits all the while: rows and position are always of one moment."""
-    filler, part = filling(store, Clock(), goal=1)
+    store_writer, part = filling(store, Clock(), goal=1)
     stopped = threading.Event()
 
     def write():
         for at in range(1, 3_000):
             batch = {b"%d" % n: (b"%d" % n, b"%d" % at, 0) for n in range(20)}
-            filler.take({PLACE: batch}, {PLACE: at})
+            store_writer.take({PLACE: batch}, {PLACE: at})
             if at % 7 == 0:
                 part.target = at
-                filler.take({}, {PLACE: at})
+                store_writer.take({}, {PLACE: at})
         stopped.set()
 
     writer = threading.Thread(target=write)

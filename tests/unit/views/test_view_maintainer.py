@@ -169,7 +169,7 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     source = table(world, "T")
     while follower.table(source) is None:
         time.sleep(0.01)
-    assert follower.filled(source) is None
+    assert follower.readable_view(source) is None
     assert follower.missing(source) == 3
     for _ in range(3):
         kafka.readable.release()
@@ -178,7 +178,7 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     assert sum(1 for store in found.stores.values() for _ in store.scan()) == 3
     assert follower.missing(source) == 0
     kafka.ends["T", 1] = 9  # what comes later is news, not a lack
-    assert follower.filled(source) is not None
+    assert follower.readable_view(source) is not None
 
 
 def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, monkeypatch):
@@ -223,7 +223,7 @@ def test_a_topic_that_is_gone_keeps_no_other_table_from_being_read(kafka, follow
     del kafka.ends["T", 0], kafka.ends["T", 1]
     follower.start()
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
-    assert follower.filled(table(world, "T")) is None
+    assert follower.readable_view(table(world, "T")) is None
 
 
 def test_the_retention_is_that_of_the_windows(world, kafka, follower):
@@ -302,8 +302,8 @@ def test_a_store_that_is_being_filled_answers_where_its_lag_is_allowed(kafka, fo
     source = table(world, "T")
     found = follower.await_table(source, {}, PATIENCE_S, lag=3)
     assert found is not None
-    assert follower.filled(source) is None
-    assert follower.filled(source, 2) is None
+    assert follower.readable_view(source) is None
+    assert follower.readable_view(source, 2) is None
     assert follower.missing(source) == 3
     let(kafka, 3)
     assert follower.await_table(source, {}, PATIENCE_S) is not None
@@ -357,7 +357,7 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
     found = second.await_table(source, {}, PATIENCE_S)
     with pytest.raises(StoreDamaged):
         list(found.stores[1].scan())
-    while second.filled(source) is not None:
+    while second.readable_view(source) is not None:
         time.sleep(0.01)
     let(kafka, 3)
     found = second.await_table(source, {}, PATIENCE_S)
@@ -405,7 +405,7 @@ def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, mo
     while not follower.problem:
         time.sleep(0.01)
     assert follower.problem.startswith("the disk of the store s is full")
-    assert follower.filled(table(world, "T")) is None
+    assert follower.readable_view(table(world, "T")) is None
     room.set()
     let(kafka, 2)
     assert keys(follower.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1"]
@@ -452,13 +452,13 @@ ANEW = "its topic T was deleted and made anew"
 
 
 def new_topic(kafka):
-    """Make T anew, with more records than before."""
+    """Make T again, with more records than before."""
     kafka.ids["T"] = "b"
     kafka.ends["T", 1] = 5
     let(kafka, 5)
 
 
-def filled_of_first(kafka, follower, world):
+def store_of_first(kafka, follower, world):
     kafka.ids, kafka.ends["T", 1] = {"T": "a", "W": "w"}, 3
     let(kafka, 3)
     follower.start()
@@ -470,7 +470,7 @@ def filled_of_first(kafka, follower, world):
 @pytest.mark.parametrize("kind", [*ON_DISK, "in_memory"])
 def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world, kind):
     follower = followers(**{"default.dsl.store": kind})
-    source = filled_of_first(kafka, follower, world)
+    source = store_of_first(kafka, follower, world)
     other = follower.table(table(world, "W"))
     follower.look(kafka)
     new_topic(kafka)
@@ -488,7 +488,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world,
 @pytest.mark.parametrize("kind", ON_DISK)
 def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, world, kind):
     first = followers(**{"default.dsl.store": kind})
-    source = filled_of_first(kafka, first, world)
+    source = store_of_first(kafka, first, world)
     first.close()
     new_topic(kafka)
     second = followers(**{"default.dsl.store": kind})
@@ -502,7 +502,7 @@ def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
     kafka, followers, world, tmp_path
 ):
     first = followers()
-    source = filled_of_first(kafka, first, world)
+    source = store_of_first(kafka, first, world)
     first.close()
     note = tmp_path / "stores" / source.created_by / store_topic_id.FILE
     note.unlink()
@@ -515,7 +515,7 @@ def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
 
 
 def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch):
-    source = filled_of_first(kafka, follower, world)
+    source = store_of_first(kafka, follower, world)
     changes = []
     monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
     kafka.ids = {}  # a broker that gives none
@@ -533,7 +533,7 @@ def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch
 
 def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, tmp_path):
     first = followers()
-    source = filled_of_first(kafka, first, world)
+    source = store_of_first(kafka, first, world)
     first.close()
     (tmp_path / "stores" / source.created_by / store_topic_id.FILE).write_text("{")
     let(kafka, 3)
@@ -547,7 +547,7 @@ def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, t
 
 def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world, tmp_path):
     first = followers()
-    source = filled_of_first(kafka, first, world)
+    source = store_of_first(kafka, first, world)
     first.close()
     place = tmp_path / "stores" / source.created_by
     (place / store_topic_id.FILE).write_text('{"version": 9}')
@@ -555,12 +555,12 @@ def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world,
     second.start()
     assert second.await_table(table(world, "W"), {}, PATIENCE_S) is not None
     assert f"{place / store_topic_id.FILE} has format 9" in second.hindrance(source)
-    assert second.filled(source) is None
+    assert second.readable_view(source) is None
     assert sorted(each.name for each in place.iterdir()) == ["0", "1", store_topic_id.FILE]
 
 
 def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
-    source = filled_of_first(kafka, follower, world)
+    source = store_of_first(kafka, follower, world)
     kafka.ends["T", 2] = 1
     follower.look(kafka)
     until(lambda: (found := follower.table(source)) and found.count == 3)
@@ -603,7 +603,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         tmp_path / "stores",
         Trash(tmp_path / "aside", lambda: 0),
         Settings({"commit.interval.ms": "1"}),
-        holdings=some,
+        assignment=some,
     )
     source = table(world, "T")
     running.follow(world.engine.catalog)
@@ -612,10 +612,10 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         let(kafka, 3)
         found = running.await_table(source, {}, PATIENCE_S)
         assert (list(found.parts), found.count) == ([0], 2)
-        assert running.of_home(str(source.created_by)).parts.keys() == {0}
+        assert running.of_query(str(source.created_by)).parts.keys() == {0}
         some.placed = {("T", 1)}
         let(kafka, 3)
-        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
         some.given_up.add(("T", 0))
         until(lambda: set(running.table(source).parts) == {1})
@@ -638,7 +638,7 @@ def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_
         tmp_path / "stores",
         Trash(tmp_path / "aside", lambda: 0),
         Settings({"commit.interval.ms": "1"}),
-        holdings=some,
+        assignment=some,
     )
     running.follow(world.engine.catalog)
     running.start()
@@ -652,7 +652,7 @@ def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_
         assert {each.name for each in home.iterdir()} == {"1", "5.new"}
         some.placed.add(("T", 0))  # it comes back, and is filled from its topic
         let(kafka, 3)
-        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
     finally:
         running.close()

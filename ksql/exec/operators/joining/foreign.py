@@ -250,7 +250,7 @@ class Answers:
     """Keeps each result, so that the row which a change replaces is known.
 
     A left row's later change, whichever foreign key answers it, has the last word: an answer to an
-    earlier one that comes behind it is stale and dropped. Rows out: the joined row, its time.
+    earlier one that comes after it is stale and dropped. Rows out: the joined row, its time.
     """
 
     joined: Side

@@ -168,7 +168,7 @@ class JoinBuffer:
         """
         length, per_segment = self._cut.length_ms, self._cut.per_segment
         horizon = self.observed - self._retention_ms + 1
-        kept = horizon // (length * per_segment)  # the first segment that ends behind the horizon
+        kept = horizon // (length * per_segment)  # the first segment that ends after the horizon
         stored = self.side.stored
         for key, time, row in self._added:
             if time < horizon:

@@ -87,7 +87,7 @@ class JoinProcessor(Paused):
         nothing, port = self.table.nothing, self.table.port
         ending_of, outer = self.ending.of, self.outer
         for record in records:
-            way, key, row, time, topic, partition, offset, headers, old, turn, lane = record
+            way, key, row, time, topic, partition, offset, headers, old, sequence_key, lane = record
             if way == port:
                 rows.change(key, row)
                 continue
@@ -99,7 +99,19 @@ class JoinProcessor(Paused):
                     continue
                 right = nothing
             joined = (*row, *right, *ending_of(key, time))
-            values = (way, key, joined, time, topic, partition, offset, headers, old, turn, lane)
+            values = (
+                way,
+                key,
+                joined,
+                time,
+                topic,
+                partition,
+                offset,
+                headers,
+                old,
+                sequence_key,
+                lane,
+            )
             # the tuple's own constructor: every record of the stream passes here
             yield _new(Record, values)
         rows.store_changes()

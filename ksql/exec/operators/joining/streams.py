@@ -121,14 +121,26 @@ class _Records:
         self, record: Record, row: Row, line: Line, start: int, end: int, *, is_left: bool
     ) -> None:
         """Join a record with each of those."""
-        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
+        port, key, _, time, topic, partition, offset, headers, _, sequence_key, lane = record
         (times, rows), add, ending_of = line, self.records.append, self._ending.of
         for index in range(start, end):
             when, other = times[index], rows[index]
             later = time if time > when else when
             both = (*row, *other) if is_left else (*other, *row)
             whole = (*both, *ending_of(key, later))
-            values = (port, key, whole, later, topic, partition, offset, headers, None, turn, lane)
+            values = (
+                port,
+                key,
+                whole,
+                later,
+                topic,
+                partition,
+                offset,
+                headers,
+                None,
+                sequence_key,
+                lane,
+            )
             # the tuple's own constructor: a record may meet many
             add(_new(Record, values))
 

@@ -76,14 +76,26 @@ class TableJoinProcessor(Paused):
     def _change(
         self, record: Record, new: TimedRow | None, old: TimedRow | None, other: TimedRow | None
     ) -> Record:
-        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
+        port, key, _, time, topic, partition, offset, headers, _, sequence_key, lane = record
         if other is not None and other.time > time:
             time = other.time
         if port == self.right.port:
             row, before = self._joined(key, other, new), self._joined(key, other, old)
         else:
             row, before = self._joined(key, new, other), self._joined(key, old, other)
-        values = (port, key, row, time, topic, partition, offset, headers, before, turn, lane)
+        values = (
+            port,
+            key,
+            row,
+            time,
+            topic,
+            partition,
+            offset,
+            headers,
+            before,
+            sequence_key,
+            lane,
+        )
         # the tuple's own constructor: every change of a table passes here
         return _new(Record, values)
 

@@ -99,10 +99,10 @@ def test_it_is_put_where_there_is_none(state, tmp_path):
 def test_what_is_there_is_moved_and_nothing_of_it_is_lost(state, tmp_path):
     copy, listing = saved(state, tmp_path)
     (state / "s_/queries/CSAS_A_1/commits/1").write_text("later")
-    aside = directory.put(directory.stage(copy, state, listing), state, "now")
-    assert aside is not None
-    assert aside == state / "replaced-now"
-    assert (aside / "s_/queries/CSAS_A_1/commits/1").read_text() == "later"
+    trash = directory.put(directory.stage(copy, state, listing), state, "now")
+    assert trash is not None
+    assert trash == state / "replaced-now"
+    assert (trash / "s_/queries/CSAS_A_1/commits/1").read_text() == "later"
     assert not (state / "s_/queries/CSAS_A_1/commits/1").exists()
     assert files(state) >= KEPT
 

@@ -1,4 +1,4 @@
-"""One server at a time is in charge, whoever starts when, and however long one of them slept."""
+"""One server at a time leads, whoever starts when, and however long one of them slept."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_one_that_is_refused_knows_at_once_which_is_in_charge(world):
             known.append((two.holder().id, two.responsive()))
             return True
 
-    assert not two.await_turn(Stop(), lambda _: 0)
+    assert not two.await_leadership(Stop(), lambda _: 0)
     assert known == [("one", True)] * 2
 
 

@@ -35,7 +35,7 @@ class Tables:
 
     def __init__(self, world, positions=None):
         source = world.catalog.source("T").queryable()
-        self.home = str(world.query("T").id)
+        self.query_id = str(world.query("T").id)
         parts = {
             number: PartitionStore(
                 place=(source.topic, number), store=MemoryStore(), commit_s=1.0, reached=position
@@ -48,8 +48,8 @@ class Tables:
     def tables(self):
         return self.listed
 
-    def of_home(self, home):
-        return next((table for table in self.listed if home == self.home), None)
+    def of_query(self, query_id):
+        return next((table for table in self.listed if query_id == self.query_id), None)
 
 
 class Members:
@@ -84,16 +84,16 @@ class Servers:
         self.world = World(SETUP)
         self.clock = Clock()
         self.tables = Tables(self.world, positions)
-        self.home = self.tables.home
+        self.query_id = self.tables.query_id
         self.members = Members()
         if alone:
             self.members.there = (ME,)
-        self.holdings = PartitionAssignment(self.members, standbys)
-        shelf = LocalReplicas(
-            self.tables, self.holdings, LagTracker(ends, lambda: self.clock.ms / 1000)
+        self.assignment = PartitionAssignment(self.members, standbys)
+        local_replicas = LocalReplicas(
+            self.tables, self.assignment, LagTracker(ends, lambda: self.clock.ms / 1000)
         )
         settings = Settings({ENABLED: "true", **more})
-        self.cluster = Cluster(settings, self.holdings, shelf, self.tables, self.clock)
+        self.cluster = Cluster(settings, self.assignment, local_replicas, self.tables, self.clock)
 
     def status(self):
         return self.cluster.status().cluster_status
@@ -107,12 +107,12 @@ def test_the_lag_of_each_partition():
     servers = Servers((10, 4), alone=True)
     [(host, status)] = servers.status().items()
     assert (host, status.host_alive, status.last_status_update_ms) == ("10.1.1.1:9000", True, 5_000)
-    held = status.active_standby_per_query[servers.home]
+    held = status.active_standby_per_query[servers.query_id]
     assert held.active_stores == ("T",)
     assert held.active_partitions == (TopicPartition("T", 0), TopicPartition("T", 1))
     assert (held.stand_by_stores, held.stand_by_partitions) == ((), ())
     found = {"0": LagInfo(10, 10, 0), "1": LagInfo(4, 11, 7)}
-    expected = HostStoreLags({f"{servers.home}#T": StateStoreLags(found)}, 5_000)
+    expected = HostStoreLags({f"{servers.query_id}#T": StateStoreLags(found)}, 5_000)
     assert status.host_store_lags == expected
 
 
@@ -130,7 +130,7 @@ def test_a_table_that_is_not_followed_is_not_shown():
 def test_each_partition_is_active_at_one_server_and_a_standby_at_the_other():
     servers = Servers((10, 11), standbys=1)
     mine, theirs = (servers.status()[str(each)] for each in (ME, OTHER))
-    mine, theirs = (each.active_standby_per_query[servers.home] for each in (mine, theirs))
+    mine, theirs = (each.active_standby_per_query[servers.query_id] for each in (mine, theirs))
     assert set(mine.active_partitions) == set(theirs.stand_by_partitions)
     assert set(mine.stand_by_partitions) == set(theirs.active_partitions)
     assert len(mine.active_partitions) + len(theirs.active_partitions) == 2
@@ -138,7 +138,7 @@ def test_each_partition_is_active_at_one_server_and_a_standby_at_the_other():
 
 def test_others_live_as_long_as_they_are_heard():
     servers = Servers((10,), **{"ksql.heartbeat.window.ms": "100"})
-    cluster, told = servers.cluster, lags(f"{servers.home}#T")
+    cluster, told = servers.cluster, lags(f"{servers.query_id}#T")
     assert not servers.status()[str(OTHER)].host_alive
     assert cluster.silent(OTHER) == ""  # never heard: perhaps it has just come
     cluster.heard("other:1")
@@ -151,7 +151,7 @@ def test_others_live_as_long_as_they_are_heard():
         5_000,
         told,
     )
-    assert cluster.lags(servers.home, 0) == {OTHER: 3}
+    assert cluster.lags(servers.query_id, 0) == {OTHER: 3}
     assert cluster.silent(OTHER) == ""
     servers.clock.ms += 1
     assert not servers.status()[str(OTHER)].host_alive
@@ -163,13 +163,13 @@ def test_only_members_and_stores_that_there_are_count():
     cluster = servers.cluster
     for number in range(100):
         cluster.heard(f"invented:{number}")
-        cluster.reported(f"invented:{number}", lags(f"{servers.home}#T"))
+        cluster.reported(f"invented:{number}", lags(f"{servers.query_id}#T"))
         cluster.reported("other:1", lags(f"INVENTED#{number}"))
     assert set(servers.status()) == {str(ME), str(OTHER)}
-    assert cluster.lags(servers.home, 0) == {}
+    assert cluster.lags(servers.query_id, 0) == {}
     assert servers.status()[str(OTHER)].host_store_lags.state_store_lags == {}
     for partition in ("1", "-1", "x"):
-        cluster.reported("other:1", lags(f"{servers.home}#T", partition))
+        cluster.reported("other:1", lags(f"{servers.query_id}#T", partition))
     [store] = servers.status()[str(OTHER)].host_store_lags.state_store_lags.values()
     assert store.lag_by_partition == {}
 

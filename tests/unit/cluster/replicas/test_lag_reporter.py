@@ -75,43 +75,43 @@ class Cluster:
         return HostStoreLags({f"{HOME}#T": StateStoreLags({"0": LagInfo(7, 9, 2)})}, 5)
 
 
-def talk(peers, *there, **settings):
-    holdings = PartitionAssignment(Members(*there), 0)
+def lag_reporter(peers, *there, **settings):
+    assignment = PartitionAssignment(Members(*there), 0)
     made = LagReporter(
         Settings({ENABLED: "true", **settings}),
-        holdings,
+        assignment,
         Tables(),
         Shelf(),
         peers,
         Cluster(),
         "Basic x",
     )
-    return made, holdings
+    return made, assignment
 
 
-def kept(holdings):
-    return [n for n in range(20) if holdings.keeps("T", n, HOME, is_open=True)]
+def kept(assignment):
+    return [n for n in range(20) if assignment.keeps("T", n, HOME, is_open=True)]
 
 
 @pytest.mark.parametrize("state", ["RESTORING", None])
 def test_what_others_do_not_hold_yet_is_kept(state):
-    made, holdings = talk(Peers(state), ME, OTHER)
+    made, assignment = lag_reporter(Peers(state), ME, OTHER)
     made.look()
-    assert kept(holdings) == list(range(20))
+    assert kept(assignment) == list(range(20))
     made.close()
 
 
 def test_what_others_have_taken_over_is_given_up():
-    made, holdings = talk(Peers(), ME, OTHER)
+    made, assignment = lag_reporter(Peers(), ME, OTHER)
     made.look()
-    assert kept(holdings) == [n for n in range(20) if holdings.role("T", n) == "ACTIVE"]
-    assert 0 < len(kept(holdings)) < 20
+    assert kept(assignment) == [n for n in range(20) if assignment.role("T", n) == "ACTIVE"]
+    assert 0 < len(kept(assignment)) < 20
     made.close()
 
 
 def test_lags_are_sent_to_the_others():
     peers = Peers()
-    made, _ = talk(peers, ME, OTHER, **{REPORTING: "true"})
+    made, _ = lag_reporter(peers, ME, OTHER, **{REPORTING: "true"})
     made.start()
     assert peers.got.wait(20)
     made.close()
@@ -125,9 +125,9 @@ def test_lags_are_sent_to_the_others():
 
 def test_a_server_alone_says_nothing_and_asks_nothing():
     peers = Peers()
-    made, holdings = talk(peers, ME, **{REPORTING: "true"})
+    made, assignment = lag_reporter(peers, ME, **{REPORTING: "true"})
     made.start()
     assert not peers.got.wait(0.3)
     made.close()
-    assert (peers.sent, made._shelf.looks) == ([], 0)
-    assert len(kept(holdings)) == 20
+    assert (peers.sent, made._local_replicas.looks) == ([], 0)
+    assert len(kept(assignment)) == 20

@@ -14,7 +14,7 @@ class World:
         self.s = 100.0
         self.end = 0
         self.looks = 0
-        self.gauge = LagTracker(self.ends, lambda: self.s)
+        self.lag_tracker = LagTracker(self.ends, lambda: self.s)
 
     def ends(self, topics):
         self.looks += 1
@@ -23,47 +23,47 @@ class World:
 
 def test_offsets_and_time():
     world = World()
-    assert world.gauge.lag(PLACE, 0) == (None, None)
+    assert world.lag_tracker.lag(PLACE, 0) == (None, None)
     world.end = 10
-    world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 4) == (6, None)  # it never held all
-    assert world.gauge.lag(PLACE, 10) == (0, 0)
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 4) == (6, None)  # it never held all
+    assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
     world.s += 1
     world.end = 30
-    world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 10) == (20, 1000)  # all that was there a second ago
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 10) == (20, 1000)  # all that was there a second ago
     world.s += 2
-    assert world.gauge.lag(PLACE, 29) == (1, 3000)
-    assert world.gauge.lag(PLACE, 30) == (0, 2000)  # all that was there at the last look
+    assert world.lag_tracker.lag(PLACE, 29) == (1, 3000)
+    assert world.lag_tracker.lag(PLACE, 30) == (0, 2000)  # all that was there at the last look
 
 
 def test_a_later_look_at_the_same_end_says_more():
     world = World()
-    world.gauge.look(["t"])
+    world.lag_tracker.look(["t"])
     world.s += 5
-    world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 0) == (0, 0)
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 0) == (0, 0)
 
 
 def test_looks_are_bounded_and_err_towards_more_lag():
     world = World()
-    world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 0) == (0, 0)
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 0) == (0, 0)
     for _ in range(2_000):
         world.s += 1
         world.end += 1
-        world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 1_000) == (1_000, 2_000_000)  # in truth half of that
-    assert world.gauge.lag(PLACE, 2_000) == (0, 0)
+        world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 1_000) == (1_000, 2_000_000)  # in truth half of that
+    assert world.lag_tracker.lag(PLACE, 2_000) == (0, 0)
 
 
 def test_a_look_is_shared_for_a_while():
     world = World()
     for _ in range(3):
-        world.gauge.freshen("t", 0, 1.0)
+        world.lag_tracker.freshen("t", 0, 1.0)
     assert world.looks == 1
     world.s += 2
-    world.gauge.freshen("t", 0, 1.0)
+    world.lag_tracker.freshen("t", 0, 1.0)
     assert world.looks == 2
 
 
@@ -71,14 +71,14 @@ def test_an_end_that_was_seen_long_ago_is_not_known():
     """A server that slept sees its rows agree with an end that is as old as they are."""
     world = World()
     world.end = 10
-    world.gauge.look(["t"])
+    world.lag_tracker.look(["t"])
     world.s += 5
-    assert world.gauge.lag(PLACE, 10) == (0, 5000)
+    assert world.lag_tracker.lag(PLACE, 10) == (0, 5000)
     world.s += 23
-    assert world.gauge.lag(PLACE, 10) == (None, 28_000)  # so old at least
+    assert world.lag_tracker.lag(PLACE, 10) == (None, 28_000)  # so old at least
     world.end = 500
-    world.gauge.freshen("t", 0, 1.0)
-    assert world.gauge.lag(PLACE, 10) == (490, 28_000)
+    world.lag_tracker.freshen("t", 0, 1.0)
+    assert world.lag_tracker.lag(PLACE, 10) == (490, 28_000)
 
 
 def test_a_look_that_lasted_over_a_sleep_is_as_old_as_its_question():
@@ -88,14 +88,14 @@ def test_a_look_that_lasted_over_a_sleep_is_as_old_as_its_question():
         world.s += 60
         return {(topic, 0): 10 for topic in topics}
 
-    world.gauge = LagTracker(slept, lambda: world.s)
-    world.gauge.look(["t"])
-    assert world.gauge.lag(PLACE, 10) == (None, 60_000)
+    world.lag_tracker = LagTracker(slept, lambda: world.s)
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 10) == (None, 60_000)
 
 
 def test_topics_of_the_past_are_forgotten():
     world = World()
-    world.gauge.look(["t", "u"])
-    world.gauge.keep({"u"})
-    assert world.gauge.lag(PLACE, 0) == (None, None)
-    assert world.gauge.lag(("u", 0), 0) == (0, 0)
+    world.lag_tracker.look(["t", "u"])
+    world.lag_tracker.keep({"u"})
+    assert world.lag_tracker.lag(PLACE, 0) == (None, None)
+    assert world.lag_tracker.lag(("u", 0), 0) == (0, 0)

@@ -137,7 +137,7 @@ class Scene:
         self.strikes = Strikes()
         self.registry = MemoryRegistry()
         self.mark = MemoryAppliedOffset(0)
-        self.book = Book()
+        self.history = Book()
         self.world = self._make(Log(self.strikes))
         for script in scripts:
             self.world.run(script)
@@ -147,9 +147,9 @@ class Scene:
             log=log,
             runner=lambda topics: Runner(topics, self.strikes, self.registry),
             registry=self.registry,
-            book=self.book,
+            history=self.history,
         )
-        world.engine._promises._mark = self.mark
+        world.engine._pending_deletions._applied_offset = self.mark
         delete, create = world.topics.delete, world.topics.create
         world.topics.delete = lambda names: self._struck("delete", delete, list(names))  # type: ignore[method-assign]  # a stand-in
         world.topics.create = lambda topic: self._struck("create", create, topic)  # type: ignore[method-assign]  # a stand-in
@@ -161,7 +161,7 @@ class Scene:
         return call(argument)
 
     def again(self):
-        """The server is started anew after a kill -9."""
+        """The server is started again after a kill -9."""
         world = self._make(self.world.log)
         world.topics.known, world.topics._made = self.world.topics.known, self.world.topics._made
         world.topics.records = self.world.topics.records
@@ -213,9 +213,9 @@ def test_a_replacement_that_fails_anywhere_leaves_the_old_plan(call, problem):
         it.world.execute(MORE)
     assert taken(it) == before
     assert it.runs() == {"CTAS_N_1": ("C",)}
-    assert it.book.told[0] == ("begun", MORE)
-    assert it.book.told[1][:2] == ("rolled back", 1)
-    assert str(problem) in it.book.told[1][2]
+    assert it.history.told[0] == ("begun", MORE)
+    assert it.history.told[1][:2] == ("rolled back", 1)
+    assert str(problem) in it.history.told[1][2]
     assert "Odd" not in caught.value.text()
 
 
@@ -266,7 +266,7 @@ def test_in_doubt_nothing_is_deleted_and_a_replaced_query_rests():
     assert it.runs() == {}
     assert "A" not in [c.name for c in it.world.catalog.source("N").schema.columns]
     assert it.world.engine.statuses["table/`N`/create"].status == "EXECUTING"
-    assert it.book.told == [("begun", MORE)]
+    assert it.history.told == [("begun", MORE)]
 
 
 def test_in_doubt_other_statements_are_refused_as_long_as_kafka_is_away():
@@ -290,7 +290,7 @@ def test_in_doubt_and_committed_is_done(text):
     assert len(other.log.commands) == 3
     assert {s.status for s in it.world.engine.statuses.values()} == {"SUCCESS"}
     if text == MORE:
-        assert it.book.told[1] == ("switched", 1, True)
+        assert it.history.told[1] == ("switched", 1, True)
         assert it.runs() == {"CTAS_N_1": ("A", "C")}
 
 
@@ -433,4 +433,4 @@ def test_a_subject_registered_anew_stays():
 def test_a_replacement_of_a_paused_query_is_in_the_book():
     it = Scene(S, COUNT, "PAUSE CTAS_N_1;")
     it.world.execute(MORE)
-    assert it.book.told == [("begun", MORE), ("switched", 1, False)]
+    assert it.history.told == [("begun", MORE), ("switched", 1, False)]

@@ -109,7 +109,7 @@ class Book:
 
 
 def world(*scripts):
-    return World(*scripts, runner=FailingRunner, log=FailingLog(), book=Book())
+    return World(*scripts, runner=FailingRunner, log=FailingLog(), history=Book())
 
 
 def test_a_replacement_goes_on_with_the_state_under_the_same_id():
@@ -122,7 +122,7 @@ def test_a_replacement_goes_on_with_the_state_under_the_same_id():
     assert (it.query("N").offset, it.query("N").started_at_offset) == (2, 1)
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.out("N") == [("k", {"C": 1}, 1), ("k", {"C": 2, "A": 7}, 2)]
-    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, True]]
+    assert it.engine.history.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, True]]
     assert [c.name for c in it.catalog.source("N").schema.columns] == ["K", "C", "A"]
 
 
@@ -132,7 +132,7 @@ def test_the_same_again_switches_nothing():
     assert outcome.switch is None
     assert outcome.prepared.verdict.classes == ("transparent",)
     assert ("make_way", "CTAS_N_1") not in it.runner.calls
-    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, False]]
+    assert it.engine.history.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, False]]
 
 
 def test_a_refused_replacement_leaves_the_running_query_alone():
@@ -143,7 +143,7 @@ def test_a_refused_replacement_leaves_the_running_query_alone():
     assert it.runner.calls == calls
     assert error.verdict.classes == ("topology", "unsupported")
     it.engine.note_refusal("N", error, "..")
-    assert it.engine.book.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
+    assert it.engine.history.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.last("N") == {"k": {"C": 2}}
 
@@ -160,7 +160,7 @@ def test_each_refused_attempt_is_in_the_book_whoever_refuses_it(text, classes):
     it = world(S, COUNT)
     with pytest.raises(RequestFailed):
         it.run(text)
-    [(what, query_id, noted)] = it.engine.book.entries
+    [(what, query_id, noted)] = it.engine.history.entries
     assert (what, query_id) == ("refused", "CTAS_N_1")
     assert set(classes) <= set(noted)
 
@@ -171,7 +171,7 @@ def test_a_refused_creation_is_no_attempt_to_replace():
         it.run("CREATE OR REPLACE TABLE M AS SELECT NOWHERE FROM S GROUP BY K;")
     with pytest.raises(RequestFailed):
         it.run(COUNT)
-    assert it.engine.book.entries == []
+    assert it.engine.history.entries == []
 
 
 def test_a_query_that_does_not_start_leaves_nothing():
@@ -186,7 +186,7 @@ def test_a_switch_that_fails_is_told_and_changes_nothing():
     it = world(S, COUNT)
     it.runner.fails = {"make_way"}
     assert it.refuse(MORE).message == "make_way failed"
-    assert it.engine.book.entries == [
+    assert it.engine.history.entries == [
         ["begun", "CTAS_N_1", 2],
         ["rolled back", 1, "make_way failed"],
     ]
@@ -212,7 +212,7 @@ def test_a_switch_whose_command_is_not_written_is_taken_back():
     assert it.refuse(MORE).message == "not written"
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.out("N")[-1] == ("k", {"C": 2}, 2)
-    assert it.engine.book.entries == [
+    assert it.engine.history.entries == [
         ["begun", "CTAS_N_1", 2],
         ["rolled back", 1, "not written"],
     ]
@@ -263,7 +263,7 @@ def test_a_restart_gives_the_same_catalog_and_starts_what_survived():
     assert again.runner.calls == []
     again.engine.start_queries()
     assert again.runner.calls == [("resume", "CTAS_N_1")]
-    assert again.engine.book.entries[0] == ["replayed", "CTAS_N_1", 2]
+    assert again.engine.history.entries[0] == ["replayed", "CTAS_N_1", 2]
     statuses = again.engine.statuses
     assert {status.status for status in statuses.values()} == {"SUCCESS"}
     assert set(statuses) == {command.id for command in it.log.commands}
@@ -293,11 +293,15 @@ def test_a_dry_run_changes_nothing():
 def test_an_upgrade_without_a_verdict_is_never_carried_out():
     it = world(S, COUNT)
     unchecked = replace(it.engine.dry_run(it.parse(MORE), MORE, it.settings), verdict=None)
-    around = ExecutionContext(
-        catalog=it.catalog, topics=it.topics, registry=None, runner=it.runner, book=it.engine.book
+    context = ExecutionContext(
+        catalog=it.catalog,
+        topics=it.topics,
+        registry=None,
+        runner=it.runner,
+        history=it.engine.history,
     )
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
-        CommandExecution(around, unchecked, MORE, 2).run(pytest.fail)
+        CommandExecution(context, unchecked, MORE, 2).run(pytest.fail)
     assert ("make_way", "CTAS_N_1") not in it.runner.calls
 
 

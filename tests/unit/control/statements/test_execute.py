@@ -167,7 +167,7 @@ def test_a_refused_upgrade_goes_into_the_book():
         def refused(self, upgrade):
             seen.append((upgrade.old.id, upgrade.verdict.classes))
 
-    world = World(S, COPY, book=Book())
+    world = World(S, COPY, history=Book())
     failed(world, "CREATE OR REPLACE STREAM C AS SELECT K AS X, A FROM S;")
     assert seen == [("CSAS_C_1", ("unsupported",))]
 

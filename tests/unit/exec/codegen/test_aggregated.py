@@ -227,7 +227,7 @@ def test_what_is_left_out_is_logged_once_though_its_key_cannot_be_written(window
     query = f"SELECT I, SUM(I) AS M FROM S WINDOW {window} GROUP BY I"
     world.run(f"CREATE TABLE O WITH (FORMAT='KAFKA') AS {query};")
     program = writing(world.plan("O"), BUILTINS, MemoryRegistry())
-    record = Record(0, pack((1,)), (1,), 10**9, turn=10**9)
+    record = Record(0, pack((1,)), (1,), 10**9, sequence_key=10**9)
     late = record._replace(timestamp=0, offset=1)
     # the other partition's only record has a key that cannot be written, and fails
     bad = record._replace(key=pack((2**40,)), row=("x",), partition=1, lane=1)

@@ -27,8 +27,10 @@ def plan(query, kind="STREAM"):
     return world.plan("O").sink
 
 
-def carried(arm):
-    return [each.name.split("_", 1)[-1] for each in arm.carried if isinstance(each, b.Column)]
+def carried(stage_input):
+    return [
+        each.name.split("_", 1)[-1] for each in stage_input.carried if isinstance(each, b.Column)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def carried(arm):
 def test_a_stream_brings_a_table_what_is_read_behind_the_join(query, of_stream):
     cut = narrowed(layout(plan(query)))
     (stage,) = cut.stages
-    stream, table, *_ = stage.arms
+    stream, table, *_ = stage.stage_inputs
     assert carried(stream) == of_stream
     assert carried(table) == ALL_OF_T
 
@@ -54,8 +56,8 @@ def test_the_shape_behind_the_join_has_the_same_columns():
     whole = layout(plan(f"SELECT S.K AS K, V, A {JOINED}"))
     cut = narrowed(whole)
     (stage,) = cut.stages
-    shape, width = stage.shape, len(stage.arms[0].carried)
-    assert shape == cut.exit.flow.entry.shape
+    shape, width = stage.shape, len(stage.stage_inputs[0].carried)
+    assert shape == cut.exit.segment.entry.shape
     assert shape.parts == (width, len(ALL_OF_T))
     assert [shape.names[place] for place in shape.times] == ["ROWTIME"]
     names = whole.stages[0].shape.names
@@ -74,8 +76,11 @@ def test_what_a_stage_stores_is_whole():
 def test_a_later_stage_decides_what_an_earlier_one_needs():
     counted = f"SELECT A, COUNT(*) AS C, SUM(X) AS N {JOINED} GROUP BY A"
     first, _ = narrowed(layout(plan(counted, "TABLE"))).stages
-    assert carried(first.arms[0]) == ["K", "X"]  # the key says whether rows change their partition
+    assert carried(first.stage_inputs[0]) == [
+        "K",
+        "X",
+    ]  # the key says whether rows change their partition
     twice = "SELECT U.ID AS ID, V, C FROM S JOIN T ON S.K = T.ID JOIN U ON T.A = U.ID"
     first, second = narrowed(layout(plan(twice))).stages
-    assert "W" not in carried(first.arms[0])
-    assert carried(second.arms[0]) == ["V", "A"]
+    assert "W" not in carried(first.stage_inputs[0])
+    assert carried(second.stage_inputs[0]) == ["V", "A"]

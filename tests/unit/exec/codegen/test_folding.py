@@ -57,7 +57,7 @@ def outcome(program, batches, *, loops):
     ingest, log = program.ingest(), Log()
     (source,) = ingest.sources[program.topics[0]]
     if not loops:
-        source = SourceIngest(source.reader, source.topic, source.arm, source.keying)
+        source = SourceIngest(source.reader, source.topic, source.stage_input, source.keying)
         ingest.sources = {program.topics[0]: [source]}
     try:
         out = [record for each in batches for record in ingest.add(each, log)]

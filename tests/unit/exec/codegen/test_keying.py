@@ -85,10 +85,10 @@ def outcomes(source, batches, ahead_ms=None):
     """The records and the log of both roads, which keep their turns from batch to batch."""
     found = []
     for road in (source.keyed, source.keyed_stepwise):
-        turns, log, records = SequenceKeys(), Log(), []
+        sequence_keys, log, records = SequenceKeys(), Log(), []
         ahead = None if ahead_ms is None else FutureTimestamps(ahead_ms)
         for each in batches:
-            records += road(each, turns, log, ahead)
+            records += road(each, sequence_keys, log, ahead)
         seen = ahead and (ahead.count, ahead.place, ahead.latest_ms)
         found.append((repr(records), list(map(repr, log)), seen))
     return found
@@ -100,7 +100,7 @@ def agree(source, batches, ahead_ms=None):
 
 
 def streams(program):
-    return [source for source in sources(program) if not source.arm.table]
+    return [source for source in sources(program) if not source.stage_input.table]
 
 
 def topic_of(source):
@@ -187,7 +187,9 @@ def test_of_a_record_without_the_key_of_a_join_the_time_passes():
     for some in (records[:2], records):  # one without value goes step by step
         agree(source, [batch("s", some)])
         found = [*source.keyed(batch("s", some), SequenceKeys(), Log(), None)]
-        ticks = [(each.timestamp, each.turn, each.offset) for each in found if each.row is None]
+        ticks = [
+            (each.timestamp, each.sequence_key, each.offset) for each in found if each.row is None
+        ]
         assert ticks == [(time, time, place) for place, (*_, time) in enumerate(some)][1:]
 
 

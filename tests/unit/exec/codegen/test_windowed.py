@@ -177,7 +177,7 @@ def at(time, key="a", group="g"):
 
 def test_records_of_a_group_and_window_are_one_state_in_the_place_of_the_first():
     found, _ = windowed(QUERIES["uneven grace"], at(4100), at(5000, "b"), at(4300), at(4200))
-    assert [(r.row, r.old, r.timestamp, r.offset, r.turn) for r in found] == [
+    assert [(r.row, r.old, r.timestamp, r.offset, r.sequence_key) for r in found] == [
         (None, (4300, 6, 3), 4300, 0, 4100),
         (None, (5000, 2, 1), 5000, 1, 5000),
     ]
@@ -191,7 +191,7 @@ def test_times_by_which_other_windows_close_are_states_of_their_own():
 
 def test_what_one_of_the_batch_may_make_late_stays_as_it_is():
     found, _ = windowed(QUERIES["no grace"], at(3000), at(4000, None), at(3999), at(4001))
-    assert [(r.row, r.old, r.offset, r.turn) for r in found] == [
+    assert [(r.row, r.old, r.offset, r.sequence_key) for r in found] == [
         ((), None, 2, 4000),
         (None, (3000, 1, 1), 0, 3000),
         (None, (4001, 1, 1), 3, 4001),

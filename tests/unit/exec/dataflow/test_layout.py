@@ -64,11 +64,11 @@ def test_what_runs(text):
 @pytest.mark.parametrize("on", ["S.K = R.K", "S.V = R.K", "S.K + 1 = R.V"])
 def test_a_join_of_streams_sees_the_times_of_all_records(on):
     cut = layout(sink(f"SELECT * FROM S JOIN R WITHIN 1 HOUR ON {on}"))
-    assert [arm.ticks for arm in cut.arms] == [True, True]
+    assert [stage_input.ticks for stage_input in cut.stage_inputs] == [True, True]
 
 
 def test_a_join_with_a_table_needs_no_times_of_records_that_are_dropped():
     cut = layout(sink(f"SELECT * {BOTH} JOIN U ON S.K = U.ID"))
-    assert [arm.ticks for arm in cut.arms] == [True, True, False]
+    assert [stage_input.ticks for stage_input in cut.stage_inputs] == [True, True, False]
     cut = layout(sink("SELECT * FROM S JOIN T ON S.K = T.ID"))
-    assert not any(arm.ticks for arm in cut.arms)
+    assert not any(stage_input.ticks for stage_input in cut.stage_inputs)

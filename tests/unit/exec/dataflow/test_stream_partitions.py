@@ -322,4 +322,7 @@ def test_a_group_is_one_wherever_its_windows_lie():
 @pytest.mark.parametrize("scattered", [(), ("G",)])
 def test_only_rows_of_scattered_topics_are_moved(scattered):
     program = windowed(MEETING, *scattered)
-    assert [arm.moving for arm in program._arms] == ["G" in scattered, False]
+    assert [stage_input.moving for stage_input in program._stage_inputs] == [
+        "G" in scattered,
+        False,
+    ]

@@ -49,7 +49,7 @@ def test_each_partition_is_as_in_kafka_streams(each):
     assert partitions.one_by_one(each.case) == partitions.by_lane(each.case, plain(each.results))
 
 
-TURNED = [each for each in SPREAD if partitions.in_turn(each.case) == each.case]
+TURNED = [each for each in SPREAD if partitions.in_sequence(each.case) == each.case]
 
 
 @pytest.mark.parametrize("each", TURNED, ids=lambda each: each.why)

@@ -59,11 +59,13 @@ def record(key, row, time=0, offset=0, **more):
     return Record(0, pack((key,)), row, time, offset=offset, **more)
 
 
-def in_turn(records):
+def in_sequence(records):
     """The records of a micro-batch with the turns that an ingest gives them."""
-    turns = SequenceKeys()
+    sequence_keys = SequenceKeys()
     return [
-        each._replace(turn=turns.of(each.topic, [each.partition], [each.timestamp])[0])
+        each._replace(
+            sequence_key=sequence_keys.of(each.topic, [each.partition], [each.timestamp])[0]
+        )
         for each in records
     ]
 

@@ -222,8 +222,8 @@ A, B = 7, 2**32 - 1
 
 
 def stored(state, generations=()):
-    mark = compile_folds([], generations).mark
-    return state if mark is None else [mark, *state]
+    generation_mark = compile_folds([], generations).generation_mark
+    return state if generation_mark is None else [generation_mark, *state]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,9 @@ def test_a_cell_is_read_by_what_wrote_it_only(generations, found, expected):
     folds = compile_folds([Slot(n, SUM, (0,)) for n in numbers], generations)
     before = list(found)
     assert folds.complete(found) == expected
-    assert found == before or not folds.mark  # only what is put may change what is stored
+    assert (
+        found == before or not folds.generation_mark
+    )  # only what is put may change what is stored
 
 
 @given(

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from ksql.exec.operators.base import Record
 from ksql.exec.operators.order import SequenceKeys, in_order
-from tests.unit.exec.operators.support import in_turn
+from tests.unit.exec.operators.support import in_sequence
 
 
-def at(topic, partition, offset, time, turn=0):
-    return Record(0, b"", (), time, topic, partition, offset, turn=turn)
+def at(topic, partition, offset, time, sequence_key=0):
+    return Record(0, b"", (), time, topic, partition, offset, sequence_key=sequence_key)
 
 
 def log_of(topic, partition, times):
-    turns = SequenceKeys().of(0, [partition] * len(times), times)
+    sequence_keys = SequenceKeys().of(0, [partition] * len(times), times)
     return [
-        at(topic, partition, offset, time, turn)
-        for offset, (time, turn) in enumerate(zip(times, turns, strict=True))
+        at(topic, partition, offset, time, sequence_key)
+        for offset, (time, sequence_key) in enumerate(zip(times, sequence_keys, strict=True))
     ]
 
 
@@ -75,7 +75,7 @@ def test_what_is_left_out_had_its_turn(records, rng):
 def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
     ordered = list(in_order(records))
     for piece in (ordered[:place], ordered[place:]):
-        anew = in_turn(piece)
+        anew = in_sequence(piece)
         rng.shuffle(anew)
         assert [record[:9] for record in in_order(anew)] == [record[:9] for record in piece]
 
@@ -84,9 +84,9 @@ def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
 def test_turns_go_on_from_call_to_call(records, place):
     partitions, times = [p for p, _ in records], [t for _, t in records]
     whole = list(SequenceKeys().of(0, partitions, times))
-    turns = SequenceKeys()
-    found = list(turns.of(0, partitions[:place], times[:place]))
-    found += turns.of(0, partitions[place:], times[place:])
+    sequence_keys = SequenceKeys()
+    found = list(sequence_keys.of(0, partitions[:place], times[:place]))
+    found += sequence_keys.of(0, partitions[place:], times[place:])
     assert found == whole
     for n, (partition, _) in enumerate(records):
         assert whole[n] == max(t for p, t in records[: n + 1] if p == partition)

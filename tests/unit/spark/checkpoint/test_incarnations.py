@@ -19,7 +19,11 @@ OWNER = "_confluent-ksql-default_query_CTAS_T_4"
 def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
     place = tmp_path / "queries" / "Q"
     assert incarnations.begin(place, "f00d") == Incarnation("f00d")
-    assert incarnations.require("Q", place) == incarnations.life_of(place) == Incarnation("f00d")
+    assert (
+        incarnations.require("Q", place)
+        == incarnations.incarnation_of(place)
+        == Incarnation("f00d")
+    )
     assert json.loads((place / "life.json").read_text()) == {"format": 1, "incarnation": "f00d"}
 
 
@@ -44,7 +48,7 @@ def test_a_directory_that_cannot_be_looked_into_is_not_taken_for_gone(tmp_path, 
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
     with pytest.raises(CheckpointDamaged) as found:
-        incarnations.life_of(tmp_path)
+        incarnations.incarnation_of(tmp_path)
     assert "Input/output error" in found.value.detail
 
 

@@ -39,7 +39,7 @@ class Kafka:
             raise self.problem
         return max((mark for name, mark in self.marks.items() if names.fullmatch(name)), default=0)
 
-    def vetting(self):
+    def preflight(self):
         return Preflight(
             self.highest,
             self.topic_ids,
@@ -84,15 +84,15 @@ def batches(place, *, planned, committed, offset=7):
 
 def stopped(tmp_path, query, kafka, *, planned=3, committed=3):
     """A query that ran for some batches, and the name of one of its groups."""
-    desk = Desk(tmp_path, vetting=kafka.vetting())
+    desk = Desk(tmp_path, preflight=kafka.preflight())
     desk.runner.start(query)
     desk.runner.stop(query.id)
     batches(desk.runner.checkpoint(query.id), planned=planned, committed=committed)
     return f"{desk.application()}-0-0"
 
 
-def gone_on(tmp_path, query, kafka, **around):
-    desk = Desk(tmp_path, vetting=kafka.vetting(), **around)
+def gone_on(tmp_path, query, kafka, **context):
+    desk = Desk(tmp_path, preflight=kafka.preflight(), **context)
     desk.runner.resume([query])
     return desk, desk.runner.running[query.id].status()
 
@@ -153,14 +153,14 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     older = frozenset({query.id if allowed == "this" else allowed})
     for _ in range(2):  # the second start needs no word any more
-        desk = Desk(tmp_path, vetting=kafka.vetting(), older=older)
-        desk.runner._incarnation = lambda: "second"
+        desk = Desk(tmp_path, preflight=kafka.preflight(), older=older)
+        desk.runner._new_incarnation = lambda: "second"
         desk.runner.resume([query])
         assert desk.application().endswith("-second")
         place = desk.runner.checkpoint(query.id)
-        assert incarnations.life_of(place) == incarnations.Incarnation("second")
+        assert incarnations.incarnation_of(place) == incarnations.Incarnation("second")
         assert checkpoint.planned(place).batch == 2
-        assert desk.aside.entries() == []
+        assert desk.trash.entries() == []
         desk.runner.stop(query.id)
         older = frozenset()
     assert "query_continues_from_an_older_checkpoint" in caplog.text
@@ -168,12 +168,12 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
 
 def test_or_it_begins_anew(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, vetting=kafka.vetting(), anew=frozenset({"all"}))
-    desk.runner._incarnation = lambda: "second"
+    desk = Desk(tmp_path, preflight=kafka.preflight(), anew=frozenset({"all"}))
+    desk.runner._new_incarnation = lambda: "second"
     desk.runner.resume([query])
     assert desk.application().endswith("-second")
     assert checkpoint.planned(desk.runner.checkpoint(query.id)) is None
-    (moved,) = desk.aside.entries()
+    (moved,) = desk.trash.entries()
     assert moved.reason == "its query begins anew"
 
 
@@ -192,10 +192,10 @@ def test_a_permit_is_over_once_the_checkpoint_fits(tmp_path, query, kafka, choic
     kafka.marks[group] = 9  # the copy was put back while the query rested
     with pytest.raises(incarnations.OlderCheckpoint):
         desk.runner.running[query.id].start()
-    assert desk.aside.entries() == []
+    assert desk.trash.entries() == []
 
 
-# --- a topic that was made anew
+# --- a topic that was made again
 
 
 def test_the_ids_of_the_topics_are_written_before_the_first_start(tmp_path, query, kafka):
@@ -259,7 +259,7 @@ def test_a_result_that_was_deleted_is_an_error_until_there_is_such_a_topic(tmp_p
 
 def test_a_topic_that_was_never_there_is_left_to_the_start_itself(tmp_path, query, kafka):
     kafka.ids = {}
-    desk = Desk(tmp_path, vetting=kafka.vetting())
+    desk = Desk(tmp_path, preflight=kafka.preflight())
     desk.runner.start(query)
     assert desk.runner.running[query.id].status().state is State.RUNNING
 
@@ -343,13 +343,13 @@ def test_a_life_that_could_not_be_launched_is_launched_at_the_next_try(
     tmp_path, query, kafka, choice
 ):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, vetting=kafka.vetting(), **{choice: frozenset({query.id})})
+    desk = Desk(tmp_path, preflight=kafka.preflight(), **{choice: frozenset({query.id})})
 
     def named():
         kafka.away = True  # from now on, in the midst of the launch
         return "second"
 
-    desk.runner._incarnation = named
+    desk.runner._new_incarnation = named
     desk.runner.resume([query])
     assert desk.runtime.started == []
     kafka.away = False

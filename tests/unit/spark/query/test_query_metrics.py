@@ -31,7 +31,9 @@ def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
         monkeypatch,
         batch(1, **{"stage-0": {"errors": 0, "held": [bucket(5, 10, 100), bucket(7, 3, 30)]}}),
         batch(2, **{"stage-0": {"errors": 1, "held": [bucket(5, 4, 40)]}, "stage-1": {"held": []}}),
-        batch(3, **{"stage-1": {"held": [bucket(7, 1, 9)]}, "tally": {"produced": 6, "errors": 2}}),
+        batch(
+            3, **{"stage-1": {"held": [bucket(7, 1, 9)]}, "totals": {"produced": 6, "errors": 2}}
+        ),
         batch(4),
     )
     assert made.held() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
@@ -46,8 +48,8 @@ def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypat
     )
     made = QueryMetrics()
     counted = []
-    for life in ("first", "first", "second"):
-        made.begin(life)
+    for incarnation in ("first", "first", "second"):
+        made.begin(incarnation)
         counted.append((made.totals.rows_in, made.totals.ahead_ms, made.held()))
         seen = {"ingest": {"ahead": 99}, "stage-0": {"held": [bucket(5, 10, 100)]}}
         made.add([batch(1, **seen)])
@@ -71,16 +73,16 @@ def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
 
 
 def test_a_query_without_state_holds_nothing(monkeypatch):
-    assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()
+    assert tallied(monkeypatch, batch(1, totals={"produced": 6, "errors": 0})).held() == ()
 
 
 def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(monkeypatch):
     made = tallied(
         monkeypatch,
-        batch(1, tally={"produced": 6, "errors": 0, "read": 90}),
-        batch(2, ingest={"errors": 0, "read": 7}, tally={"produced": 6, "errors": 0}),
+        batch(1, totals={"produced": 6, "errors": 0, "read": 90}),
+        batch(2, ingest={"errors": 0, "read": 7}, totals={"produced": 6, "errors": 0}),
         batch(3, ingest={"errors": 0, "read": 0}),
-        batch(4, ingest={"errors": 0, "read": None}, tally={"produced": 1, "read": None}),
+        batch(4, ingest={"errors": 0, "read": None}, totals={"produced": 1, "read": None}),
     )
     assert made.totals.rows_in == 90 + 7 + 0 + 10
     assert made.totals.last_ms == query_metrics._millis(batch(4)["timestamp"])
@@ -94,7 +96,7 @@ def test_what_the_last_minutes_have_dropped(monkeypatch):
             1,
             ingest={"errors": 1},
             **{"stage-0": {"held": [], "late": 2, "worst": worst}},
-            tally={"produced": 6, "errors": 2},
+            totals={"produced": 6, "errors": 2},
         ),
         batch(2, ingest={"errors": 0}, **{"stage-0": {"held": [], "late": None, "worst": None}}),
     )

@@ -21,7 +21,7 @@ class Quiet:
 
     totals = None
 
-    def begin(self, life):
+    def begin(self, incarnation):
         pass
 
     def add(self, query):
@@ -58,7 +58,7 @@ class Desk:
 
     def __init__(self, folder):
         self.folder = folder
-        self.lives = []
+        self.incarnations = []
         self.problems = []  # one per try, None for a start that succeeds
         self.told = []
         self.finishes = True
@@ -68,9 +68,9 @@ class Desk:
         self.spec = QuerySpec(
             query_id="q", plan_json="{}", topics=self.topics, checkpoint=self.folder
         )
-        hands = QueryDriver(self._prepare, self._launch, self._finish)
+        driver = QueryDriver(self._prepare, self._launch, self._finish)
         retry = RetryPolicy(initial_ms=0, max_ms=0)
-        return QuerySupervisor(self.spec.place, hands, retry, Quiet(), self._note)
+        return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self._note)
 
     def _note(self, query_id, failure):
         self.told.append(failure.message)
@@ -82,12 +82,12 @@ class Desk:
         return self.spec
 
     def _launch(self, spec):
-        self.lives.append(Life())
-        return self.lives[-1]
+        self.incarnations.append(Life())
+        return self.incarnations[-1]
 
-    def _finish(self, life, timeout_s):
+    def _finish(self, incarnation, timeout_s):
         if self.finishes:
-            life.fail("stopped between two batches")
+            incarnation.fail("stopped between two batches")
         return self.finishes
 
     def begun(self, batch):
@@ -139,14 +139,14 @@ def test_a_query_that_cannot_be_started_is_tried_until_it_can(desk, problem):
     assert str(problem) in (query.status().last_error or "")
     supervised(query, State.RUNNING)
     assert desk.told == [str(problem)] * 2
-    assert len(desk.lives) == 1
+    assert len(desk.incarnations) == 1
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
 def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     query = desk.query()
     query.start()
-    desk.lives[0].fail("a wire came loose")
+    desk.incarnations[0].fail("a wire came loose")
     desk.spec = None  # it is prepared once
     query._spec = None
     desk.problems = [problem]
@@ -163,7 +163,7 @@ def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
     with pytest.raises(OSError, match="disk"):
         query.start()
     query.supervise()
-    assert desk.lives == []
+    assert desk.incarnations == []
 
 
 def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
@@ -179,14 +179,14 @@ def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
 
 
 def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
-    gate, life = threading.Event(), Life()
-    desk._launch = lambda spec: gate.wait(10) and life
+    gate, incarnation = threading.Event(), Life()
+    desk._launch = lambda spec: gate.wait(10) and incarnation
     query = desk.query()
     query.start_soon()
     query.stop(timeout_s=0.01)
     gate.set()
     query.await_first_attempt(10)
-    assert not life.isActive
+    assert not incarnation.isActive
     assert query.status().state is State.STOPPED
 
 
@@ -197,13 +197,13 @@ def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(de
     desk.finishes = False
     assert not query.end_between_batches(0.01)
     query.resume()
-    assert desk.lives[0].isActive
-    assert len(desk.lives) == 1
-    desk.lives[0].fail("stopped between two batches")  # its batch has ended
+    assert desk.incarnations[0].isActive
+    assert len(desk.incarnations) == 1
+    desk.incarnations[0].fail("stopped between two batches")  # its batch has ended
     supervised(query, State.RUNNING)
     query.supervise()
     query.await_first_attempt(5)
-    assert len(desk.lives) == 2
+    assert len(desk.incarnations) == 2
     assert desk.told == []
     assert query.status().failures == ()
 
@@ -216,23 +216,23 @@ def test_nobody_starts_a_query_that_a_switch_holds(desk):
     query.supervise()
     query.start_soon()
     query.await_first_attempt(1)
-    assert len(desk.lives) == 1
+    assert len(desk.incarnations) == 1
     assert query.status().state is State.RUNNING  # it is being replaced
     query.resume()
-    assert len(desk.lives) == 2
+    assert len(desk.incarnations) == 2
 
 
 def test_a_half_done_batch_is_finished_by_another_life(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
-    desk.lives[0].fail("a wire came loose")
+    desk.incarnations[0].fail("a wire came loose")
     query.hold()
     assert query.end_between_batches(1)
     assert query.half_done()
     desk._launch = lambda spec: desk.finished(0) or Life()
     assert desk.query() is not query
-    query._hands = QueryDriver(desk._prepare, desk._launch, desk._finish)
+    query._driver = QueryDriver(desk._prepare, desk._launch, desk._finish)
     assert query.finish_batch(5)
     assert not query.half_done()
 
@@ -241,15 +241,15 @@ def test_a_half_done_batch_that_fails_again_is_told(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
-    desk.lives[0].fail("a wire came loose")
+    desk.incarnations[0].fail("a wire came loose")
     query.hold()
 
     def launch(spec):
-        life = Life()
-        life.fail("again")
-        return life
+        incarnation = Life()
+        incarnation.fail("again")
+        return incarnation
 
-    query._hands = QueryDriver(desk._prepare, launch, desk._finish)
+    query._driver = QueryDriver(desk._prepare, launch, desk._finish)
     assert not query.finish_batch(5)
     assert query.trouble() == "again"
 
@@ -259,14 +259,14 @@ def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
     query = desk.query()
     query.start()
     desk.finishes = False
-    desk.lives[0].stop_fails = 1
+    desk.incarnations[0].stop_fails = 1
     query.stop(timeout_s=0.01)
     assert not query.stopped
     end = time.monotonic() + 10
     while not query.stopped and time.monotonic() < end:
         query.supervise()
     assert query.stopped
-    assert not desk.lives[0].isActive
+    assert not desk.incarnations[0].isActive
 
 
 # --- topics that are not what it began with
@@ -283,22 +283,22 @@ def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
     desk.finished(0)
     query.fail_with(Unknown("topic t was deleted", hint="TERMINATE q"), query.reads())
     status = ended(query)
-    assert not desk.lives[0].isActive
+    assert not desk.incarnations[0].isActive
     assert status.state is State.ERROR
     assert desk.told == [status.last_error]
     assert "TERMINATE q" in status.last_error
     supervised(query, State.RUNNING)
-    assert len(desk.lives) == 2
+    assert len(desk.incarnations) == 2
 
 
 def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
     query = desk.query()
     query.start()
-    desk.lives[0].stop_fails = 1
+    desk.incarnations[0].stop_fails = 1
     query.fail_with(Unknown("topic t was deleted"), query.reads())
     assert ended(query).state is State.RUNNING
     query.supervise()
-    assert len(desk.lives) == 1
+    assert len(desk.incarnations) == 1
     query.fail_with(Unknown("topic t was deleted"), query.reads())
     assert ended(query).state is State.ERROR
 
@@ -311,13 +311,15 @@ def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
     query.start()
     ids = query.reads()
     assert ids == {"t": ""}
-    {"rests": lambda: desk.lives[0].fail("x"), "held": query.hold, "stopped": query.stop}[way]()
+    {"rests": lambda: desk.incarnations[0].fail("x"), "held": query.hold, "stopped": query.stop}[
+        way
+    ]()
     assert query.reads() == {}
     before = desk.told[:]
     query.fail_with(Unknown("topic t was deleted"), ids)
     ended(query)
     assert desk.told == before
-    assert desk.lives[0].isActive == (way == "held")
+    assert desk.incarnations[0].isActive == (way == "held")
 
 
 def test_it_names_the_topic_that_it_writes_while_it_runs(desk):
@@ -326,7 +328,7 @@ def test_it_names_the_topic_that_it_writes_while_it_runs(desk):
     assert query.writes() == ""
     query.start()
     assert query.writes() == "out"
-    desk.lives[0].fail("x")
+    desk.incarnations[0].fail("x")
     assert query.writes() == ""
 
 
@@ -376,11 +378,11 @@ def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
     query = desk.query()
     query.start()
     former = query.reads()
-    desk.lives[0].fail("a wire came loose")
+    desk.incarnations[0].fail("a wire came loose")
     supervised(query, State.RUNNING)
     query.fail_with(Unknown("topic t was deleted"), former)
     assert ended(query).state is State.RUNNING
-    assert desk.lives[1].isActive
+    assert desk.incarnations[1].isActive
     assert query.reads() == former
 
 
@@ -395,7 +397,7 @@ def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
             raise OSError("after another life has begun")
         return spec
 
-    query._hands = replace(query._hands, vet=vet)
+    query._driver = replace(query._driver, vet=vet)
     query.start_soon()
     assert ended(query).state is State.ERROR
     supervised(query, State.RUNNING)
@@ -413,14 +415,14 @@ def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
     bound = []
     desk.query()
     spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)
-    tally = Sized()
-    hands = QueryDriver(
+    metrics = Sized()
+    driver = QueryDriver(
         lambda: spec, desk._launch, desk._finish, lambda _query, most: bound.append(most)
     )
-    query = QuerySupervisor(spec.place, hands, RetryPolicy(), tally, desk._note)
+    query = QuerySupervisor(spec.place, driver, RetryPolicy(), metrics, desk._note)
     query.start()
     for size in (0.0, 100.0, 120.0, 1000.0, 900.0, 1.0, 20_000.0):
-        tally.record_bytes = size
+        metrics.record_bytes = size
         query.supervise()
     assert bound == [10, 1000, 1]
 
@@ -430,19 +432,19 @@ def test_a_query_that_failed_is_launched_with_the_bound_that_it_had(desk):
     launched = []
     desk.query()
     spec = replace(desk.spec, max_records=1000, max_bytes=10_000)
-    tally = Sized()
+    metrics = Sized()
 
     def launch(spec):
         launched.append(spec.first_records)
         return desk._launch(spec)
 
-    hands = QueryDriver(lambda: spec, launch, desk._finish)
+    driver = QueryDriver(lambda: spec, launch, desk._finish)
     retry = RetryPolicy(initial_ms=0, max_ms=0)
-    query = QuerySupervisor(spec.place, hands, retry, tally, desk._note)
+    query = QuerySupervisor(spec.place, driver, retry, metrics, desk._note)
     query.start()
-    tally.record_bytes = 100.0
+    metrics.record_bytes = 100.0
     query.supervise()
-    desk.lives[-1].fail("the broker went away")
+    desk.incarnations[-1].fail("the broker went away")
     while len(launched) < 2:
         query.supervise()
         query.await_first_attempt(1)

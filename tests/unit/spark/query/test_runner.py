@@ -24,7 +24,7 @@ from ksql.kafka.ranges import Range
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint.checkpoint import CheckpointUnusable
 from ksql.spark.query.batch_limits import BatchLimits
-from ksql.spark.query.compile import shipment
+from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
@@ -54,8 +54,8 @@ class Spark:
         return SimpleNamespace(isActive=True, stop=lambda: None, exception=lambda: None)
 
     def host(self, place, prepare, on_failure, vet):
-        hands = QueryDriver(prepare, self.launch, lambda _query, _timeout: True, vet=vet)
-        return QuerySupervisor(place, hands, RetryPolicy(), Still(), on_failure)
+        driver = QueryDriver(prepare, self.launch, lambda _query, _timeout: True, vet=vet)
+        return QuerySupervisor(place, driver, RetryPolicy(), Still(), on_failure)
 
     def watch(self, _query):
         pass
@@ -75,7 +75,7 @@ class Spark:
 class Still:
     """Counts nothing."""
 
-    def begin(self, _life):
+    def begin(self, _incarnation):
         pass
 
     def add(self, _query):
@@ -83,9 +83,9 @@ class Still:
 
 
 class Desk:
-    def __init__(self, folder, vetting=None, settings=None, **around):
+    def __init__(self, folder, preflight=None, settings=None, **context):
         self.folder = folder / "queries"
-        self.aside = Trash(folder / "aside", lambda: 0)
+        self.trash = Trash(folder / "aside", lambda: 0)
         self.runtime = Spark()
         self.ended: list[Any] = []
         names = count(1)
@@ -97,13 +97,13 @@ class Desk:
                 consumer={},
                 producer={},
                 log_topic=None,
-                **around,
+                **context,
             ),
             lambda topics: {(topic, 0): 7 for topic in topics},
-            aside=self.aside,
-            incarnation=lambda: f"life{next(names)}",
+            trash=self.trash,
+            new_incarnation=lambda: f"life{next(names)}",
             end_groups=self.ended.append,
-            vetting=vetting or Preflight(),
+            preflight=preflight or Preflight(),
         )
 
     def application(self):
@@ -175,8 +175,8 @@ def test_a_new_query_does_not_take_over_what_lies_under_its_name(desk, query):
     desk.runner.running.clear()  # a crash before its command was written
     desk.runner.start(query)
     assert desk.application().endswith("-life2")
-    (moved,) = desk.aside.entries()
-    assert incarnations.life_of(moved.entry / query.id) == incarnations.Incarnation("life1")
+    (moved,) = desk.trash.entries()
+    assert incarnations.incarnation_of(moved.entry / query.id) == incarnations.Incarnation("life1")
 
 
 def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
@@ -231,7 +231,7 @@ def test_what_no_query_knows_is_moved_aside(desk, query):
     (desk.folder / "EMPTY").mkdir()
     desk.runner.sweep([query.id])
     assert [path.name for path in desk.folder.iterdir()] == [query.id]
-    assert [moved.name.split("-")[-1] for moved in desk.aside.entries()] == ["CTAS_GONE_9"]
+    assert [moved.name.split("-")[-1] for moved in desk.trash.entries()] == ["CTAS_GONE_9"]
 
 
 @pytest.mark.parametrize("letters", [120, 200, 255])
@@ -241,10 +241,10 @@ def test_a_long_name_is_moved_aside_as_well(desk, letters):
         incarnations.begin(desk.folder / name, "x")
     desk.runner.sweep([])
     assert list(desk.folder.iterdir()) == []
-    found = desk.aside.entries()
+    found = desk.trash.entries()
     assert sorted(moved.origin for moved in found) == [str(desk.folder / name) for name in names]
     for moved in found:
-        assert incarnations.life_of(
+        assert incarnations.incarnation_of(
             moved.entry / Path(moved.origin).name
         ) == incarnations.Incarnation("x")
 
@@ -262,8 +262,8 @@ def test_what_cannot_be_moved_does_not_keep_the_server_from_starting(desk, monke
     monkeypatch.setattr(Path, "rename", rename)
     desk.runner.sweep([])
     assert [path.name for path in desk.folder.iterdir()] == ["B"]
-    assert [moved.origin[-1] for moved in desk.aside.entries()] == ["A", "C"]
-    assert incarnations.life_of(desk.folder / "B") == incarnations.Incarnation("x")
+    assert [moved.origin[-1] for moved in desk.trash.entries()] == ["A", "C"]
+    assert incarnations.incarnation_of(desk.folder / "B") == incarnations.Incarnation("x")
     assert "checkpoint_left" in [record.message for record in caplog.records]
 
 
@@ -406,7 +406,7 @@ def test_the_lease_travels_with_the_query(tmp_path, query):
     lease = Lease(str(tmp_path / "lease.json"), "me")
     desk = Desk(tmp_path, lease=lease)
     desk.runner.start(query)
-    assert shipment(desk.runtime.started[0]).lease == lease
+    assert task_environment(desk.runtime.started[0]).lease == lease
 
 
 # --- a batch that does not end
@@ -432,8 +432,8 @@ class Endless(Spark):
         return False
 
     def host(self, place, prepare, on_failure, vet):
-        hands = QueryDriver(prepare, self.launch, self.finish, vet=vet)
-        return QuerySupervisor(place, hands, RetryPolicy(), Still(), on_failure)
+        driver = QueryDriver(prepare, self.launch, self.finish, vet=vet)
+        return QuerySupervisor(place, driver, RetryPolicy(), Still(), on_failure)
 
 
 STREAMS = (
@@ -534,8 +534,8 @@ class Switching(Spark):
         return query.over.wait(min(timeout_s, 0.1) if timeout_s < 5 else timeout_s)
 
     def host(self, place, prepare, on_failure, vet):
-        hands = QueryDriver(prepare, self.launch, self.finish, vet=vet)
-        return QuerySupervisor(place, hands, RetryPolicy(), Still(), on_failure)
+        driver = QueryDriver(prepare, self.launch, self.finish, vet=vet)
+        return QuerySupervisor(place, driver, RetryPolicy(), Still(), on_failure)
 
 
 @pytest.mark.parametrize("text", ["TERMINATE CSAS_O_1;", "PAUSE CSAS_O_1;"])
@@ -593,10 +593,10 @@ def begun(place, batch, *, finished, offset=3):
 class Waiting(Desk):
     """A desk where records of topic s wait up to offset 9."""
 
-    def __init__(self, folder, vetting=None):
+    def __init__(self, folder, preflight=None):
         ends = {("s", 0): 9}
         bounds = BatchLimits(lambda _topics: {("s", 0): 0}, lambda _topics: ends)
-        super().__init__(folder, vetting, reader={"bootstrap.servers": "b:1"})
+        super().__init__(folder, preflight, reader={"bootstrap.servers": "b:1"})
         self.runner._bounds = bounds
 
 
@@ -668,8 +668,8 @@ def stuck(tmp_path, query, guarantee, mark):
 
     desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
     desk.runner.running[query.id]._query.isActive = False
-    desk.runner.running[query.id]._hands = replace(
-        desk.runner.running[query.id]._hands, launch=launch
+    desk.runner.running[query.id]._driver = replace(
+        desk.runner.running[query.id]._driver, launch=launch
     )
     return desk, query, replace(query, plan=query.plan + " ")
 

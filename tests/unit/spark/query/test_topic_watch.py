@@ -1,4 +1,4 @@
-"""Topics that are deleted or made anew while queries read them; the queries are fakes."""
+"""Topics that are deleted or made again while queries read them; the queries are fakes."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class Kafka:
 
 
 def looking(kafka, *queries, looks=1, apart_s=1.0):
-    lookout = TopicWatch(kafka.topic_ids, lambda: kafka.now)
+    topic_watch = TopicWatch(kafka.topic_ids, lambda: kafka.now)
     for _ in range(looks):
-        look(lookout, kafka, *queries, after_s=apart_s)
-    return lookout
+        look(topic_watch, kafka, *queries, after_s=apart_s)
+    return topic_watch
 
 
-def look(lookout, kafka, *queries, after_s=1.0):
+def look(topic_watch, kafka, *queries, after_s=1.0):
     kafka.now += after_s
-    lookout.look(queries)
+    topic_watch.look(queries)
 
 
 def test_all_queries_are_asked_for_in_one_request():
@@ -94,11 +94,11 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     kafka = Kafka(a="1", other="2")
     idle, other = Reader("Q", a="1"), Reader("R", a="1")
     idle.result, other.result = "out", "other"
-    lookout = looking(kafka, idle, other)
+    topic_watch = looking(kafka, idle, other)
     assert kafka.asked == [("a", "other", "out")]
-    look(lookout, kafka, idle, other)
+    look(topic_watch, kafka, idle, other)
     assert idle.ended == []  # a broker that has just come up may not know it yet
-    look(lookout, kafka, idle, other, after_s=GONE_S)
+    look(topic_watch, kafka, idle, other, after_s=GONE_S)
     (said,) = idle.ended
     assert 'topic "out", which query Q writes, was deleted' in said
     assert "TERMINATE Q" in said
@@ -108,10 +108,10 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
 def test_a_result_that_was_made_anew_is_written_on():
     kafka, query = Kafka(a="1", out="2"), Reader("Q", a="1")
     query.result = "out"
-    lookout = looking(kafka, query)
+    topic_watch = looking(kafka, query)
     kafka.ids["out"] = "3"
     for _ in range(3):
-        look(lookout, kafka, query, after_s=GONE_S)
+        look(topic_watch, kafka, query, after_s=GONE_S)
     assert query.ended == []
 
 
@@ -125,51 +125,51 @@ def test_one_that_was_made_anew_is_named_with_both_ids():
 
 def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
     kafka, query, other = Kafka(a="1"), Reader("Q", a="1"), Reader("R", a="1")
-    lookout = looking(kafka, query, other)
+    topic_watch = looking(kafka, query, other)
     missing = Gone("the checkpoint of query Q is missing")
     for found in (missing, None, missing):
         query.missing = found
-        look(lookout, kafka, query, other)
+        look(topic_watch, kafka, query, other)
         assert query.ended == []
-    look(lookout, kafka, query, other)
+    look(topic_watch, kafka, query, other)
     assert query.ended == ["the checkpoint of query Q is missing"]
     assert other.ended == []
 
 
 def test_a_difference_counts_once_it_was_seen_twice_in_a_row():
     kafka, query = Kafka(a="1"), Reader("Q", a="1")
-    lookout = looking(kafka, query)
+    topic_watch = looking(kafka, query)
     for ids in ({"a": "9"}, {"a": "1"}, {}, {"a": "9"}):
         kafka.ids = ids
-        look(lookout, kafka, query)
+        look(topic_watch, kafka, query)
         assert query.ended == []
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     assert len(query.ended) == 1
 
 
 def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
     kafka, query = Kafka(), Reader("Q", a="1")
-    lookout = looking(kafka, query, looks=int(GONE_S))
+    topic_watch = looking(kafka, query, looks=int(GONE_S))
     assert query.ended == []
     kafka.ids = {"a": "1"}
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     kafka.ids = {}
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     assert query.ended == []
-    look(lookout, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, query, after_s=GONE_S)
     assert len(query.ended) == 1
 
 
 @pytest.mark.parametrize("ids", [{}, {"a": "9"}])
 def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
     kafka, query = Kafka(**ids), Reader("Q", a="1")
-    lookout = looking(kafka, query)
+    topic_watch = looking(kafka, query)
     kafka.away = True
-    look(lookout, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, query, after_s=GONE_S)
     kafka.away = False
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     assert query.ended == []
-    look(lookout, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, query, after_s=GONE_S)
     assert len(query.ended) == 1
 
 
@@ -178,11 +178,11 @@ def test_what_was_seen_of_a_former_launch_does_not_count(sight):
     kafka, query = Kafka(a="9"), Reader("Q", a="1")
     if sight == "checkpoint":
         kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
-    lookout = looking(kafka, query)
+    topic_watch = looking(kafka, query)
     query.topics = dict(query.topics)
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     assert query.ended == []
-    look(lookout, kafka, query)
+    look(topic_watch, kafka, query)
     assert len(query.ended) == 1
 
 
@@ -197,11 +197,11 @@ def test_brokers_that_give_no_ids_are_asked_for_existence_only():
 def test_a_kafka_that_does_not_answer_is_no_deletion_and_logged_once(caplog):
     kafka, query = Kafka(a="1"), Reader("Q", a="1")
     kafka.away = True
-    lookout = looking(kafka, query, looks=3)
+    topic_watch = looking(kafka, query, looks=3)
     assert query.ended == []
     assert caplog.text.count("topics_not_compared") == 1
     kafka.away = False
-    lookout.look([query])
+    topic_watch.look([query])
     kafka.away = True
-    lookout.look([query])
+    topic_watch.look([query])
     assert caplog.text.count("topics_not_compared") == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ksql.core.process.jars import sha256
-from ksql.spark.query.compile import shipment
+from ksql.spark.query.compile import task_environment
 from ksql.spark.query.spec import QuerySpec
 from ksql.spark.session.rangesjar import DIGEST
 from ksql.spark.session.source import SOURCE, SOURCE_CODE, SOURCE_JAR, kafka_source
@@ -69,7 +69,7 @@ def test_aborted_records_are_not_read_unless_that_is_asked_for(exactly_once, ask
 def test_neither_do_the_workers(exactly_once, asked, level):
     committed = {"isolation.level": "read_committed"}
     spec = spec_with({}, exactly_once=exactly_once, reader=committed | asked)
-    assert dict(shipment(spec).reader or ())["isolation.level"] == level
+    assert dict(task_environment(spec).reader or ())["isolation.level"] == level
 
 
 @pytest.mark.parametrize(("reader", "ranges"), [(None, None), ({"a": "b"}, "true")])
@@ -79,12 +79,12 @@ def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, rang
     assert session.form == SOURCE
     assert session.told.get("rangesOnly") == ranges
     assert session.told["maxOffsetsPerTrigger"] == "500000"
-    assert shipment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
+    assert task_environment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
-    assert shipment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
+    assert task_environment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
 
 
 @pytest.mark.parametrize("stages", [0, 1])

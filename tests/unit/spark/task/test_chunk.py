@@ -160,10 +160,14 @@ PARTITIONS = st.dictionaries(
 def test_the_order_of_processing_is_the_same_however_records_came(logs, random, mixed) -> None:
     records, chunks = [], []
     for sender, ((topic, partition), log) in enumerate(logs.items()):
-        mine, offset, turn = [], 0, 0
+        mine, offset, sequence_key = [], 0, 0
         for time, gap in log:
-            offset, turn = offset + gap, max(turn, time)
-            mine.append(Record(0, b"k", (offset,), time, topic, partition, offset, turn=turn))
+            offset, sequence_key = offset + gap, max(sequence_key, time)
+            mine.append(
+                Record(
+                    0, b"k", (offset,), time, topic, partition, offset, sequence_key=sequence_key
+                )
+            )
         records += mine
         cut = random.randrange(len(mine))
         if mixed:
@@ -182,7 +186,7 @@ def test_the_order_of_processing_is_the_same_however_records_came(logs, random, 
 
 
 def test_a_partition_that_is_read_twice_is_not_taken_for_one_run() -> None:
-    once = [Record(0, b"k", (n,), n, 0, 0, n, turn=n) for n in range(4)]
+    once = [Record(0, b"k", (n,), n, 0, 0, n, sequence_key=n) for n in range(4)]
     again = [record._replace(port=1) for record in once]
     found = unpack_chunks([pack_records(once, 0, 1), pack_records(again, 0, 2)])
     assert not isinstance(found, Queues)

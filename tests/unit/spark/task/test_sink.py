@@ -49,7 +49,7 @@ class SmallTopics:
             rejected("Message size too large")
 
 
-def shipment(**differences):
+def task_environment(**differences):
     return TaskEnvironment(
         query_id="Q_1",
         application_id="app",
@@ -63,7 +63,7 @@ def shipment(**differences):
 def written(monkeypatch, *, strict):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = shipment(log_topic="l", strict=strict)
+    ship = task_environment(log_topic="l", strict=strict)
     task = sink.open_sink(ship, "t", TaskLog(), "task")
     task.write([(None, LARGE, 1, None), (None, b"y", 2, None)])
     return task, producer, ship
@@ -106,7 +106,7 @@ def load(_plan):
 def test_a_stage_that_fails_tells_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = shipment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
+    ship = task_environment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
     tester = TwsTester(StageHost(ship, 0))
     chunk = pack_records([Record(0, b"k", (1,), 0, offset=0)], 0, 1)
     with pytest.raises(QueryFailed):
@@ -149,11 +149,11 @@ class Transaction:
 
 @pytest.fixture
 def leased(tmp_path, monkeypatch):
-    """A ship of a server in charge; and how that ends."""
+    """A ship of a leader; and how that ends."""
     file = tmp_path / "lease.json"
     monkeypatch.setattr(lease, "_known", {})
     lease.write(file, "me", lease.now_s() + 60)
-    ship = shipment(lease=lease.Lease(str(file), "me"))
+    ship = task_environment(lease=lease.Lease(str(file), "me"))
 
     def lose():
         lease._known.clear()
@@ -244,7 +244,7 @@ def test_the_records_of_a_changelog_state_their_version(monkeypatch, exact, topi
     kept = Kept()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
     monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
-    ship = shipment()
+    ship = task_environment()
     task = (
         sink.TransactionSink(ship, topic, TaskLog(), "task", 1)
         if exact
@@ -259,7 +259,7 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
     records = [
         (window_key(b"k%d" % (n % 7), n * 1000), b"v", 1, None) for n in range(sink._AT_ONCE + 9)
     ]
-    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task", 8)
+    task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task", 8)
     task.write(iter(records))
     assert task.written == len(kept.sent) == len(records)
     assert {record for _, record in kept.sent} == set(records)
@@ -272,7 +272,7 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
 @pytest.mark.parametrize("exact", [False, True])
 def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exact):
     records = [(b"k%d" % (n % 7), b"%d" % n, n + 1, None) for n in range(sink._AT_ONCE * 4)]
-    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task", 0)
+    task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task", 0)
     task.write(iter(records))
     sent = [record for _, record in kept.sent]
     assert task.written == len(records)
@@ -284,13 +284,13 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
 
 def test_what_a_server_sets_by_itself_is_no_wish(kept):
     own = KafkaSettings("a:1").producer()
-    ship = replace(shipment(), producer=tuple((n, str(value)) for n, value in own.items()))
+    ship = replace(task_environment(), producer=tuple((n, str(value)) for n, value in own.items()))
     sink.open_sink(ship, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
     assert kept.places == partitions_of([b"k"], 3)
 
 
 def test_a_partitioner_that_a_user_wants_places_all(kept):
-    ship = replace(shipment(), producer=(("partitioner", "consistent"),))
+    ship = replace(task_environment(), producer=(("partitioner", "consistent"),))
     task = sink.open_sink(ship, "t", TaskLog(), "task", 0)
     task.write([(b"k", b"v", 1, None)])
     assert (kept.places, kept.asked) == ([ANYWHERE], [])
@@ -298,7 +298,7 @@ def test_a_partitioner_that_a_user_wants_places_all(kept):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_of_other_keys_the_client_chooses_it(kept, exact):
-    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task")
+    task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task")
     task.write([(b"k", b"v", 1, None)])
     assert (kept.places, kept.asked) == ([ANYWHERE], [])
 
@@ -306,7 +306,7 @@ def test_of_other_keys_the_client_chooses_it(kept, exact):
 @pytest.mark.parametrize(("partition", "placed"), [(2, 2), (3, ANYWHERE)])
 def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
     """A source may have been given more partitions than the result has."""
-    task = sink.open_sink(shipment(), "t", TaskLog(), "task")
+    task = sink.open_sink(task_environment(), "t", TaskLog(), "task")
     task.kept = partition
     task.write([(b"k", b"v", 1, None)])
     assert kept.places == [placed]
@@ -314,6 +314,6 @@ def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_producer_is_told_which_topic_of_that_name_is_meant(kept, exact):
-    ship = replace(shipment(exactly_once=exact), sink_id="id")
+    ship = replace(task_environment(exactly_once=exact), sink_id="id")
     sink.open_sink(ship, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
     assert kept.expected == [("t", "id")]

@@ -16,9 +16,18 @@ def sent(sender, records, partitions=4, buckets=2, window_bytes=0):
     return [*writer.add(records), *writer.finish()]
 
 
-def record(key, turn, partition, offset, time=None, headers=None):
+def record(key, sequence_key, partition, offset, time=None, headers=None):
     value = f"{partition}/{offset}".encode()
-    return key, value, turn if time is None else time, headers, turn, 0, partition, offset
+    return (
+        key,
+        value,
+        sequence_key if time is None else time,
+        headers,
+        sequence_key,
+        0,
+        partition,
+        offset,
+    )
 
 
 def test_each_partition_is_merged_by_turns():
@@ -26,22 +35,26 @@ def test_each_partition_is_merged_by_turns():
     tasks = {
         partition: [
             record(
-                b"%d" % chance.randrange(50), turn, partition, offset, turn - chance.randrange(9)
+                b"%d" % chance.randrange(50),
+                sequence_key,
+                partition,
+                offset,
+                sequence_key - chance.randrange(9),
             )
-            for offset, turn in enumerate(sorted(chance.choices(range(1000), k=500)))
+            for offset, sequence_key in enumerate(sorted(chance.choices(range(1000), k=500)))
         ]
         for partition in range(3)
     }
     chunks = [each for partition, some in tasks.items() for each in sent(partition, some)]
     chance.shuffle(chunks)
     everything = [each for some in tasks.values() for each in some]
-    turns = {(each[1]): each[4] for each in everything}
+    sequence_keys = {(each[1]): each[4] for each in everything}
     read = 0
     for bucket in range(2):
         for partition, some in merged([chunk for to, chunk in chunks if to == bucket]):
             assert partition % 2 == bucket
             assert {*partitions_of([each[0] for each in some], 4)} == {partition}
-            order = [turns[each[1]] for each in some]
+            order = [sequence_keys[each[1]] for each in some]
             assert order == sorted(order)
             read += len(some)
     assert read == len(everything)

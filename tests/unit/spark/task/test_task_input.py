@@ -107,13 +107,13 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
         (("x", 1, 0, 2), True),
     ]
     values = [b'{"N": 1}']
-    assert [portion.raw for portion in found] == [
+    assert [input_portion.raw for input_portion in found] == [
         RawBatch(["s"] * 2, [3] * 2, range(4, 6), [5] * 2, [b"k"] * 2, values * 2),
         RawBatch(["s"], [3], range(6, 7), [5], [b"k"], values),
         RawBatch(["s"], [0], range(9, 10), [5], [b"k"], values),
         RawBatch(["x"] * 2, [1] * 2, range(2), [5] * 2, [b"k"] * 2, values * 2),
     ]
-    assert [portion.size() for portion in found] == [18, 9, 9, 18]
+    assert [input_portion.size() for input_portion in found] == [18, 9, 9, 18]
 
 
 def test_what_is_gone_is_noted_where_the_query_goes_on(counting, reading):

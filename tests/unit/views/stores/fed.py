@@ -61,12 +61,12 @@ def filling(store, end, most_bytes=1 << 30):
     part = PartitionStore(place=PLACE, store=store, commit_s=1e9)
     part.resume(0, end)
     part.goal = -1  # to have caught up is no reason to commit here
-    filler = StoreWriter(most_bytes, lambda: 0.0)
-    filler.fill([part])
-    return filler, part
+    writer = StoreWriter(most_bytes, lambda: 0.0)
+    writer.fill([part])
+    return writer, part
 
 
-def feed(filler, part, layout, transaction, piece=10):
+def feed(writer, part, layout, transaction, piece=10):
     """Give the records of a transaction that are not known yet, in pieces.
 
     Returns: how many were given.
@@ -75,8 +75,8 @@ def feed(filler, part, layout, transaction, piece=10):
     for start in range(0, len(offsets), piece):
         given = offsets[start : start + piece]
         batch = coalesced(record(layout, offset) for offset in given)
-        filler.take({PLACE: batch}, {PLACE: given[-1] + 1})
-    filler.take({}, {PLACE: transaction[-1] + 2})  # the marker
+        writer.take({PLACE: batch}, {PLACE: given[-1] + 1})
+    writer.take({}, {PLACE: transaction[-1] + 2})  # the marker
     return len(offsets)
 
 
@@ -100,17 +100,17 @@ def die_in_the_commit():
 def main(kind, layout, point, path):
     """Fill a store until the point."""
     store = opened(kind, layout, Path(path))
-    filler, part = filling(store, 0, MOST_BYTES.get(point, 1 << 30))
-    feed(filler, part, layout, FIRST)
-    filler.commit()
-    filler.tidy()
+    writer, part = filling(store, 0, MOST_BYTES.get(point, 1 << 30))
+    feed(writer, part, layout, FIRST)
+    writer.commit()
+    writer.tidy()
     if point == "open transaction":
-        filler.take({}, {PLACE: part.reached})  # its records are written, and shown to nobody
+        writer.take({}, {PLACE: part.reached})  # its records are written, and shown to nobody
         die()
-    feed(filler, part, layout, SECOND)
+    feed(writer, part, layout, SECOND)
     if point in ("before the commit", "full batch"):
         die()
     if point == "in the commit":
         die_in_the_commit()
-    filler.commit()
+    writer.commit()
     die()

@@ -123,7 +123,7 @@ def test_nothing_works_after_close(store):
         (5, 0, 10, 5, True),
         (10, 0, 10, 10, True),
         (5, 5, 10, 5, True),
-        (11, 0, 10, 0, False),  # the topic was made anew
+        (11, 0, 10, 0, False),  # the topic was made again
         (3, 4, 10, 4, False),  # deletions were missed
     ],
 )

@@ -11,7 +11,7 @@ from ksql.core.types.windowed import kept_by
 from ksql.views.stores.base import StoredRow
 from ksql.views.stores.store_types import TYPES
 from tests.unit.views.stores import fed
-from tests.unit.views.stores.aside import ended
+from tests.unit.views.stores.dying import ended
 from tests.unit.views.stores.fed import FIRST, LAYOUTS, POINTS, SECOND, THIRD
 
 BEHIND_FIRST, BEHIND_SECOND = len(FIRST), len(FIRST) + len(SECOND)
@@ -61,15 +61,15 @@ def test_a_killed_process_loses_nothing(kind, layout, point, tmp_path):
     killed(kind, layout, point, tmp_path / "s")
     store = fed.opened(kind, layout, tmp_path / "s")
     aborted = point == "open transaction"
-    filler, part = fed.filling(store, SECOND[-1] + 2)
-    again = fed.feed(filler, part, layout, FIRST)
+    writer, part = fed.filling(store, SECOND[-1] + 2)
+    again = fed.feed(writer, part, layout, FIRST)
     if not aborted:  # else none of its records is ever seen
-        again += fed.feed(filler, part, layout, SECOND)
+        again += fed.feed(writer, part, layout, SECOND)
     assert again == REPLAYED[kind, point]
     there = (FIRST,) if aborted else (FIRST, SECOND)
     assert list(store.scan()) == model(layout, *there)
-    fed.feed(filler, part, layout, THIRD)
-    filler.commit()
+    fed.feed(writer, part, layout, THIRD)
+    writer.commit()
     assert list(store.scan()) == list(store.committed().scan()) == model(layout, *there, THIRD)
     assert store.position() == THIRD[-1] + 2
     store.close()

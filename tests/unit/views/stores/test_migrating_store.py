@@ -49,10 +49,10 @@ def copied(path, budget):
     return rows, position
 
 
-def whole(store, most_rows=2):
+def complete(store, most_rows=2):
     while store._copy.step(most_rows):
         pass
-    assert store.whole
+    assert store.complete
 
 
 def test_the_old_store_answers_without_times(opened):
@@ -71,7 +71,7 @@ def test_what_is_written_meanwhile_is_in_both(opened, path, budget):
     store = opened()
     assert store._copy.step(2) == 2  # key0 and key1
     apply(store, [(b"key0", b"new", 70), (b"key4", b"new", 71), (b"key3", None, 72)], 8)
-    whole(store)
+    complete(store)
     apply(store, [(b"key1", None, 73), (b"key9", b"new", 74)], 10)
     assert store.done == 4  # key3 was gone when it was its turn
     store.close()
@@ -92,7 +92,7 @@ def test_the_copy_knows_which_windows_are_hidden(opened, path, budget, before):
         store.close()
         discard_copy(path)
     store = opened()
-    whole(store)
+    complete(store)
     if not before:
         store.commit(Offset(6), 9_000, 5)
     assert (store.hidden_from(), store.clock()) == (5, 9_000)
@@ -105,7 +105,7 @@ def test_the_copy_knows_which_windows_are_hidden(opened, path, budget, before):
 def test_a_time_does_not_give_way_to_an_unknown_one(opened, path, budget):
     store = opened()
     apply(store, [(b"key4", b"value4", 99)], 6)
-    whole(store)
+    complete(store)
     store.close()
     assert copied(path, budget)[0][-1] == StoredRow(b"key4", b"value4", 99)
 
@@ -126,21 +126,21 @@ def test_a_copy_is_gone_on_with_where_it_was(opened, path, budget):
     store = opened()
     assert store.done == 3
     assert store._copy.step(10) == 2
-    whole(store)
+    complete(store)
     store.close()
     assert copied(path, budget)[0] == [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
 
 
 def test_a_copy_that_another_version_left_behind_is_made_anew(opened, path, budget):
     store = opened()
-    whole(store)
+    complete(store)
     store.close()
     plain = PlainStore(path)
     plain.write([(b"key0", None), (b"key1", b"later")], position=9)
     plain.close()
     store = opened()
-    assert (store.whole, store.done) == (False, 0)
-    whole(store)
+    assert (store.complete, store.done) == (False, 0)
+    complete(store)
     store.close()
     expected = [StoredRow(key, b"later" if key == b"key1" else value, -1) for key, value in ROWS]
     assert copied(path, budget) == (expected[1:], 9)
@@ -148,12 +148,12 @@ def test_a_copy_that_another_version_left_behind_is_made_anew(opened, path, budg
 
 def test_a_damaged_copy_is_made_anew(opened, path, budget):
     store = opened()
-    whole(store)
+    complete(store)
     store.close()
     (copy_of(path) / "CURRENT").write_text("nonsense")
     store = opened()
-    assert not store.whole
-    whole(store)
+    assert not store.complete
+    complete(store)
 
 
 def test_damage_of_the_old_store_is_its_own(tmp_path, budget):
@@ -179,7 +179,7 @@ def test_a_copy_that_cannot_be_written_is_given_up_and_the_store_goes_on(opened,
     monkeypatch.setattr(Rocks, "apply", full)
     apply(store, [(b"key1", b"new", 70)], 6)
     assert store.given_up.startswith("the disk of the store")
-    assert (store.step(), store.whole) == (0, False)
+    assert (store.step(), store.complete) == (0, False)
     assert not copy_of(path).exists()
     apply(store, [(b"key2", b"new", 71)], 7)
     assert store.get(b"key2") == Stored(b"new", UNKNOWN_TIME)
@@ -194,7 +194,7 @@ def test_uncommitted_bytes_are_those_of_both(opened):
 def test_an_emptied_store_has_a_whole_copy_of_nothing(opened, path, budget):
     store = opened()
     assert not store.recover(Offset(6))  # the topic begins behind what was read
-    assert store.whole
+    assert store.complete
     apply(store, [(b"a", b"1", 70)], 7)
     store.close()
     assert copied(path, budget) == ([StoredRow(b"a", b"1", 70)], 7)
@@ -202,7 +202,7 @@ def test_an_emptied_store_has_a_whole_copy_of_nothing(opened, path, budget):
 
 def test_what_is_not_committed_is_discarded_from_both(opened, path, budget):
     store = opened()
-    whole(store)
+    complete(store)
     store.put([(b"a", b"1", 70)])
     assert store.recover(Offset(0))
     store.commit(Offset(6))
@@ -225,7 +225,7 @@ def test_windows_keep_their_clock_and_are_forgotten_in_both(tmp_path, budget):
     while store.tidy():
         pass
     store.commit(Offset(7))
-    whole(found)
+    complete(found)
     store.close()
     copy = TxnStore.open(copy_of(path), budget)
     assert (list(copy.scan()), copy.clock()) == ([(later, b"later", 70)], 4 * HOUR_MS)
@@ -265,7 +265,7 @@ def test_whatever_happens_the_copy_has_the_rows_of_the_store(tmp_path, budget, s
                 apply(store, changes, position)
     expected = {key: row for key, row in rows.items() if row[0] is not None}
     assert {row.key: row.value for row in store.scan()} == {k: v for k, (v, _) in expected.items()}
-    whole(store, 7)
+    complete(store, 7)
     store.close()
     found, at = copied(path, budget)
     assert ({row.key: (row.value, row.timestamp) for row in found}, at) == (expected, position)

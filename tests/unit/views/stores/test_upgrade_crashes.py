@@ -15,7 +15,7 @@ from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.upgrades import Upgrades
 from tests.unit.views.stores import fed, upgraded
-from tests.unit.views.stores.aside import ended
+from tests.unit.views.stores.dying import ended
 from tests.unit.views.stores.fed import FIRST, SECOND, THIRD
 from tests.unit.views.stores.test_crashes import model
 from tests.unit.views.stores.upgraded import ONLINE_POINTS, POINTS, retained, written
@@ -61,11 +61,11 @@ def test_a_killed_process_loses_nothing(mode, layout, point, tmp_path):
     assert isinstance(store, TxnStore)
     assert [each.name for each in path.parent.iterdir()] == ["0"]
     kept = retained(layout, store)
-    filler, part = fed.filling(kept, SECOND[-1] + 2)
-    assert fed.feed(filler, part, layout, FIRST) == 0
-    fed.feed(filler, part, layout, SECOND)
-    fed.feed(filler, part, layout, THIRD)
-    filler.commit()
+    writer, part = fed.filling(kept, SECOND[-1] + 2)
+    assert fed.feed(writer, part, layout, FIRST) == 0
+    fed.feed(writer, part, layout, SECOND)
+    fed.feed(writer, part, layout, THIRD)
+    writer.commit()
     expected = model(layout, FIRST, SECOND, THIRD)
     found = list(kept.committed().scan())
     assert [row[:2] for row in found] == [row[:2] for row in expected]

@@ -99,9 +99,9 @@ def main(mode, layout, point, path):
     upgrades = Upgrades(mode, StoreBudget())
     store = upgrades.open("txn_rocksdb", path)
     if store is not None:
-        filler, part = fed.filling(retained(layout, store), SECOND[-1] + 2)
-        fed.feed(filler, part, layout, SECOND)
-        filler.commit()
+        writer, part = fed.filling(retained(layout, store), SECOND[-1] + 2)
+        fed.feed(writer, part, layout, SECOND)
+        writer.commit()
         if point == "after the commits":
             die()
     while upgrades.busy:

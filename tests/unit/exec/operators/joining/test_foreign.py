@@ -20,7 +20,7 @@ from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.order import in_order
 from tests.examples import examples
 from tests.unit.exec.operators.joining.test_tablejoin import CUTS, cut
-from tests.unit.exec.operators.support import Log, in_turn, record
+from tests.unit.exec.operators.support import Log, in_sequence, record
 
 LEFT, RIGHT, ASKED, ANSWERED = 4, 5, 6, 7
 
@@ -47,7 +47,7 @@ class Pipeline:
         self.step_of = {LEFT: 0, ASKED: 1, RIGHT: 1, ANSWERED: 2}
 
     def __call__(self, batch):
-        records = in_turn(batch)
+        records = in_sequence(batch)
         for number, (step, stores) in enumerate(zip(self.steps, self.stores, strict=True)):
             out = [r for r in records if self.step_of[r.port] != number]
             for bucket, store in enumerate(stores):
@@ -279,7 +279,7 @@ def test_times_in_disorder_end_in_the_same_table(outer, changes, sizes, buckets,
     ends: dict[Any, Any] = {}
     taken: list[Record] = []
     for batch in cut(records_of(changes, times), sizes):
-        taken += in_order(in_turn(batch))
+        taken += in_order(in_sequence(batch))
         for key, row, old, _ in told(run(batch)):
             assert old == ends.get(key)
             ends[key] = row

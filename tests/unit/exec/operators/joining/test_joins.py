@@ -7,7 +7,7 @@ from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.order import in_order
 from ksql.exec.operators.table import TableProcessor
-from tests.unit.exec.operators.support import Log, in_turn, record
+from tests.unit.exec.operators.support import Log, in_sequence, record
 
 TABLE = 5
 
@@ -26,7 +26,7 @@ def table(key, row, time, offset=0):
 
 def run(processor, batch, store):
     found = [
-        (r.row, r.timestamp) for r in processor.process(in_order(in_turn(batch)), store, Log())
+        (r.row, r.timestamp) for r in processor.process(in_order(in_sequence(batch)), store, Log())
     ]
     assert all(row[-1] == time for row, time in found)
     return [(row[:-1], time) for row, time in found]

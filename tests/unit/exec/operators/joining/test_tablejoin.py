@@ -13,7 +13,7 @@ from ksql.exec.operators.joining.tablejoin import TableJoinProcessor
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.order import in_order
 from tests.examples import examples
-from tests.unit.exec.operators.support import Log, in_turn, record
+from tests.unit.exec.operators.support import Log, in_sequence, record
 
 LEFT, RIGHT = 4, 5
 KINDS = {
@@ -40,7 +40,7 @@ def right(row, time, key="k"):
 
 def run(processor, batch, store):
     """Rows without their time, the rows they replace, and the results' times."""
-    out = list(processor.process(in_order(in_turn(batch)), store, Log()))
+    out = list(processor.process(in_order(in_sequence(batch)), store, Log()))
     return [(r.row and r.row[:-1], r.old and r.old[:-1], r.timestamp) for r in out]
 
 
@@ -186,7 +186,7 @@ def model(kind, changes):
 def test_no_cut_into_batches_changes_the_results(kind, changes, sizes):
     store, processor, found = MemoryStore(), join_of(kind, key=True), []
     for batch in cut(records_of(changes), sizes):
-        for out in processor.process(in_order(in_turn(batch)), store, Log()):
+        for out in processor.process(in_order(in_sequence(batch)), store, Log()):
             key = (out.row or out.old or (None, None, None))[2]
             found.append((key, out.row and out.row[:2], out.old and out.old[:2], out.timestamp))
     expected = model(kind, changes)

@@ -9,14 +9,16 @@ from pathlib import Path
 
 PATIENCE_S = 60.0
 
-_aside = multiprocessing.get_context("forkserver")
-_aside.set_forkserver_preload(["tests.unit.views.stores.fed", "tests.unit.views.stores.upgraded"])
+_forkserver = multiprocessing.get_context("forkserver")
+_forkserver.set_forkserver_preload(
+    ["tests.unit.views.stores.fed", "tests.unit.views.stores.upgraded"]
+)
 
 
 def ended(folder: Path, work: Callable[..., object], *arguments: object) -> tuple[int, str]:
     """Do the work there; how its process has ended, as of subprocesses, and what it raised."""
     errors = folder / "errors.txt"
-    process = _aside.Process(target=_do, args=(errors, work, arguments))
+    process = _forkserver.Process(target=_do, args=(errors, work, arguments))
     process.start()
     process.join(PATIENCE_S)
     if process.exitcode is None:
