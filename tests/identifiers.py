@@ -19,7 +19,33 @@ ROOT = Path(__file__).parent.parent
 PLACES = ("ksql", "server", "qtt", "migrations", "docs")
 VAGUE = frozenset({"anew", "asked", "found", "made", "told", "wanted", "whom"})
 # names per file that are still to be renamed
-LEFT: dict[str, int] = {}
+LEFT: dict[str, int] = {
+    "ksql/app/backup/directory.py": 1,
+    "ksql/core/codegen.py": 1,
+    "ksql/core/versioned_json.py": 2,
+    "ksql/exec/codegen/aggregated.py": 1,
+    "ksql/exec/dataflow/foreign.py": 1,
+    "ksql/exec/memory/driver.py": 1,
+    "ksql/exec/operators/joining/foreign.py": 1,
+    "ksql/exec/operators/stream_partitions.py": 1,
+    "ksql/formats/implementation.py": 1,
+    "ksql/functions/user/udf_process.py": 1,
+    "ksql/history/database.py": 1,
+    "ksql/history/upgrade_recorder.py": 1,
+    "ksql/registry/registry.py": 1,
+    "ksql/registry/rest.py": 1,
+    "ksql/registry/store.py": 1,
+    "ksql/spark/checkpoint/recovery_overrides.py": 3,
+    "ksql/spark/query/query_supervisor.py": 2,
+    "ksql/spark/query/runner_context.py": 1,
+    "ksql/spark/session/runtime.py": 1,
+    "ksql/spark/task/sink.py": 1,
+    "ksql/sql/binder/keys.py": 1,
+    "ksql/views/store_manager.py": 1,
+    "ksql/views/stores/base.py": 2,
+    "ksql/views/view_maintainer.py": 1,
+    "server/cli/names.py": 1,
+}
 
 
 def vague_names(source: str) -> list[tuple[int, str]]:
