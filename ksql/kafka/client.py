@@ -41,6 +41,7 @@ BEGINNING: Final = -2
 END: Final = -1
 
 _FULL_WAIT_S: Final = 0.05
+_LOOK_AGAIN_S: Final = 5.0
 _STEP_S: Final = 0.1
 _CONNECT_S: Final = 1.0
 _BATCH: Final = 5000
@@ -125,7 +126,8 @@ class Sender:
             self.flush()
             send_at_epoch(self._settings.producer(), topic, key, value, headers)
             return
-        end = time.monotonic() + self._settings.timeout_s
+        began = time.monotonic()
+        end = began + self._settings.timeout_s
         while True:
             try:
                 self._producer.produce(
@@ -145,9 +147,20 @@ class Sender:
                     ) from None
                 self._producer.poll(_FULL_WAIT_S)
             except (KafkaException, SystemError) as problem:
-                raise self._failure(topic, problem) from problem
+                if time.monotonic() > began + _LOOK_AGAIN_S or not self._look_again(topic, problem):
+                    raise self._failure(topic, problem) from problem
             else:
                 return
+
+    def _look_again(self, topic: str, problem: Exception) -> bool:
+        """Ask for a topic's partitions if one was unknown: it may have more by now."""
+        unknown = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's name
+        if not isinstance(problem, KafkaException) or error_of(problem).code() != unknown:
+            return False
+        with contextlib.suppress(KafkaException):  # the next try reports it
+            self._producer.list_topics(topic, timeout=_LOOK_AGAIN_S)
+        self._producer.poll(_FULL_WAIT_S)
+        return True
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every record is acknowledged.

@@ -6,6 +6,8 @@ import time
 import uuid
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from ksql.kafka import client
 from ksql.kafka.admin import Admin
@@ -280,3 +282,16 @@ def test_no_broker_is_a_clear_end(nowhere):
     with pytest.raises(KafkaUnreachable):
         TransactionalSender(settings, "x").start()
     assert time.monotonic() - began < PATIENCE_S
+
+
+def test_a_sender_meets_partitions_that_were_added_after_its_last_look(kafka, admin):
+    topic = f"grown-{uuid.uuid4().hex}"
+    admin.create(Topic(topic, 1))
+    with contextlib.closing(Sender(kafka)) as sender:
+        sender.send(topic, None, b"1", partition=0)
+        sender.flush()
+        other = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        other.create_partitions([NewPartitions(topic, 2)])[topic].result(PATIENCE_S)
+        sender.send(topic, None, b"2", partition=1)
+        sender.flush()
+    assert admin.end_offsets([topic]) == {(topic, 0): 1, (topic, 1): 1}
