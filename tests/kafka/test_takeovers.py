@@ -29,8 +29,8 @@ def test_every_route_answers_at_a_standby(servers):
     query = next(q for q in one.queries() if q.startswith("CTAS"))
 
     def offsets(http):
-        [task] = http.one(f"EXPLAIN {query};")["queryDescription"]["tasksMetadata"]
-        return [each["committedOffset"] for each in task["topicOffsets"]]
+        tasks = http.one(f"EXPLAIN {query};")["queryDescription"]["tasksMetadata"]
+        return [read["committedOffset"] for task in tasks for read in task["topicOffsets"]]
 
     await_true("all is committed", lambda: offsets(one) == offsets(other) == [50, 50])
     for text in (
