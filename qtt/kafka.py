@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core.errors import QueryFailed
 from ksql.formats.schema_registry import Reference
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from qtt.compare import Actual
 
 if TYPE_CHECKING:

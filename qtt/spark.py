@@ -26,8 +26,8 @@ from ksql.core.process.jars import jars
 from ksql.core.trash import Trash
 from ksql.formats.schema_registry import Reference, subject_name
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Sender
 from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists

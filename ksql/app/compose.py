@@ -15,7 +15,7 @@ from ksql.cluster.replicas.cluster import ENABLED
 from ksql.core.process.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
-from ksql.kafka.client import Sender
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
 from ksql.spark.query.runner import BY_WORKERS, READ
 from ksql.spark.query.runner_context import RunnerContext
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ksql.core.config import Settings
     from ksql.core.process.lease import Lease
     from ksql.functions.spec import Function
+    from ksql.kafka.producers.shared_sender import SharedSender
     from ksql.kafka.registry_client import RegistrySettings
     from ksql.kafka.settings import KafkaSettings
-    from ksql.kafka.shared_sender import SharedSender
     from ksql.sql.catalog.catalog import Catalog
     from ksql.views.view_maintainer import ViewMaintainer
 

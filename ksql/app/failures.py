@@ -10,7 +10,7 @@ from ksql.core.errors import KsqlError
 from ksql.kafka import processing_log as plog
 
 if TYPE_CHECKING:
-    from ksql.kafka.client import Sender
+    from ksql.kafka.producers.sender import Sender
     from ksql.spark.query.spec import Failure
 
 _log = logging.getLogger(__name__)

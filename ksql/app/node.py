@@ -49,9 +49,9 @@ from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.groups import Groups
 from ksql.kafka.processing_log import topic_name
+from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.registry import URL as REGISTRY_URL
 from ksql.registry.registry import kafka_log, open_registry

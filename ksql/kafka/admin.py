@@ -38,8 +38,8 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
-from ksql.kafka.limits import NO_LIMITS, TopicLimits
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

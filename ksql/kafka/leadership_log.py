@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaException, Producer
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import BEGINNING, Reader
 from ksql.kafka.errors import (
     FENCED,
     KafkaUnreachable,
@@ -25,6 +24,7 @@ from ksql.kafka.errors import (
     error_of,
 )
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.reader import BEGINNING, Reader
 from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:

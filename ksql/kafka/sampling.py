@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import KsqlError, StartError
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import ProducerFenced
+from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.reader import Reader
 from ksql.kafka.stable_end import OpenTransaction, settled_end
 from ksql.registry.records import UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten

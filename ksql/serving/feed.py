@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 
 if TYPE_CHECKING:
     from ksql.core.errors import KsqlError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.core.types.model import BIGINT
 from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS
 from ksql.core.types.windowed import WindowedKeys, window_key
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError, Serde, Skip
 from ksql.sql.catalog.model import DataSource

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.versions import NewerRecord
 from ksql.sql.catalog.model import DataSource
 from ksql.views.materialized_view import MaterializedView

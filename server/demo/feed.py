@@ -15,7 +15,7 @@ _MOST_TICKS = 10.0  # what a late tick makes up for
 
 
 class Producer(Protocol):
-    """The part of ``ksql.kafka.client.Sender`` that is needed here."""
+    """The part of ``ksql.kafka.producers.sender.Sender`` that is needed here."""
 
     def send(
         self, topic: str, key: bytes | None, value: bytes | None, *, timestamp: int | None = None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ksql.core.records import RawRecord
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from server.demo.expected import Row, Rows
 

@@ -16,8 +16,8 @@ from random import Random
 from ksql.core.config import Settings
 from ksql.core.trash import Trash
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Sender
 from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
 from ksql.views.stores.store_types import StoreType

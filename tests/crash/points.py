@@ -250,7 +250,7 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "ksql.spark.task.trial_task": _watch_trial,
     "ksql.spark.query.internals": _watch_end,
     "ksql.spark.task.sink": _watch_sink,
-    "ksql.kafka.transactions": _watch_transactions,
+    "ksql.kafka.producers.task_transactions": _watch_transactions,
 }
 
 

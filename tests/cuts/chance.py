@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from tests.cuts.cases import SINK, Case, Event, Key, Source, Value, key_bytes
 
 Kind = Literal["STREAM", "TABLE"]

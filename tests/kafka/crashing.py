@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ksql.control.log.log as command_log
-from ksql.kafka.client import TransactionalSender
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.spark.query.runner import SparkRunner
 from server.main import main
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from ksql.kafka.client import Sender
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Chain
 from tests.chains.chance import TABLE

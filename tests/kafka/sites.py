@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Lying
 from tests.kafka.servers import Http, ServerProcess

@@ -10,11 +10,11 @@ from threading import Barrier
 import pytest
 
 from ksql.core.errors import KsqlError
-from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import UnknownTopic, WriteFailed
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.shared_sender import SharedSender
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.servers import Refused
 from tests.kafka.wires import read_all, unique

@@ -9,9 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from ksql.kafka import client
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import CommitInDoubt, Reader, Sender, TransactionalSender
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.errors import (
     KafkaRefused,
@@ -21,6 +19,8 @@ from ksql.kafka.errors import (
     UnknownTopic,
     WriteFailed,
 )
+from ksql.kafka.producers.sender import CommitInDoubt, Sender, TransactionalSender
+from ksql.kafka.reader import END, Reader
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
@@ -169,7 +169,7 @@ def test_a_reader_may_start_at_the_end(kafka, topic):
     sender.send(topic, None, b"old", partition=0)
     sender.flush()
     with Reader(kafka) as reader:
-        reader.assign_topics([topic], client.END)
+        reader.assign_topics([topic], END)
         assert reader.positions == {(topic, 0): 1, (topic, 1): 0}
         sender.send(topic, None, b"new", partition=0)
         sender.flush()

@@ -6,10 +6,11 @@ import time
 
 import pytest
 
-from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader, Sender
-from ksql.kafka.producer import WorkerProducer
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import Sender
+from ksql.kafka.producers.worker_producer import WorkerProducer
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true, read_all, unique

@@ -5,12 +5,13 @@ import threading
 import pytest
 
 from ksql.core.records import OutRecord
-from ksql.exec.dataflow.murmur2 import partitions_of
-from ksql.kafka import timestamp_zero
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader, Sender
 from ksql.kafka.errors import WriteFailed
-from ksql.kafka.producer import WorkerProducer
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import Sender
+from ksql.kafka.producers.worker_producer import WorkerProducer
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.partition import broker_with_a_way

@@ -8,15 +8,16 @@ import json
 
 import pytest
 
-from ksql.exec.dataflow.murmur2 import partitions_of
-from ksql.kafka import timestamp_zero
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader, Sender
 from ksql.kafka.errors import WriteFailed
-from ksql.kafka.producer import WorkerProducer
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import Sender
+from ksql.kafka.producers.shared_sender import SharedSender
+from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.ranges import READING, Range, RangeReader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.shared_sender import SharedSender
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true, read_all, unique
 

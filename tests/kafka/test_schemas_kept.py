@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
 from ksql.registry.kinds import Level

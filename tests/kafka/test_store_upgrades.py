@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ksql.core.ids import QueryId
-from ksql.kafka.client import Reader, Sender
+from ksql.kafka.producers.sender import Sender
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.upgrade.verdict import Guarantee, Verdict
 from tests.kafka.servers import Refused

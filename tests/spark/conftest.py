@@ -9,8 +9,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from ksql.core.process.jars import jars
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader, Sender
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark.query.spec import QuerySpec, RetryPolicy
 from ksql.spark.session.jvm import SparkSettings

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.kafka.client import TransactionalSender
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.spark.query.spec import Link
 from tests.chains.cases import disorder
 from tests.cuts.cases import Case, Event, Source, merged, pieces

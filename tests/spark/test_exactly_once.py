@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ksql.core.records import OutRecord
-from ksql.kafka.producer import DeliveryFailed, fitting
-from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
+from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
+from ksql.kafka.producers.worker_producer import DeliveryFailed, fitting
 from ksql.spark.query.spec import State
 from tests.spark.test_failures import await_failure, await_state
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ksql.kafka import timestamp_zero
-from ksql.kafka.client import Sender, TransactionalSender
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.spark.query.spec import State
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import PATIENCE_S, await_true

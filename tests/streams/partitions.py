@@ -11,7 +11,7 @@ from functools import cache
 
 from ksql.core.records import OutRecord
 from ksql.exec.dataflow.compiled import writing
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.dataflow.program import Program
 from ksql.functions.registry import BUILTINS
 from ksql.spark.task.partitioner import by_partition

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from tests.streams.cases import Case, Sent, key_bytes, moment, value
 from tests.streams.shapes import ALL, Given, group_type, statements, unit_ms
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.app.backup.errors import NotBroughtBack, NothingToSave
 from ksql.app.backup.form import SavedTopic, digest, write_records
 from ksql.control.log.log import span_of
-from ksql.kafka.client import Reader, TransactionalSender
+from ksql.kafka.producers.sender import TransactionalSender
+from ksql.kafka.reader import Reader
 from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:

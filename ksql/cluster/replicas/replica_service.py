@@ -15,7 +15,7 @@ from ksql.cluster.replicas.replicated import Replicas
 from ksql.core.clock import boot_s
 from ksql.core.errors import KsqlError, StartError, UnknownName
 from ksql.core.servertoken import ServerSecret
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
 from ksql.views.errors import NotQueryable

@@ -18,7 +18,7 @@ from ksql.core.errors import StatementError
 from ksql.core.types.format import Format, capabilities
 from ksql.core.types.schema import Column, Role, Schema
 from ksql.exec.dataflow import topic_acl
-from ksql.exec.dataflow.placement import placement
+from ksql.exec.dataflow.partitioning.placement import placement
 from ksql.formats.table import validate
 from ksql.sql.binder import keys
 from ksql.sql.binder.windows import check_overlap

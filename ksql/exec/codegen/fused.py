@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ksql.core.records import OutRecord, Row
     from ksql.exec.dataflow.layout import Exit, StageInput
-    from ksql.exec.dataflow.moved import MovedRecord
+    from ksql.exec.dataflow.partitioning.moved import MovedRecord
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
     from ksql.exec.dataflow.segment import Segment

@@ -20,15 +20,15 @@ from ksql.exec.dataflow import exits
 from ksql.exec.dataflow.combining import is_final
 from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.exec.dataflow.layout import layout
-from ksql.exec.dataflow.moved import moved, placed_records
-from ksql.exec.dataflow.placement import KeyedBuckets
+from ksql.exec.dataflow.partitioning.moved import moved, placed_records
+from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
+from ksql.exec.dataflow.partitioning.repartition import regrouped, regroups, upgrade_from
+from ksql.exec.dataflow.partitioning.stream_partitions import moves
 from ksql.exec.dataflow.program import Out
 from ksql.exec.dataflow.reading import Reader
-from ksql.exec.dataflow.repartition import regrouped, regroups, upgrade_from
 from ksql.exec.dataflow.results import Result, Results
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
 from ksql.exec.dataflow.stages import CompiledStage
-from ksql.exec.dataflow.stream_partitions import moves
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.order import in_order
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ksql.exec.codegen.sessioned import AggregatedSessions
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import Layout, StageInput
-    from ksql.exec.dataflow.moved import MovedRecord
+    from ksql.exec.dataflow.partitioning.moved import MovedRecord
     from ksql.exec.dataflow.program import Ingest, RawBatch
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ksql.core.types.format import Format
 from ksql.core.types.schema import Role
-from ksql.exec.dataflow.keybytes import key_bytes
+from ksql.exec.dataflow.partitioning.keybytes import key_bytes
 from ksql.exec.operators.joining.foreign import Answers, Referred, Referrer
 from ksql.exec.operators.joining.join_layout import Side
 from ksql.formats.schema_registry import MemoryRegistry

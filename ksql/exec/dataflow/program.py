@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ksql.core.records import Headers
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
-    from ksql.exec.dataflow.moved import MovedRecord
-    from ksql.exec.dataflow.placement import KeyedBuckets
+    from ksql.exec.dataflow.partitioning.moved import MovedRecord
+    from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
     from ksql.sql.plan.nodes import Placement

@@ -11,7 +11,7 @@ from ksql.core.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, 
 from ksql.core.types.schema import WINDOWEND, WINDOWSTART
 from ksql.core.types.windowed import WindowedKeys
 from ksql.exec.dataflow.explode import LABEL, Exploder
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.dataflow.results import Results
 from ksql.exec.dataflow.segment import Segment, conjunction
 from ksql.exec.dataflow.timestamps import extractor
@@ -26,8 +26,8 @@ from ksql.sql.binder.bound import type_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.exec.dataflow.keybytes import KeyBytes
     from ksql.exec.dataflow.layout import Exit, StageInput
+    from ksql.exec.dataflow.partitioning.keybytes import KeyBytes
     from ksql.exec.dataflow.results import Result
     from ksql.exec.operators.base import Record
     from ksql.formats.schema_registry import Registry

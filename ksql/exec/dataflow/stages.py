@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ksql.exec.dataflow.combining import combining, is_final
 from ksql.exec.dataflow.foreign import ForeignStep, foreign_step
 from ksql.exec.dataflow.joining import joining
-from ksql.exec.dataflow.keybytes import key_order
-from ksql.exec.dataflow.stream_partitions import join_order
+from ksql.exec.dataflow.partitioning.keybytes import key_order
+from ksql.exec.dataflow.partitioning.stream_partitions import join_order
 from ksql.exec.operators.aggregate import AggregateProcessor
 from ksql.exec.operators.folds import Folds, Slot, compile_folds
 from ksql.exec.operators.panes import PaneFold, compile_panes

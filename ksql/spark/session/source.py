@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from ksql.kafka.limits import TopicLimits
+    from ksql.kafka.producers.limits import TopicLimits
     from ksql.spark.query.spec import QuerySpec, StartAt
 
 _ENDS = {"earliest": -2, "latest": -1}

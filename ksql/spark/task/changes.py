@@ -7,7 +7,7 @@
     {length of the new row} {new row} {old row} {2}    the row changes within its group
 
 The length has four bytes, the highest first. A row is an array as ``packing`` writes it. All three
-are always read; ``ksql.exec.dataflow.repartition`` decides which of them are written.
+are always read; ``ksql.exec.dataflow.partitioning.repartition`` decides which of them are written.
 
 Source: KIP-904, the serialization of ``Change``.
 """

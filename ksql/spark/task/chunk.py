@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from ksql.core.records import Row
-    from ksql.exec.dataflow.placement import KeyedBuckets
+    from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
 
 RECORDS_PER_CHUNK = 10_000
 _ROWS, _CHANGES = 2, 3

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from ksql.core.records import OutRecord
-    from ksql.exec.dataflow.moved import MovedRecord
+    from ksql.exec.dataflow.partitioning.moved import MovedRecord
     from ksql.exec.operators.base import Record
     from ksql.spark.task.task_environment import TaskEnvironment
 

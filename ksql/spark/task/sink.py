@@ -18,7 +18,8 @@ from pyspark import TaskContext
 from ksql.core.errors import QueryFailed, ServerError
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
-from ksql.kafka.producer import (
+from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
+from ksql.kafka.producers.worker_producer import (
     LARGER,
     DeliveryFailed,
     RecordRefused,
@@ -26,7 +27,6 @@ from ksql.kafka.producer import (
     hashes_as_java,
     worker_producer,
 )
-from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.kafka.versions import is_changelog, versioned
 from ksql.spark.task.partitioner import ANYWHERE, by_partition
 from ksql.spark.task.tasklog import TaskLog, log_records

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ksql.core.process.lease import Lease
 from ksql.exec.dataflow.load import load
-from ksql.kafka.limits import NO_LIMITS, TopicLimits
+from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
 
 if TYPE_CHECKING:
     from ksql.core.records import OutRecord

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ksql.core.errors import ServerError
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import load
-from ksql.kafka.producer import BATCH_BYTES
+from ksql.kafka.producers.worker_producer import BATCH_BYTES
 from ksql.kafka.ranges import Range
 from ksql.spark.query.compile import outfitted
 from ksql.spark.query.internals import scheduling_pool

@@ -278,8 +278,8 @@ class QueryPlan:
     ``ksql.sql.upgrade.settings`` says what a difference means. ``lanes``: how many partitions Kafka
     Streams would have at each step, where stream time is counted for each of them; 0 where nothing
     goes by time, and in the plans of versions that counted it per bucket. ``partitions``: how many
-    the result's topic had when the query was made. ``placement``: how results get there in order,
-    see ``ksql.exec.dataflow.placement``; empty in the plans of versions that promised none.
+    the result's topic had when the query was made. ``placement``: how results get there in order
+    (``ksql.exec.dataflow.partitioning.placement``); empty in plans of versions that promised none.
     """
 
     query_id: str = on_upgrade("derived")

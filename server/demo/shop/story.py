@@ -10,7 +10,7 @@ import pandas as pd
 
 from ksql.core.records import RawRecord
 from ksql.formats.schema_registry import Schema
-from ksql.kafka.client import Sender
+from ksql.kafka.producers.sender import Sender
 from ksql.kafka.registry_client import registry_of
 from ksql.sql.catalog.topic import Topic
 from server.demo import topics

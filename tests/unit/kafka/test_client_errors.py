@@ -8,11 +8,12 @@ import weakref
 import pytest
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader, Sender, SenderClosed, TransactionalSender
 from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.producers.sender import Sender, SenderClosed, TransactionalSender
+from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.ranges import RangeReader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.shared_sender import SharedSender
 
 NOWHERE = KafkaSettings("127.0.0.1:1", timeout_s=0.5)
 

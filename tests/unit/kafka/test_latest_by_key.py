@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 
 RECORDS = [  # partition, key, value

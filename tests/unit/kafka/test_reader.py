@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.kafka.client import Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 
 

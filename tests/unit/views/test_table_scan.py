@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.types.windowed import WindowedKeys
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.functions.registry import BUILTINS
 from ksql.views.access_path import ByKey, Windows
 from ksql.views.stores.memory import MemoryStore

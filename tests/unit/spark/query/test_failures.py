@@ -10,7 +10,7 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
     process()
   File "stage.py", line 9, in __call__
     raise ValueError("x")
-ksql.kafka.producer.DeliveryFailed: cannot write to topic "OUT"
+ksql.kafka.producers.worker_producer.DeliveryFailed: cannot write to topic "OUT"
 
 \tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:561)
 \tat java.base/java.lang.Thread.run(Thread.java:840)

@@ -6,7 +6,7 @@ import pytest
 
 from ksql.core.types.windowed import session_key, window_key
 from ksql.spark.task.partitioner import ANYWHERE, by_partition
-from tests.unit.exec.dataflow.test_murmur2 import KNOWN
+from tests.unit.exec.dataflow.partitioning.test_murmur2 import KNOWN
 
 HOUR = 3_600_000
 PARTITIONS = 12

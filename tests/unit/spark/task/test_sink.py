@@ -11,9 +11,9 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from ksql.core.errors import QueryFailed
 from ksql.core.process import lease
 from ksql.core.types.windowed import window_key
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.operators.base import BadResult, Record
-from ksql.kafka.producer import DeliveryFailed
+from ksql.kafka.producers.worker_producer import DeliveryFailed
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark.task import sink
 from ksql.spark.task.chunk import pack_records

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.spark.task.chunk import UnknownChunk
 from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
 

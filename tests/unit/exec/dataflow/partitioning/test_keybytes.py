@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ksql.exec.dataflow.keybytes import key_order
+from ksql.exec.dataflow.partitioning.keybytes import key_order
 from ksql.exec.operators.keys import pack
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.sql.plan.nodes import Aggregate

@@ -11,9 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.core.errors import KsqlError
 from ksql.core.records import Written
-from ksql.kafka import timestamp_zero
 from ksql.kafka.admin import Admin, Identity
-from ksql.kafka.client import not_written
 from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
     KafkaUnreachable,
@@ -23,8 +21,10 @@ from ksql.kafka.errors import (
     is_unknown_topic,
 )
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.producer import fitting
-from ksql.kafka.timestamp_zero import EpochTooLarge, send_at_epoch
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import not_written
+from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_at_epoch
+from ksql.kafka.producers.worker_producer import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from ksql.core.records import Headers
-    from ksql.kafka.limits import TopicLimits
+    from ksql.kafka.producers.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
 
 Fit = tuple[tuple[str, str], ...]

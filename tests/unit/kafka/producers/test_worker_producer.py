@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ksql.core.records import OutRecord
-from ksql.kafka import producer
-from ksql.kafka.producer import DeliveryFailed, RecordRefused, WorkerProducer
+from ksql.kafka.producers import worker_producer
+from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
 
 
 class Refusal:
@@ -52,7 +52,7 @@ def client(monkeypatch):
         made.append(Client(config))
         return made[0]
 
-    monkeypatch.setattr(producer, "Producer", make)
+    monkeypatch.setattr(worker_producer, "Producer", make)
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatc
         "Found", (), {"topics": {topic: Described(next(counts))}}
     )
     assert [sender.partitions("t") for _ in range(2)] == [3, 3]
-    now[0] += producer._COUNT_S
+    now[0] += worker_producer._COUNT_S
     assert sender.partitions("t") == 5
 
 

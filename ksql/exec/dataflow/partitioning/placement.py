@@ -21,8 +21,12 @@ from ksql.core.types.format import capabilities
 from ksql.core.types.schema import WINDOW_COLUMNS
 from ksql.exec.codegen.emission import is_join_key
 from ksql.exec.dataflow.layout import layout
-from ksql.exec.dataflow.murmur2 import partitions_of, partitions_of_integers, partitions_of_texts
-from ksql.exec.dataflow.stream_partitions import key_format
+from ksql.exec.dataflow.partitioning.murmur2 import (
+    partitions_of,
+    partitions_of_integers,
+    partitions_of_texts,
+)
+from ksql.exec.dataflow.partitioning.stream_partitions import key_format
 from ksql.exec.operators.keys import unpack
 from ksql.formats.table import EncodeError
 from ksql.sql.binder import bound as b

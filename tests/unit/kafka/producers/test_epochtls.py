@@ -11,8 +11,8 @@ import pytest
 import trustme
 
 from ksql.http.sockets import listen
-from ksql.kafka import epochtls, timestamp_zero
 from ksql.kafka.errors import WriteFailed
+from ksql.kafka.producers import epochtls, timestamp_zero
 
 SSL = {"security.protocol": "SSL"}
 

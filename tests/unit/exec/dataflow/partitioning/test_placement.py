@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.dataflow.program import RawBatch
 from ksql.exec.dataflow.topology import topology
 from ksql.exec.operators.base import Record

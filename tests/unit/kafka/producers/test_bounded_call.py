@@ -5,9 +5,9 @@ import threading
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.kafka import bounded_call
-from ksql.kafka.bounded_call import in_time
 from ksql.kafka.errors import error_of
+from ksql.kafka.producers import bounded_call
+from ksql.kafka.producers.bounded_call import in_time
 
 
 def test_a_call_gets_its_limit_and_its_end_is_awaited():

@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.core.records import Written
-from ksql.kafka import shared_sender
 from ksql.kafka.admin import Identity
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
-from ksql.kafka.limits import TopicLimits
+from ksql.kafka.producers import shared_sender
+from ksql.kafka.producers.limits import TopicLimits
+from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.shared_sender import SharedSender
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)

@@ -22,7 +22,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.sql.plan.walk import with_sources
 from tests.cuts.cases import Event, merged, pieces
 from tests.cuts.run import run
-from tests.unit.exec.dataflow.test_murmur2 import plain
+from tests.unit.exec.dataflow.partitioning.test_murmur2 import plain
 from tests.unit.world import World
 
 PARTITIONS = 3

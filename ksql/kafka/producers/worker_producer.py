@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.core.errors import QueryFailed
-from ksql.kafka import timestamp_zero
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.processing_log import SINK
-from ksql.kafka.timestamp_zero import EpochTooLarge, send_from_epoch
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_from_epoch
 
 if TYPE_CHECKING:
     from ksql.core.records import OutRecord

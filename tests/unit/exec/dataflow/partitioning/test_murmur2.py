@@ -5,7 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.exec.dataflow.murmur2 import partitions_of, partitions_of_integers, partitions_of_texts
+from ksql.exec.dataflow.partitioning.murmur2 import (
+    partitions_of,
+    partitions_of_integers,
+    partitions_of_texts,
+)
 from ksql.exec.operators.keys import pack
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2

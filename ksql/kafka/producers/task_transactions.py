@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ksql.kafka.bounded_call import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.producer import DeliveryFailed, WorkerProducer
-from ksql.kafka.task_fence import TaskFence
+from ksql.kafka.producers.bounded_call import in_time
+from ksql.kafka.producers.task_fence import TaskFence
+from ksql.kafka.producers.worker_producer import DeliveryFailed, WorkerProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.core.records import OutRecord
-    from ksql.kafka.producer import Destination, Rejected
+    from ksql.kafka.producers.worker_producer import Destination, Rejected
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.core.records import Written
-from ksql.kafka import epochtls
 from ksql.kafka.errors import WriteFailed
+from ksql.kafka.producers import epochtls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.kafka.limits import NO_LIMITS, TopicLimits
+from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

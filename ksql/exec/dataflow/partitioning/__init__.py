@@ -1,0 +1,1 @@
+"""Keys as bytes, the partitions that they belong to, and how results get there in order."""

@@ -1,0 +1,1 @@
+"""Writes records to Kafka: for the service, for many threads, for Spark's workers."""
