@@ -6,12 +6,12 @@ Questions about the service's health are answered from here, without waiting for
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.core.errors import KsqlError
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Admin
 
 if TYPE_CHECKING:
@@ -66,22 +66,20 @@ class HealthLoop:
         self._kafka = ""
         self._next_start = 0.0
         self._attempt = 0
-        self._failed: set[str] = set()
         self.pause_s = _TURN_S
-        self._closing = threading.Event()
-        self._threads = (
-            threading.Thread(
-                target=self._run, args=("watch_kafka", self.check_kafka), name="watch", daemon=True
-            ),
-            threading.Thread(
-                target=self._run, args=("watch_queries", on_tick), name="watch-queries", daemon=True
-            ),
+        self._workers = (
+            self._worker("watch", "watch_kafka", self.check_kafka),
+            self._worker("watch-queries", "watch_queries", on_tick),
         )
+
+    def _worker(self, name: str, what: str, check: Callable[[], object]) -> PeriodicWorker:
+        failure = RepeatedFailure(_log, "watch_failed", what=what)
+        return PeriodicWorker(name, lambda: self.pause_s, check, failure)
 
     def start(self) -> None:
         """Begin; Kafka has answered already."""
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.start()
 
     @property
     def kafka(self) -> str:
@@ -90,23 +88,8 @@ class HealthLoop:
 
     def close(self) -> None:
         """Look no more. A look that is under way is not waited for: it changes nothing any more."""
-        self._closing.set()
-
-    def _run(self, what: str, work: Callable[[], object]) -> None:
-        while not self._closing.wait(self.pause_s):
-            self._do(what, work)
-
-    def _do(self, what: str, work: Callable[[], object]) -> None:
-        """Run the check; a defect in it is logged once and does not end the watch.
-
-        What fails while everything is being closed is none.
-        """
-        try:
-            work()
-        except Exception:  # noqa: BLE001 - see above
-            if what not in self._failed and not self._closing.is_set():
-                self._failed.add(what)
-                _log.exception("watch_failed", extra={"what": what})
+        for worker in self._workers:
+            worker.end()
 
     def check_kafka(self) -> None:
         """Look at Kafka once."""

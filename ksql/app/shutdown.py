@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import TYPE_CHECKING
 
 from ksql.core.errors import KsqlError
+from ksql.core.process.background import call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,22 +62,13 @@ def close_all(closers: list[Closer], patience_s: float) -> bool:
 
 def _close(close: Closer, patience_s: float) -> bool:
     name = getattr(close, "__qualname__", repr(close))
-    given_up = threading.Event()
-
-    def work() -> None:
-        try:
-            close()
-        except Exception as error:  # noqa: BLE001 - the others must be ended all the same
-            if not given_up.is_set():
-                reason = error.text() if isinstance(error, KsqlError) else str(error)
-                _log.warning("stop_failed", extra={"what": name, "reason": reason})
-                _log.debug("stop_failed", exc_info=True)
-
-    thread = threading.Thread(target=work, name=f"stop {name}", daemon=True)
-    thread.start()
-    thread.join(patience_s)
-    if thread.is_alive():
-        given_up.set()
+    try:
+        ended = call_within(f"stop {name}", close, patience_s)
+    except Exception as error:  # noqa: BLE001 - the others must be ended all the same
+        reason = error.text() if isinstance(error, KsqlError) else str(error)
+        _log.warning("stop_failed", extra={"what": name, "reason": reason})
+        _log.debug("stop_failed", exc_info=True)
+        return True
+    if not ended:
         _log.warning("stop_cut_short", extra={"what": name, "seconds": round(patience_s, 1)})
-        return False
-    return True
+    return ended

@@ -6,7 +6,7 @@ Source: KIP-535; ksqlDB developer guide, REST API, endpoint /heartbeat.
 from __future__ import annotations
 
 import contextlib
-import threading
+import logging
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ksql.cluster.calls import CallFailed, Calls
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     import ssl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ksql.cluster.members import Members, Server
 
+_log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 1.0
 _END_S: Final = 3.0
 _AT_ONCE: Final = 16
@@ -43,26 +45,24 @@ class Heartbeats:
         ``tls``: the keys and the trust with which they speak https.
         """
         self._members = members
-        self._interval_s = interval_s
         self._now_ms = now_ms
         self._headers = {"content-type": "application/json"}
         if credentials:
             self._headers["authorization"] = credentials
         self._calls = calls or Calls(_TIMEOUT_S, tls)
-        self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "heartbeat")
         self._sending: dict[Server, Future[None]] = {}
-        self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
+        self._worker = PeriodicWorker(
+            "heartbeats", interval_s, self.beat, RepeatedFailure(_log, "heartbeat_failed")
+        )
 
     def start(self) -> None:
         """Begin to beat."""
-        self._thread.start()
+        self._worker.start()
 
     def close(self) -> None:
         """End it; harmless when it was not started."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(_END_S)
+        self._worker.stop(_END_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait(self._sending.values(), _END_S)  # else their connections stay open
         self._calls.close()
@@ -79,7 +79,7 @@ class Heartbeats:
         others = [server for server in self._members.alive() if server != me]
         under_way = {server: sent for server, sent in self._sending.items() if not sent.done()}
         for server in others:
-            if server not in under_way and not self._closing.is_set():
+            if server not in under_way and not self._worker.stopping:
                 under_way[server] = self._pool.submit(self._send, server, body)
         self._sending = under_way
         return list(under_way.values())
@@ -98,7 +98,3 @@ class Heartbeats:
             ) as called,
         ):
             called.read()
-
-    def _run(self) -> None:
-        while not self._closing.wait(self._interval_s):
-            self.beat()

@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import KsqlError
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     from ksql.control.engine.engine import Engine
@@ -21,32 +21,32 @@ class DoubtResolver:
     def __init__(self, engine: Engine, pause_s: float = _PAUSE_S) -> None:
         self._engine = engine
         self._pause_s = pause_s
-        self._closing = threading.Event()
+        self._failure = RepeatedFailure(_log, "not_settled_yet")
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._worker: PeriodicWorker | None = None
 
     def wake(self) -> None:
         """Start the thread: there is something to settle."""
         with self._lock:
-            if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(
-                    target=self._run, name="doubt-resolver", daemon=True
+            if self._worker is None and not self._closed:
+                self._worker = PeriodicWorker(
+                    "doubt-resolver", self._pause_s, self._settle, self._failure
                 )
-                self._thread.start()
+                self._worker.start()
 
     def close(self) -> None:
         """Stop trying; the next start settles it."""
-        self._closing.set()
+        with self._lock:
+            self._closed = True
+            if self._worker is not None:
+                self._worker.end()
 
-    def _run(self) -> None:
-        while not self._closing.wait(self._pause_s):
-            try:
-                self._engine.settle()
-            except KsqlError as problem:
-                _log.warning("not_settled_yet", extra={"reason": problem.text()})
-            except Exception:  # noqa: BLE001 - whatever it is, it may be over the next time
-                _log.exception("not_settled_yet")
+    def _settle(self) -> None:
+        try:
+            self._engine.settle()
+        finally:
             with self._lock:
-                if self._engine.settled:
-                    self._thread = None
-                    return
+                if self._engine.settled and self._worker is not None:
+                    self._worker.end()
+                    self._worker = None

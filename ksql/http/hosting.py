@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from ksql.core.process.background import in_background
 from ksql.http.config import WebConfig, head_of
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.http.idle import IDLE_S
@@ -116,8 +117,7 @@ class HttpServer:
 
     def start(self, name: str) -> None:
         """Answer in a thread of that name; returns once connections are accepted."""
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._thread = in_background(name, self._run)
         self._server.accepting.wait()
 
     def stop(self) -> None:

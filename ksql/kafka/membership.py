@@ -7,11 +7,11 @@ order leaves at once; one that is killed or cut off, after the session's time.
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException
 
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.kafka.coordinators import Coordinators
 from ksql.kafka.logs import CLIENT_LOG
 
@@ -39,9 +39,11 @@ class GroupMember:
         self._coordinators = Coordinators(settings)
         self._name = name
         self._names: tuple[str, ...] = ()
-        self._outage_logged = False
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
+        self._consumer: Consumer | None = None
+        self._outage = RepeatedFailure(_log, "members_not_seen", (KafkaException,))
+        self._worker = PeriodicWorker(
+            "membership", _TURN_S, self._stay, self._outage, at_once=True, at_end=self._leave
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,15 +52,23 @@ class GroupMember:
 
     def start(self) -> None:
         """Join the group, and look at it once a second from now on."""
-        self._thread.start()
+        self._worker.start()
 
     def close(self, patience_s: float = _END_S) -> None:
         """Leave the group, and wait that long for it; harmless when it was not joined."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(patience_s)
+        self._worker.stop(patience_s)
 
-    def _run(self) -> None:
+    def _stay(self) -> None:
+        """Show that this member lives, and look who else does.
+
+        Raises: KafkaException; the last look stands.
+        """
+        if self._consumer is None:
+            self._consumer = self._join()
+        self._consumer.poll(0)
+        self._look()
+
+    def _join(self) -> Consumer:
         more: dict[str, str | float | bool] = {
             "group.id": self._group,
             "client.id": self._name,
@@ -68,29 +78,19 @@ class GroupMember:
             "auto.offset.reset": "latest",
         }
         consumer = Consumer(self._settings.consumer(**more), logger=CLIENT_LOG)
-        try:
-            consumer.subscribe([self._topic], on_assign=_rest)
-            while not self._closing.is_set():
-                consumer.poll(0)
-                self._look()
-                self._closing.wait(_TURN_S)
-        finally:
-            self._coordinators.close()
-            consumer.close()
+        consumer.subscribe([self._topic], on_assign=_rest)
+        return consumer
+
+    def _leave(self) -> None:
+        self._coordinators.close()
+        if self._consumer is not None:
+            self._consumer.close()
 
     def _look(self) -> None:
-        try:
-            futures = self._coordinators.ask(
-                lambda client, **more: client.describe_consumer_groups([self._group], **more),
-                _CALL_S,
-            )
-            members = futures[self._group].result().members
-        except KafkaException as problem:  # the last look stands
-            if not self._outage_logged:  # once for each outage
-                _log.warning("members_not_seen", extra={"reason": str(problem)})
-            self._outage_logged = True
-            return
-        self._outage_logged = False
+        futures = self._coordinators.ask(
+            lambda client, **more: client.describe_consumer_groups([self._group], **more), _CALL_S
+        )
+        members = futures[self._group].result().members
         self._names = tuple(sorted({str(member.client_id) for member in members}))
 
 

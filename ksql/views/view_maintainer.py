@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Admin
 from ksql.kafka.reader import Reader
 from ksql.kafka.versions import NewerRecord
@@ -113,18 +114,20 @@ class ViewMaintainer:
         self._views: dict[str, Wanted] = {}
         self._tables: dict[str, MaterializedView] = {}
         self._changed = threading.Event()
-        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._progress = threading.Condition()
         self._look_again: float | None = None
         self._turned = False
         self._gather_s = 0.0
-        self._problem = ""
-        self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
+        self._rest_s = _REST_S
+        self._failure = RepeatedFailure(_log, "materializer_rests")
+        self._worker = PeriodicWorker(
+            "materializer", self._next_rest_s, self._follow, self._failure, at_once=True
+        )
 
     def start(self) -> None:
         """Begin to follow; the catalog must be whole: stores of other tables are moved aside."""
-        self._thread.start()
+        self._worker.start()
 
     def follow(self, catalog: Catalog) -> None:
         """Follow a changed catalog: add, replace or drop tables."""
@@ -143,7 +146,7 @@ class ViewMaintainer:
     @property
     def problem(self) -> str:
         """Why no table is followed at the moment; empty if all goes well."""
-        return self._problem
+        return self._failure.reason
 
     @property
     def waits(self) -> bool:
@@ -171,8 +174,8 @@ class ViewMaintainer:
 
     def hindrance(self, source: DataSource | None = None) -> str:
         """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
-        if self._problem:
-            return self._problem
+        if self.problem:
+            return self.problem
         query_ids = list(self._hindered) if source is None else [query_id_of(source)]
         one = next(filter(None, map(self._waits, query_ids)), "")
         return "; ".join(filter(None, (self._handover.reason, one)))
@@ -270,26 +273,18 @@ class ViewMaintainer:
 
     def close(self) -> None:
         """Stop following and close the stores."""
-        self._closing.set()
+        self._worker.end()
         self._changed.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.stop()
 
     # --- the following thread
 
-    def _run(self) -> None:
-        """Follow the topic for good: log a failure, rest, and try again."""
-        rest_s = _REST_S
-        while not self._closing.is_set():
-            try:
-                self._follow()
-            except Exception as error:  # noqa: BLE001 - pull queries need this thread for good
-                self._note_problem(error)
-            if self._turned:
-                rest_s = _REST_S
-            self._changed.set()
-            self._closing.wait(rest_s)
-            rest_s = min(rest_s * 2, _LONGEST_REST_S)
+    def _next_rest_s(self) -> float:
+        """Return how long to rest after a failure: longer after each that no read has preceded."""
+        rest_s = _REST_S if self._turned else self._rest_s
+        self._rest_s = min(rest_s * 2, _LONGEST_REST_S)
+        self._changed.set()
+        return rest_s
 
     def _follow(self) -> None:
         """Read until it is closed; keep the stores open as long as reading succeeds."""
@@ -297,10 +292,10 @@ class ViewMaintainer:
         admin = Admin(self._kafka)
         try:
             with Reader(self._kafka, **FOLLOWING) as reader:
-                while not self._closing.is_set():
+                while not self._worker.stopping:
                     self._poll_once(reader, admin)
                     self._turned = True
-                    self._problem = ""
+                    self._failure.clear()
         finally:
             self._end(admin)
             admin.close()
@@ -317,15 +312,6 @@ class ViewMaintainer:
         finally:
             self._store_writer.fill(())
             self._store_manager.close_all()
-
-    def _note_problem(self, error: Exception) -> None:
-        reason = (
-            error.text() if isinstance(error, KsqlError) else f"{type(error).__name__}: {error}"
-        )
-        if reason != self._problem:  # once: it is tried again and again
-            known = isinstance(error, KsqlError)
-            _log.warning("materializer_rests", extra={"reason": reason}, exc_info=not known)
-        self._problem = reason
 
     def _poll_once(self, reader: Reader, admin: Admin) -> None:
         view = self._assignment.view()
@@ -363,7 +349,7 @@ class ViewMaintainer:
         """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
         self._handover.look()
         for _ in range(1 if self._store_manager.serves_older else _SLICES):
-            if self._closing.is_set():
+            if self._worker.stopping:
                 return
             if self._store_manager.work():
                 self._changed.set()

@@ -6,15 +6,18 @@ Source: KIP-535 on the roles of servers; ksqlDB's command topic, which every ser
 from __future__ import annotations
 
 import logging
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.log.log import CommandTopicAnew
 from ksql.control.log.quarantine import CommandTrouble
 from ksql.core.errors import KsqlError
+from ksql.core.process.background import in_background
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Thread
 
 _log = logging.getLogger(__name__)
 _TURN_S: Final = 0.2
@@ -45,16 +48,16 @@ class Follower:
         self._await_leadership = await_leadership
         self._take_charge = take_charge
         self._on_lost = on_lost
-        self._following = Event()
         self._waiting = Event()
-        self._problem = ""
-        self._follower = Thread(target=self._run, name="follower", daemon=True)
-        self._candidate = Thread(target=self._stand, name="candidate", daemon=True)
+        self._follower = PeriodicWorker(
+            "follower", _TURN_S, self._follow_on, RepeatedFailure(_log, "commands_not_followed")
+        )
+        self._candidate: Thread | None = None
 
     def start(self) -> None:
         """Begin to follow and to wait."""
         self._follower.start()
-        self._candidate.start()
+        self._candidate = in_background("candidate", self._stand)
 
     def withdraw(self, patience_s: float) -> bool:
         """Take charge no more, but follow on.
@@ -62,47 +65,38 @@ class Follower:
         Returns: whether that is certain; else this server has begun to take charge.
         """
         self._waiting.set()
-        if self._candidate.is_alive():
-            self._candidate.join(patience_s)
-        return not self._candidate.is_alive()
+        return self._candidate_ends(patience_s)
 
     def close(self) -> None:
         """End both; one that is about to take charge ends with that."""
         self._waiting.set()
-        self._following.set()
-        for thread in (self._follower, self._candidate):
-            if thread.is_alive():
-                thread.join(_END_S)
+        self._follower.stop(_END_S)
+        self._candidate_ends(_END_S)
 
-    def _run(self) -> None:
-        while not self._following.wait(_TURN_S):
-            try:
-                self._follow()
-                self._problem = ""
-            except CommandTrouble:  # it was logged when it was found, and stands in every answer
-                continue
-            except ServiceEnded:
-                self._waiting.set()
-                return
-            except CommandTopicAnew as problem:  # what this server knows is of no use any more
-                self._on_lost(problem.text())
-                return
-            except Exception as problem:  # noqa: BLE001 - the topic must be followed all the same
-                self._note(problem)
+    def _candidate_ends(self, patience_s: float) -> bool:
+        """Wait for the end of the candidate, so long at most; return whether it has ended."""
+        if self._candidate is None:
+            return True
+        self._candidate.join(patience_s)
+        return not self._candidate.is_alive()
 
-    def _note(self, problem: Exception) -> None:
-        """Log a failure once, not with each try."""
-        text = problem.text() if isinstance(problem, KsqlError) else repr(problem)
-        if text != self._problem:
-            _log.warning("commands_not_followed", extra={"reason": text})
-        self._problem = text
+    def _follow_on(self) -> None:
+        try:
+            self._follow()
+        except CommandTrouble:  # it was logged when it was found, and stands in every answer
+            return
+        except ServiceEnded:
+            self._waiting.set()
+            self._follower.end()
+        except CommandTopicAnew as problem:  # what this server knows is of no use any more
+            self._follower.end()
+            self._on_lost(problem.text())
 
     def _stand(self) -> None:
         try:
             if not self._await_leadership(self._waiting) or self._waiting.is_set():
                 return  # a claim that came too late is given free with the tenure
-            self._following.set()
-            self._follower.join()
+            self._follower.stop()
             self._take_charge()
         except ServiceEnded:
             _log.warning("service_ended")

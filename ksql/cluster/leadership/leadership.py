@@ -12,12 +12,14 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.core.errors import KsqlError, StartError
 from ksql.core.process import lease
+from ksql.core.process.background import in_background
 from ksql.core.process.lease import NotLeader
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
@@ -125,14 +127,16 @@ class Leadership:
         self._held = False
         self._began = 0.0
         self._outage_logged = False
-        self._closing = Event()
+        self._chore_due_s = 0.0
         self._lock = Lock()
         self.seen: LeadershipRecord | None = None
         """The last claim that was seen while this server waited for its turn."""
         self._seen_s = 0.0
         self.troubled: Callable[[], Mapping[str, str]] = dict
         """The queries that do not run as they should, and their states, for others to see."""
-        self._thread = Thread(target=self._run, name="leadership", daemon=True)
+        self._worker = PeriodicWorker(
+            "leadership", BEAT_S, self._turn, RepeatedFailure(_log, "claim_failed")
+        )
         self.lease = lease.Lease(str(file), me.id)
 
     def acquire(self) -> None:
@@ -237,7 +241,8 @@ class Leadership:
 
     def start(self) -> None:
         """Repeat the claim from now on."""
-        self._thread.start()
+        self._chore_due_s = self._now_s()
+        self._worker.start()
 
     def beat(self) -> None:
         """Repeat the claim once; call ``on_lost`` if another server has taken over."""
@@ -254,10 +259,7 @@ class Leadership:
 
     def close(self) -> None:
         """Give the service free; what runs must have been stopped."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(_END_S)
-        if self._held and not self._thread.is_alive():
+        if self._worker.stop(_END_S) and self._held:
             self._held = False
             try:
                 self._withdraw()
@@ -266,16 +268,11 @@ class Leadership:
                 _log.warning("claim_not_released", extra={"reason": str(problem)})
         self._claims.close()
 
-    def _run(self) -> None:
-        due = self._now_s()
-        while not self._closing.wait(BEAT_S):
-            try:
-                self.beat()
-                if self._held and self._now_s() >= due:
-                    due = self._now_s() + _CHORE_S
-                    Thread(target=self._chore, name="trash", daemon=True).start()
-            except Exception:  # noqa: BLE001 - the claim must be repeated all the same
-                _log.exception("claim_failed")
+    def _turn(self) -> None:
+        self.beat()
+        if self._held and self._now_s() >= self._chore_due_s:
+            self._chore_due_s = self._now_s() + _CHORE_S
+            in_background("trash", self._chore)
 
     def _beat(self) -> None:
         # A claim that is tried again may have counted at its first try: the right counts from there

@@ -8,7 +8,6 @@ Source: KIP-535; ksqlDB server configuration reference, ``ksql.lag.*``.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ import orjson
 from ksql.cluster.replicas.cluster import ENABLED
 from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
 from ksql.core.errors import KsqlError
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.views.store_manager import query_id_of
 
 if TYPE_CHECKING:
@@ -62,44 +62,45 @@ class LagReporter:
         self._work = [_Every(_LOOK_S, self.look)]
         if settings.flag(REPORTING) and settings.flag(ENABLED):
             self._work.append(_Every(settings.number(_REPORT_MS) / 1000, self._report))
-        self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "lag-reporter")
         self._sending: dict[tuple[str, Server], Future[None]] = {}
-        self._problem = ""
-        self._thread = threading.Thread(target=self._run, name="lag-reporter", daemon=True)
+        self._outage = RepeatedFailure(_log, "talk_failed", (Unreachable,))
+        self._worker = PeriodicWorker(
+            "lag-reporter",
+            self._pause_s,
+            self._turn,
+            RepeatedFailure(_log, "talk_failed"),
+            at_once=True,
+        )
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def close(self) -> None:
         """End the thread; what is on its way is left."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            now_s = time.monotonic()
-            if self._assignment.others():
-                for job in self._work:
-                    if job.is_due(now_s):
-                        self._carefully(job.work)
-            pause_s = min(job.left_s(time.monotonic()) for job in self._work)
-            self._closing.wait(max(pause_s, 0.01))
+    def _turn(self) -> None:
+        now_s = time.monotonic()
+        if self._assignment.others():
+            for job in self._work:
+                if job.is_due(now_s):
+                    self._do(job.work)
 
-    def _carefully(self, work: Callable[[], None]) -> None:
-        """Do it; a failure is logged once, as it is tried again and again."""
+    def _pause_s(self) -> float:
+        now_s = time.monotonic()
+        return max(min(job.left_s(now_s) for job in self._work), 0.01)
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """Do it; the other work is done even if this fails."""
         try:
             work()
         except (KsqlError, Unreachable) as error:
-            reason = error.text() if isinstance(error, KsqlError) else str(error)
-            if reason != self._problem:
-                _log.warning("talk_failed", extra={"reason": reason})
-            self._problem = reason
+            self._outage.note(error)
         else:
-            self._problem = ""
+            self._outage.clear()
 
     # --- what is done
 

@@ -7,6 +7,7 @@ the system's alarm. Costs about 0.1 µs a call.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,
@@ -28,6 +30,7 @@ from ksql.functions.spec import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_log = logging.getLogger(__name__)
 EXIT: Final = 75
 _TICKS: Final = 8
 _LONGEST_TICK_S: Final = 0.5
@@ -62,6 +65,9 @@ class Watch:
         self.calls = 0
         self._started = False
         self._why = ""
+        self._seen = 0
+        self._since_s = 0.0
+        self._warned_s = 0.0
 
     def over(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function, watched."""
@@ -86,31 +92,37 @@ class Watch:
         signal.signal(signal.SIGUSR2, self._interrupt)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         _bound_memory(2 * self.limits.memory_bytes)
-        threading.Thread(target=self._watch, name="user-functions", daemon=True).start()
+        self._seen, self._since_s = self.calls, time.monotonic()
+        self._set_alarm()
+        tick_s = min(self.limits.seconds / _TICKS, _LONGEST_TICK_S)
+        failure = RepeatedFailure(_log, "user_functions_not_watched")
+        PeriodicWorker("user-functions", tick_s, self._look, failure).start()
 
     def _interrupt(self, _number: int, _frame: object) -> None:
         if self.name is not None:
             raise Overrun(self.name, self._why)
 
-    def _watch(self) -> None:
-        seconds, grace = self.limits.seconds, self.limits.grace_seconds
-        tick = min(seconds / _TICKS, _LONGEST_TICK_S)
-        seen, since, warned_at = self.calls, time.monotonic(), 0.0
-        while True:
-            signal.setitimer(signal.ITIMER_REAL, seconds + 2 * grace)
-            time.sleep(tick)
-            now = time.monotonic()
-            if self.name is None or self.calls != seen:
-                seen, since, warned_at = self.calls, now, 0.0
-            large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
-            if not large and now - since < seconds:
-                continue
-            if warned_at and now - warned_at > grace:
-                self._end()
-            if not warned_at:
-                warned_at = now
-                self._why = self._said(large)
-                signal.pthread_kill(_main_thread(), signal.SIGUSR2)
+    def _look(self) -> None:
+        """Look at the call under way; a look that fails does not put the alarm off."""
+        now_s = time.monotonic()
+        if self.name is None or self.calls != self._seen:
+            self._seen, self._since_s, self._warned_s = self.calls, now_s, 0.0
+        large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
+        if large or now_s - self._since_s >= self.limits.seconds:
+            self._interfere(now_s, large=large)
+        self._set_alarm()
+
+    def _interfere(self, now_s: float, *, large: bool) -> None:
+        if self._warned_s and now_s - self._warned_s > self.limits.grace_seconds:
+            self._end()
+        if not self._warned_s:
+            self._warned_s = now_s
+            self._why = self._said(large)
+            signal.pthread_kill(_main_thread(), signal.SIGUSR2)
+
+    def _set_alarm(self) -> None:
+        seconds = self.limits.seconds + 2 * self.limits.grace_seconds
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _said(self, large: bool) -> str:
         if large:

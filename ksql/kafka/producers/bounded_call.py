@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException
+
+from ksql.core.process.background import call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,19 +24,5 @@ def in_time(call: Callable[[float], None], limit_s: float) -> None:
 
     Raises: KafkaException, the call's own or one of the code ``_TIMED_OUT`` that is not retriable.
     """
-    problems: list[BaseException] = []
-    ended = threading.Event()
-
-    def run() -> None:
-        try:
-            call(limit_s)
-        except BaseException as problem:  # noqa: BLE001 - it is raised again where it belongs
-            problems.append(problem)
-        finally:
-            ended.set()
-
-    threading.Thread(target=run, name="kafka-call", daemon=True).start()
-    if not ended.wait(limit_s + GRACE_S):
+    if not call_within("kafka-call", lambda: call(limit_s), limit_s + GRACE_S):
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the call did not end in time"))  # noqa: SLF001
-    if problems:
-        raise problems[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.core.errors import KsqlError
+from ksql.core.process.background import in_background
 from ksql.core.records import Written
 from ksql.kafka.admin import Admin, Identity
 from ksql.kafka.client_errors import LastError
@@ -408,8 +409,7 @@ class _ProducerThread:
         self._trouble = _Trouble()
         self._open = True
         self.producer = Producer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
-        self._thread = threading.Thread(target=self._serve, name="kafka-sender", daemon=True)
-        self._thread.start()
+        self._thread = in_background("kafka-sender", self._serve)
 
     @property
     def last_error(self) -> str:

@@ -7,12 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from threading import Condition, Thread
+from functools import partial
+from threading import Condition
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.core.errors import KsqlError
+from ksql.core.process.background import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.query.batch_limits import records_within
@@ -136,7 +138,7 @@ class QuerySupervisor:
             if self._launching or self._stopped or self._held:
                 return
             self._launching = True
-        Thread(target=self._try, name=f"start {self.query_id}", daemon=True).start()
+        in_background(f"start {self.query_id}", self._try)
 
     def await_first_attempt(self, timeout_s: float) -> None:
         """Wait until no start of it is under way."""
@@ -261,9 +263,7 @@ class QuerySupervisor:
                 return
             self._launching = True  # nobody else starts it meanwhile
             self._asked_to_end = True  # it runs until the reason of its end is noted
-        Thread(
-            target=self._end_with, args=(query, problem), name=f"end {self.query_id}", daemon=True
-        ).start()
+        in_background(f"end {self.query_id}", partial(self._end_with, query, problem))
 
     def _may_be_ended(self) -> bool:
         return not (self._launching or self._held or self._stopped) and self._runs()
@@ -423,7 +423,7 @@ class QuerySupervisor:
             if self._stopped:
                 if due and query is not None:
                     self._next_try = None
-                    Thread(target=self._end, args=(query,), daemon=True).start()
+                    in_background(f"end {self.query_id}", partial(self._end, query))
                 return
             if self._next_try is None and query is not None:
                 self.metrics.update(query)

@@ -7,12 +7,12 @@ import shutil
 import time
 from dataclasses import replace
 from functools import partial
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.config import Settings, is_exactly_once
 from ksql.core.errors import KsqlError
 from ksql.core.ids import QueryId, application_id
+from ksql.core.process.background import in_background
 from ksql.core.process.lease import NotLeader
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
@@ -241,7 +241,7 @@ class SparkRunner:
         """
         self.abandoned = why
         for running in [q for query_id in list(self.running) for q in self._ending(query_id)]:
-            Thread(target=running.stop, kwargs={"graceful": False}, daemon=True).start()
+            in_background(f"end {running.query_id}", partial(running.stop, graceful=False))
 
     def forget(self, query_id: QueryId) -> None:
         """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from threading import Thread
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from ksql.core.process.background import in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,11 +26,9 @@ def stop_soon(queries: Iterable[QuerySupervisor]) -> None:
     Neither the batch nor what Spark needs to interrupt it is waited for any longer.
     """
     stoppers = [
-        (query.query_id, Thread(target=query.stop, kwargs={"timeout_s": _SOON_S}, daemon=True))
-        for query in queries
+        (one.query_id, in_background(f"stop {one.query_id}", partial(one.stop, timeout_s=_SOON_S)))
+        for one in queries
     ]
-    for _, stopper in stoppers:
-        stopper.start()
     deadline = time.monotonic() + _SOON_S + _INTERRUPT_S
     for query_id, stopper in stoppers:
         stopper.join(max(deadline - time.monotonic(), 0.0))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from threading import Event, Lock, Thread
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ksql.core.errors import KsqlError
+from ksql.core.process.background import in_background
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.compile import dataflow
 from ksql.spark.query.failures import reason
@@ -72,8 +75,14 @@ class SparkRuntime:
         self._lock = Lock()
         self._start_lock = Lock()
         self._starts = 0
-        self._closing = Event()
-        self._watch: Thread | None = None
+        self._swept = 0
+        self._rest_s = _WATCH_S
+        self._watch = PeriodicWorker(
+            "spark-supervisor",
+            lambda: self._rest_s,
+            self._supervise,
+            RepeatedFailure(_log, "supervision failed"),
+        )
         self._told: set[str] = set()
 
     def open(self) -> None:
@@ -83,7 +92,6 @@ class SparkRuntime:
             SparkUnavailable: Its process did not come up.
         """
         self._host.open()
-        self._watch = Thread(target=self._supervise, name="spark-supervisor", daemon=True)
         self._watch.start()
 
     @property
@@ -182,22 +190,19 @@ class SparkRuntime:
 
     def close(self, *, graceful: bool = True) -> None:
         """Stop all queries, then Spark."""
-        self._closing.set()
+        self._watch.end()
         stoppers = [
-            Thread(target=query.stop, kwargs={"graceful": graceful}, daemon=True)
+            in_background(f"stop {query.query_id}", partial(query.stop, graceful=graceful))
             for query in self.queries()
         ]
         for stopper in stoppers:
-            stopper.start()
-        for stopper in stoppers:
             stopper.join()
-        if self._watch is not None:
-            self._watch.join()
+        self._watch.stop()
         self._host.close()
 
     def kill(self) -> None:
         """End Spark's process at once; what waits for it ends with an error."""
-        self._closing.set()
+        self._watch.end()
         self._host.kill()
 
     def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
@@ -257,17 +262,16 @@ class SparkRuntime:
         )
 
     def _supervise(self) -> None:
-        swept = 0
-        while not self._closing.wait(_WATCH_S):
-            self._host.turned()
-            self._host.bound_log()
-            if self._host.died:
-                self._revive()
-                continue
-            if self._starts >= swept + _SWEEP_STARTS:
-                swept = self._starts
-                self._sweep()
-            self._supervise_all()
+        self._rest_s = _WATCH_S
+        self._host.turned()
+        self._host.bound_log()
+        if self._host.died:
+            self._revive()
+            return
+        if self._starts >= self._swept + _SWEEP_STARTS:
+            self._swept = self._starts
+            self._sweep()
+        self._supervise_all()
 
     def _supervise_all(self) -> None:
         for query in self.queries():
@@ -292,7 +296,7 @@ class SparkRuntime:
         self._supervise_all()
         rest_s = self._host.revive()
         if rest_s:
-            self._closing.wait(rest_s)
+            self._rest_s = rest_s + _WATCH_S
         else:
             self.wake()
 

@@ -8,8 +8,8 @@ import os
 import shlex
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import ksql
+from ksql.core.process.background import call_within
 from ksql.core.process.child import Child
 from ksql.spark.checkpoint import stateschema
 from ksql.spark.session.cds_archive import WRITE, JvmHome, prepared_stand
@@ -178,15 +179,12 @@ def _quiet(context: SparkContext) -> None:
 
 def close_session(opened: OpenSession, settings: SparkSettings) -> None:
     """Stop Spark and its JVM and remove the scratch space; what does not stop in time is killed."""
-    stopper = Thread(target=_stop, args=(opened.session,), name="spark-stop", daemon=True)
-    stopper.start()
     patience_s = _patience_s(_STOP_S)
-    stopper.join(patience_s)
-    if stopper.is_alive():
+    if call_within("spark-stop", partial(_stop, opened.session), patience_s):
+        opened.process.end()
+    else:
         _log.warning("spark_killed", extra={"reason": f"it did not stop within {patience_s:g} s"})
         opened.process.kill()
-    else:
-        opened.process.end()
     forget_session()
     shutil.rmtree(settings.scratch, ignore_errors=True)
 

@@ -95,8 +95,7 @@ def test_a_look_that_the_end_cuts_off_is_no_defect(caplog):
     assert looking.wait(30)
     watch.close()
     closed.set()
-    for thread in watch._threads:
-        thread.join(30)
+    assert all(worker.join(30) for worker in watch._workers)
     assert caplog.records == []
 
 

@@ -103,4 +103,4 @@ def test_it_beats_until_it_is_closed():
     for _ in range(4):
         assert beaten.acquire(timeout=10)
     beating.close()
-    assert not beating._thread.is_alive()
+    assert not beating._worker.alive

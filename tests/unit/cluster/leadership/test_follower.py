@@ -46,6 +46,12 @@ class Server:
         self.lost.set()
 
 
+def candidate(server):
+    thread = server.follower._candidate
+    assert thread is not None
+    return thread
+
+
 def test_it_follows_until_its_turn_comes_and_not_afterwards():
     server = Server()
     server.follower.start()
@@ -54,7 +60,7 @@ def test_it_follows_until_its_turn_comes_and_not_afterwards():
     server.turn.set()
     assert server.taken.wait(PATIENCE_S)
     server.follower.close()
-    assert not server.follower._follower.is_alive()
+    assert not server.follower._follower.alive
     assert server.reasons == []
 
 
@@ -93,7 +99,7 @@ def test_closing_ends_both_without_taking_charge():
     server = Server()
     server.follower.start()
     server.follower.close()
-    assert not server.follower._candidate.is_alive()
+    assert not candidate(server).is_alive()
     assert not server.taken.is_set()
 
 
@@ -105,7 +111,7 @@ def test_one_that_withdraws_follows_on_and_takes_charge_no_more():
     for _ in range(3):
         assert server.followed.acquire(timeout=PATIENCE_S)
     server.follower.close()
-    assert not server.follower._follower.is_alive()
+    assert not server.follower._follower.alive
     assert not server.taken.is_set()
 
 
@@ -144,10 +150,9 @@ def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
     server = Server()
     server.follow_error = ServiceEnded()
     server.follower.start()
-    server.follower._follower.join(PATIENCE_S)
-    server.follower._candidate.join(PATIENCE_S)
-    assert not server.follower._follower.is_alive()
-    assert not server.follower._candidate.is_alive()
+    assert server.follower._follower.join(PATIENCE_S)
+    candidate(server).join(PATIENCE_S)
+    assert not candidate(server).is_alive()
     assert not server.taken.is_set()
     assert server.reasons == []
 
@@ -157,6 +162,6 @@ def test_one_that_learns_it_in_its_turn_does_not_begin_anew():
     server.take_error = ServiceEnded()
     server.turn.set()
     server.follower.start()
-    server.follower._candidate.join(PATIENCE_S)
+    candidate(server).join(PATIENCE_S)
     assert server.taken.is_set()
     assert server.reasons == []
