@@ -76,6 +76,7 @@ class MemoryService:
     is_follower = False
     terminated = False
     scope = TokenScope("memory", "default_")
+    host = "localhost:8088"
 
     def __init__(self):
         self.world = world = Clocked(MemoryRegistry())
