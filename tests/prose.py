@@ -1,7 +1,12 @@
-"""Finds phrases that slow a reader down in docstrings, comments, messages and documents.
+"""Finds what slows a reader down in docstrings, comments, messages and documents.
 
 ``python -m tests.prose [FILE..]`` prints file, line, phrase and a suggestion, and exits with 1 if
-there is any; called by ``make lint``. Text between backquotes and in blocks of code is spared.
+there is any; called by ``make lint``. It looks for the phrases below, for sentences of more than 25
+words in docstrings and documents, for sentences of documents without a verb, and for hints that do
+not begin with what to do. Text between backquotes and in blocks of code is spared.
+
+What is left stands in ``prose_left.toml`` with its number for each file. The numbers may only
+shrink: ``python -m tests.prose --shrink`` writes the smaller ones.
 """
 
 from __future__ import annotations
@@ -11,17 +16,24 @@ import io
 import re
 import sys
 import tokenize
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
+
+from tests import sentences
+from tests.sentences import LONGEST, Sentence, has_verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
-PLACES = ("ksql", "server", "qtt", "migrations", "docs", "README.md", "CONTRIBUTING.md")
-# where the text has not been gone over yet; a place that has become clean is taken from the list
-NOT_YET: tuple[str, ...] = ()
+PLACES = ("ksql", "server", "qtt", "migrations", "docs", "tests", "README.md", "CONTRIBUTING.md")
+LEFT = ROOT / "tests" / "prose_left.toml"
+# they name the phrases to avoid
+SPARED = ("tests/prose.py", "tests/unit/test_prose.py", "tests/unit/test_sentences.py")
+# descriptions of functions are noun phrases
+NOUNS = ("docs/functions.md",)
 # messages whose words the documents and test files pin
 PINNED: tuple[str, ...] = (
     "plan goes on unchanged",
@@ -46,6 +58,12 @@ def _phrase(pattern: str, instead: str, *, opening: bool = False) -> Phrase:
 
 # where the docstring of a function, unless it is a property, begins with a verb
 VERB_FIRST = ("ksql/", "server/")
+# the docstring of a module names the thing, or says what it does
+_NO_THING = _phrase(
+    "Where|Whether|Up to|Of which|Before|After|How|When|With|From|If|On|In|At",
+    "a noun (The columns ..) or what it does (Writes ..)",
+    opening=True,
+)
 # first words of sentences and of names of things, and what is no word: lower case, capitals, marks
 _NO_VERB = _phrase(
     "A|An|The|This|That|These|Those|It|Its|Our|We|One|Two|All|Both|Each|Every|Some|Many|Another|"
@@ -69,6 +87,29 @@ PHRASES = (
     _phrase("[Bb]eside", "alongside, next to, besides"),
     _phrase("he|his|him", "name the user, the client, the process"),
     _phrase("[Tt]hereof|[Tt]herein", "of it, in it"),
+    _phrase("[Aa]new", "again, newly; restart, recreate, rebuild"),
+    _phrase("in charge", "the leader; runs, serves"),
+    _phrase("shuts? out", "fence, refuse"),
+    _phrase("[Aa]s a rule", "usually"),
+    _phrase("no less", "also, just as much"),
+    _phrase("(takes?|taking|took) part", "join, belong to"),
+    _phrase("(is|are|was|were) to (?!the|an?|its?|be|that|this|each)[a-z]+", "must, should, will"),
+    _phrase("luggage", "bundle, settings"),
+    _phrase("st(?:and|ands|ood|anding)(?! (?:for|in for|alone))", "is, lies, follows"),
+    Phrase(
+        re.compile(r"(?<=[.:;]\s)(?:Who|What|Whoever|One that|Others)\b(?![^.]*\?)"),
+        "name the thing",
+    ),
+    Phrase(re.compile(r"\b(?:lets?|of|by|to|for|from)\s+others\b"), "name them: other servers"),
+    _phrase("[Cc]op(?:y|ies) of (?:tables?|views?|partitions?|stores?)", "replica"),
+    Phrase(
+        re.compile(
+            r"(?<!left )(?<!leave )(?<!leaves )(?<!is )(?<!are )(?<!was )(?<!were )(?<!far )"
+            r"(?<!records )(?<!offsets )(?<!lag )\bbehind\s+(?:its?|them|that|this|each|every|"
+            r"which|their|the\s+(?:end|rows|answer|batch|commit|command|one))\b"
+        ),
+        "after",
+    ),
 )
 
 
@@ -80,11 +121,12 @@ class Passage:
     text: str
     docstring: bool = False
     verb_first: bool = False
+    module: bool = False
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A phrase found in a file."""
+    """A phrase or sentence, with what would be better."""
 
     line: int
     found: str
@@ -92,18 +134,49 @@ class Finding:
 
 
 def findings(name: str, source: str) -> list[Finding]:
-    """List the phrases to avoid in a Python or Markdown file, by line."""
-    verb_first = name.startswith(VERB_FIRST)
-    passages = _markdown(source) if name.endswith(".md") else _python(source, verb_first=verb_first)
-    return sorted(
-        (finding for passage in passages for finding in _check(passage)),
-        key=lambda finding: finding.line,
-    )
+    """List what should be better in a Python or Markdown file, by line."""
+    if name.endswith(".md"):
+        passages = [*_markdown(source)]
+        others = _sentences(sentences.of_markdown(source), verbs=name not in NOUNS)
+    else:
+        passages = [*_python(source, verb_first=name.startswith(VERB_FIRST))]
+        others = [*_sentences(_documented_sentences(passages)), *_hints(source)]
+    phrases = [finding for passage in passages for finding in _check(passage)]
+    return sorted([*phrases, *others], key=lambda finding: finding.line)
+
+
+def _documented_sentences(passages: list[Passage]) -> Iterator[Sentence]:
+    for passage in passages:
+        if passage.docstring:
+            yield from sentences.of_docstring(passage.text, passage.line)
+
+
+def _sentences(parts: Iterator[Sentence], *, verbs: bool = False) -> Iterator[Finding]:
+    for sentence in parts:
+        begin = " ".join(sentence.text.split()[:6])
+        if sentence.words > LONGEST:
+            yield Finding(sentence.line, f"{begin} ..", f"{sentence.words} words: cut it in two")
+        if verbs and sentence.text.endswith(".") and sentence.paragraph and not has_verb(sentence):
+            yield Finding(sentence.line, sentence.text, "a sentence with a verb")
+
+
+def _hints(source: str) -> Iterator[Finding]:
+    """Look at the first words of hints: they say what to do."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.keyword) or node.arg != "hint":
+            continue
+        for part in ast.walk(node.value):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                opening = _NO_VERB.pattern.match(part.value)
+                if opening and opening.group() not in {"If", "When"}:
+                    yield Finding(part.lineno, opening.group(), "a hint begins with what to do")
+                break
 
 
 def _check(passage: Passage) -> Iterator[Finding]:
     text = _without_code(passage.text)
     openings = (_NO_VERB, _NO_WORD) if passage.verb_first else ()
+    openings += (_NO_THING,) if passage.module else ()
     for phrase in (*PHRASES, *openings):
         if phrase.opening:
             opening = phrase.pattern.match(passage.text.lstrip())
@@ -139,7 +212,8 @@ def _documented(node: Any) -> TypeGuard[ast.Module | ast.ClassDef | ast.Function
 def _docstring(node: ast.AST, *, verb_first: bool) -> Iterator[Passage]:
     if _documented(node):
         text = ast.get_docstring(node, clean=False) or ""
-        yield Passage(node.body[0].lineno, text, docstring=True, verb_first=verb_first)
+        module = isinstance(node, ast.Module)
+        yield Passage(node.body[0].lineno, text, True, verb_first, module)
 
 
 def _does(node: ast.AST) -> bool:
@@ -183,25 +257,39 @@ def _files(places: tuple[str, ...]) -> Iterator[Path]:
         yield from sorted(file for file in found if file.suffix in {".py", ".md"})
 
 
-def _place_of(name: str) -> str:
-    """The entry of ``NOT_YET`` that covers a file; empty if none does."""
-    return next((place for place in NOT_YET if name == place or name.startswith(f"{place}/")), "")
+def _left() -> dict[str, int]:
+    return tomllib.loads(LEFT.read_text("utf-8")) if LEFT.exists() else {}
 
 
-def main(names: list[str]) -> int:
-    """Print the findings; return 1 if there are any, or if a place in ``NOT_YET`` has none left."""
-    wrong, open_places = [], set()
+def _compared(counts: dict[str, list[Finding]], left: dict[str, int]) -> Iterator[str]:
+    """Yield a line for what is new, and for what is listed and gone."""
+    for name, found in counts.items():
+        if len(found) > left.get(name, 0):
+            yield from (f'{name}:{at.line}: "{at.found}": better: {at.instead}' for at in found)
+    for name, number in left.items():
+        if name not in counts or len(counts[name]) < number:
+            yield f"{name}: less is left than listed: run python -m tests.prose --shrink"
+
+
+def _shrunk(counts: dict[str, list[Finding]], left: dict[str, int]) -> str:
+    kept = {name: min(number, len(counts.get(name, ()))) for name, number in left.items()}
+    lines = [f'"{name}" = {number}\n' for name, number in sorted(kept.items()) if number]
+    return "".join(["# findings of tests/prose.py that are left in each file\n", *lines])
+
+
+def main(arguments: list[str]) -> int:
+    """Print the findings; return 1 if there are more or less of them in a file than listed."""
+    names = [name for name in arguments if name != "--shrink"]
+    counts = {}
     for file in [Path(name).resolve() for name in names] or list(_files(PLACES)):
         name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
-        found = findings(name, file.read_text(encoding="utf-8"))
-        place = _place_of(name)
-        if found and place:
-            open_places.add(place)
-        elif not place:
-            wrong += [f'{name}:{at.line}: "{at.found}": better: {at.instead}' for at in found]
-    if not names:
-        stale = sorted(set(NOT_YET) - open_places)
-        wrong += [f"{place}: clean by now: take it from NOT_YET" for place in stale]
+        if name not in SPARED:
+            counts[name] = findings(name, file.read_text(encoding="utf-8"))
+    left = _left()
+    if "--shrink" in arguments:
+        LEFT.write_text(_shrunk(counts, left), "utf-8")
+        left = _left()
+    wrong = list(_compared(counts, {} if names else left))
     sys.stdout.writelines(f"{line}\n" for line in wrong)
     return bool(wrong)
 

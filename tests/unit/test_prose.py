@@ -105,14 +105,65 @@ def test_the_report_names_file_line_phrase_and_suggestion(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_place_not_gone_over_is_spared_until_it_is_clean(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("source", "phrase"),
+    [
+        ('"""How a record is read."""\n', "How"),
+        ('"""Up to where it is read."""\n', "Up to"),
+        ('"""Rows; nobody is in charge."""\n', "in charge"),
+        ('"""Rows are read anew."""\n', "anew"),
+        ('"""A commit, and behind it the rows."""\n', "behind it"),
+        ('"""Rows. One that is late is dropped."""\n', "One that"),
+        ('"""Rows are read by others."""\n', "by others"),
+        ('"""A row is to follow."""\n', "is to follow"),
+        ('"""The rows stand in a file."""\n', "stand"),
+        ('f(hint="The server has to be started.")\n', "The"),
+        (f'"""{"word " * 25}ends."""\n', "word word word word word word .."),
+    ],
+)
+def test_the_rules_for_sentences(source, phrase):
+    (finding,) = prose.findings("module.py", source)
+    assert finding.found == phrase
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""The row that is behind its topic, and the lag that is left behind it."""\n',
+        '"""The name stands for the others, and stands alone."""\n',
+        'class A:\n    """Rows.\n\n    Whether there are any.\n    """\n',
+        'f(hint="If the server is down, start it.")\n',
+        f'"""{"word " * 24}ends."""\n',
+    ],
+)
+def test_the_rules_spare_what_is_plain(source):
+    assert prose.findings("module.py", source) == []
+
+
+def test_a_sentence_of_a_document_has_a_verb():
+    text = "# Title of it\n\nOf several, exactly one. One wins.\n\n- the first, of two.\n"
+    (finding,) = prose.findings("docs/page.md", text)
+    assert (finding.line, finding.found) == (3, "Of several, exactly one.")
+
+
+def test_what_is_listed_may_only_shrink(tmp_path, capsys, monkeypatch):
     (tmp_path / "old").mkdir()
     file = tmp_path / "old" / "module.py"
-    file.write_text("# in vain\n")
+    left = tmp_path / "left.toml"
     monkeypatch.setattr(prose, "ROOT", tmp_path)
     monkeypatch.setattr(prose, "PLACES", ("old",))
-    monkeypatch.setattr(prose, "NOT_YET", ("old",))
+    monkeypatch.setattr(prose, "LEFT", left)
+    left.write_text('"old/module.py" = 2\n')
+    file.write_text("# in vain\n# in vain\n")
     assert prose.main([]) == 0
-    file.write_text("# without effect\n")
+    file.write_text("# in vain\n# in vain\n# in vain\n")
+    assert prose.main(["--shrink"]) == 1
+    assert capsys.readouterr().out.count("in vain") == 3
+    file.write_text("# in vain\n")
     assert prose.main([]) == 1
-    assert capsys.readouterr().out == "old: clean by now: take it from NOT_YET\n"
+    assert "less is left than listed" in capsys.readouterr().out
+    assert prose.main(["--shrink"]) == 0
+    assert left.read_text().splitlines()[1:] == ['"old/module.py" = 1']
+    file.write_text("# without effect\n")
+    assert prose.main(["--shrink"]) == 0
+    assert left.read_text().splitlines()[1:] == []

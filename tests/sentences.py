@@ -1,0 +1,137 @@
+"""Cuts documents and docstrings into sentences, and counts their words.
+
+Code counts as one word, a link as its text. Blocks of code and headings hold no sentences. Each
+item of a list, each cell of a table and each paragraph ends a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST = 25
+
+_CODE = re.compile(r"(`+)[^`]+\1")
+_LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_COMMENT = re.compile(r"<!--.*?-->|\{[:.#][^}]*\}", re.DOTALL)
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.|:)\s+(.*)")
+_RULE = re.compile(r"[\s|:-]+")
+# an ellipsis of two dots, as in CREATE .. AS SELECT, ends nothing; e.g. neither
+_END = re.compile(r"(?<![.\s])(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][)\"'*_]*(?=\s|$)")
+_VERB = re.compile(
+    r"\b(?:am|are|be|been|can|could|did|do|had|has|have|is|may|might|must|shall|should|was|were|will|"
+    r"would|cannot|began|came|chose|gave|held|kept|knew|lay|left|lost|meant|put|read|sent|set|spent|"
+    r"stood|took|went|wrote|ask|add|apply|build|change|check|choose|come|copy|create|count|declare|drop|"
+    r"follow|get|give|go|keep|leave|let|lie|look|lose|mean|mount|name|need|open|pass|prefer|remain|"
+    r"remove|restart|restore|run|see|send|shape|show|start|stay|stop|take|try|use|wait|write|"
+    r"\w+(?:ed|es|s))\b",
+    re.IGNORECASE,
+)
+# parts of a docstring of which each line is an entry
+_SECTION = re.compile(r"^\s*(?:Args|Raises|Source|Returns|Yields|Attributes|Example)s?:.*$")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with the line on which it begins."""
+
+    line: int
+    text: str
+    paragraph: bool = True
+
+    @property
+    def words(self) -> int:
+        """The number of words; marks alone are none."""
+        return len([word for word in self.text.split() if re.search(r"\w", word)])
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Lines that belong together; a paragraph unless they are an item or a cell."""
+
+    line: int
+    text: str
+    paragraph: bool = True
+
+
+def has_verb(sentence: Sentence) -> bool:
+    """Return whether some word may be a verb; nouns in plural pass, too."""
+    return bool(_VERB.search(sentence.text))
+
+
+def of_markdown(source: str) -> Iterator[Sentence]:
+    """Yield the sentences of a page."""
+    source = _COMMENT.sub(_lines_only, source)
+    for block in _blocks(_unfenced(source.splitlines())):
+        yield from _cut(block)
+
+
+def of_docstring(text: str, line: int) -> Iterator[Sentence]:
+    """Yield the sentences of a docstring that begins on a line."""
+    for block in _blocks(_without_examples(text.splitlines())):
+        for sentence in _cut(block):
+            yield Sentence(sentence.line + line - 1, sentence.text, sentence.paragraph)
+
+
+def _lines_only(match: re.Match[str]) -> str:
+    return "\n" * match.group().count("\n")
+
+
+def _unfenced(lines: list[str]) -> list[str]:
+    """Blank the blocks of code, fenced or indented; what an item or a note indents is text."""
+    kept, fenced, code, owned = [], False, False, False
+    for line in lines:
+        fence = line.lstrip().startswith(("```", "~~~"))
+        fenced = fenced != fence
+        if line.strip() and not line.startswith("    "):
+            owned = bool(_ITEM.fullmatch(line)) or line.startswith(("!!!", "???"))
+        begins = not kept or not kept[-1].strip()
+        code = line.startswith("    ") and not owned and (code or begins)
+        kept.append("" if fenced or fence or code else line)
+    return kept
+
+
+def _without_examples(lines: list[str]) -> list[str]:
+    """Blank the heads of sections, and the code after a line that ends in ``::``."""
+    kept, code = [], False
+    for line in lines:
+        code = code and (not line.strip() or line.startswith("        "))
+        kept.append("" if code or _SECTION.match(line) else line)
+        code = code or line.endswith("::")
+    return kept
+
+
+def _blocks(lines: list[str]) -> Iterator[_Block]:
+    begun: list[str] = []
+    first, paragraph = 1, True
+    for number, line in enumerate([*lines, ""], 1):
+        item = _ITEM.fullmatch(line)
+        alone = line.lstrip().startswith(("#", "|", "!!!", "???"))
+        if (not line.strip() or item or alone) and begun:
+            yield _Block(first, "\n".join(begun), paragraph)
+            begun = []
+        if line.lstrip().startswith("|") and not _RULE.fullmatch(line):
+            yield from (_Block(number, cell, paragraph=False) for cell in _cells(line))
+        elif line.strip() and not alone:
+            first, paragraph = (first, paragraph) if begun else (number, item is None)
+            begun.append(item[1] if item else line)
+
+
+def _cells(line: str) -> list[str]:
+    return _CODE.sub("x", line).replace(r"\|", "/").strip().strip("|").split("|")
+
+
+def _cut(block: _Block) -> Iterator[Sentence]:
+    text = _LINK.sub(r"\1", _CODE.sub(lambda m: "x" + _lines_only(m), block.text))
+    start = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        sentence = text[start:end]
+        if sentence.strip():
+            begins = text.count("\n", 0, start + len(sentence) - len(sentence.lstrip()))
+            text_only = " ".join(sentence.split())
+            yield Sentence(block.line + begins, text_only, block.paragraph)
+        start = end
