@@ -99,15 +99,17 @@ def _column(expr: Expr) -> str:
 
 @dataclass
 class Open:
-    """A window or a session that is not closed: its bounds, and its aggregates.
+    """A window or a session: its bounds, and its aggregates.
 
-    ``made`` has the number of the record from which an aggregate has its value.
+    ``made`` has the number of the record from which an aggregate has its value. ``given``: its end
+    was told, by EMIT FINAL.
     """
 
     start: int
     end: int
     state: dict[Fold, Any] = field(default_factory=dict)
     made: dict[Fold, int] = field(default_factory=dict)
+    given: bool = False
 
     def join(self, other: Open) -> None:
         """Take the aggregates of another session, too."""
@@ -291,9 +293,9 @@ class Model:
         if not query.final:
             self._give(group, found)
             return
-        for name, waiting in self._groups.items():
-            for each in [each for each in waiting if self._has_closed(each)]:
-                waiting.remove(each)
+        for name, known in self._groups.items():
+            for each in [each for each in known if not each.given and self._has_closed(each)]:
+                each.given = True
                 self._give(name, each)
 
     def _window(self, group: str, time_s: int) -> Open | None:
@@ -313,7 +315,8 @@ class Model:
 
     def _session(self, group: str, time_s: int) -> Open | None:
         """The session of a record, grown by those that it joins; None if it is closed."""
-        known, gap_s = self._groups[group], self.query.window_s
+        query, known = self.query, self._groups[group]
+        gap_s = query.window_s
         near = [each for each in known if each.start - gap_s <= time_s <= each.end + gap_s]
         grown = Open(
             min([time_s, *(each.start for each in near)]),
@@ -323,7 +326,8 @@ class Model:
             return None
         for each in near:
             known.remove(each)
-            self.result.pop((group, each.start, each.end), None)
+            if not query.final:  # what was given stays, though the session has grown
+                self.result.pop((group, each.start, each.end), None)
             grown.join(each)
         known.append(grown)
         return grown
