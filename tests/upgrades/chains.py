@@ -16,7 +16,7 @@ from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
 from ksql.sql.upgrade.verdict import Verdict
 from tests.unit.world import World
-from tests.upgrades.chance import Chance, Event, records
+from tests.upgrades.chance import LATE_S, LATE_TO_A_JOIN_S, Chance, Event, records
 from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
 from tests.upgrades.spec import STREAM, TABLE, Query, sources
 
@@ -69,7 +69,7 @@ class InMemory:
     """One process, no Kafka, no Spark."""
 
     tag = ""
-    start_s = 0
+    start_s = 4000  # late records are not before the epoch
     recodes = True
 
     def __init__(self) -> None:
@@ -142,7 +142,8 @@ class Chain:
 
     def feed(self) -> None:
         """Some records; then all that was written must be what the model says."""
-        events = list(records(self.random, self.now_s, EVENTS))
+        late_s = LATE_TO_A_JOIN_S if self.model.query.shape == "met" else LATE_S
+        events = list(records(self.random, self.now_s, EVENTS, late_s))
         self.now_s += EVENTS
         for event in self.host.feed(events):
             self.told.append(f"{event.source} {event.key} {event.row} at {event.time_s}")

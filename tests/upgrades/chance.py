@@ -24,11 +24,16 @@ from tests.upgrades.spec import (
 )
 
 SHAPES: tuple[Shape, ...] = (
-    *("stream", "table", "undone", "joined", "met", "paired", "chained"),
+    *("stream", "table", "undone", "joined", "met", "paired", "chained", "foreign", "foreign"),
     *("grouped", "grouped", "grouped"),
 )
+JOINS = ("joined", "met", "paired", "chained", "foreign")
 STREAM_FOLDS = ("COUNT", "SUM", "MIN", "MAX", "EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET")
 KEYS = ("k1", "k2", "k3", "k4")
+LATE_S = 25
+"""How late records may be, at most; some are later than windows wait."""
+LATE_TO_A_JOIN_S = 9
+"""Less than a join of streams looks back, so that what it stores is never too old."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +51,30 @@ class Event:
         return None if self.row is None else json.dumps(self.row).encode()
 
 
-def records(chance: random.Random, start: int, count: int) -> Iterator[Event]:
-    """Records, a second or so apart."""
+def records(chance: random.Random, start: int, count: int, late_s: int = LATE_S) -> Iterator[Event]:
+    """Records, a second or so apart; some come behind a later one of their topic."""
+    newest: dict[str, int] = {}
     for n in range(count):
-        key, time_s = chance.choice(KEYS), start + n
-        if chance.random() < 0.25:
-            yield _other(chance, key, time_s)
-        elif chance.random() < 0.5:
-            row = _values(chance, ("A", "B", "W"))
-            yield Event("S", key, {**row, "G": chance.choice(("g1", "g2", None))}, time_s)
-        elif chance.random() < 0.25:
-            yield Event("T", key, None, time_s)
+        event = _record(chance, start + n)
+        time_s = event.time_s - chance.randint(1, late_s)
+        if time_s < newest.get(event.source, 0) and chance.random() < 0.25:
+            yield replace(event, time_s=time_s)
         else:
-            row = _values(chance, ("X", "Y", "Z"))
-            yield Event("T", key, {**row, "H": chance.choice(("h1", "h2", None))}, time_s)
+            newest[event.source] = event.time_s
+            yield event
+
+
+def _record(chance: random.Random, time_s: int) -> Event:
+    key = chance.choice(KEYS)
+    if chance.random() < 0.25:
+        return _other(chance, key, time_s)
+    if chance.random() < 0.5:
+        row = _values(chance, ("A", "B", "W"))
+        return Event("S", key, {**row, "G": chance.choice(("g1", "g2", None))}, time_s)
+    if chance.random() < 0.25:
+        return Event("T", key, None, time_s)
+    row = _values(chance, ("X", "Y", "Z"))
+    return Event("T", key, {**row, "H": chance.choice(("k1", "k2", "h1", None))}, time_s)
 
 
 def _other(chance: random.Random, key: str, time_s: int) -> Event:
@@ -97,9 +112,7 @@ class Chance:
             query = replace(
                 query, group=group, window_s=window_s, session=window_s == 5, final=final
             )
-        query = replace(
-            query, outer=shape in ("joined", "met", "paired", "chained") and chance.random() < 0.5
-        )
+        query = replace(query, outer=shape in JOINS and chance.random() < 0.5)
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
         query = replace(query, columns=columns)
         return replace(query, where=self.conditions(query), having=self.having(query))
@@ -119,6 +132,7 @@ class Chance:
             "joined": self.stream + self.table,
             "met": [*self.stream, *OTHER_STREAM],
             "paired": [*self.table, *OTHER_TABLE],
+            "foreign": [*self.table, *OTHER_TABLE],
             "chained": [*self.stream, *self.table, *OTHER_TABLE],
         }
         return Col(self.chance.choice(known[query.shape]))
@@ -217,7 +231,7 @@ class Chance:
                 )
             case "grouped":
                 return replace(query, group="G" if query.group == "K" else "K")
-            case "joined" | "paired" | "chained":
+            case "joined" | "paired" | "chained" | "foreign":
                 return replace(query, outer=not query.outer)
             case "met":
                 return replace(query, within_s=20, outer=self.chance.random() < 0.5)

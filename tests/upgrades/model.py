@@ -29,6 +29,8 @@ Key = tuple[str, int, int]
 Values = tuple[Any, ...]
 
 EMPTY: dict[str, Any] = {"COUNT": 0, "SUM": 0}
+EARLIEST = "EARLIEST_BY_OFFSET"
+TABLES_KEPT = ("joined", "paired", "chained", "foreign")
 
 
 def same(old: Query, new: Query) -> bool:
@@ -59,7 +61,7 @@ def acceptable(
     if new.session and new.final and new.grace_s > old.grace_s:
         return False
     asked = {_column(cond.left) for cond in set(new.where) - set(old.where)}
-    if new.shape in ("joined", "paired", "chained") and asked & set(later):
+    if new.shape in TABLES_KEPT and asked & set(later):
         return False
     fixed = ("shape", "group", "window_s", "outer", "format", "session", "final", "within_s")
     if any(getattr(old, name) != getattr(new, name) for name in fixed):
@@ -77,7 +79,7 @@ def acceptable(
 def says_null(new: Query, later: Collection[str]) -> bool:
     """Whether results may have nothing where a row that a join keeps lacks a column."""
     read = {_column(expr) for _, expr in new.columns} | {_column(cond.left) for cond in new.where}
-    return new.shape in ("joined", "paired", "chained", "met") and bool(read & set(later))
+    return new.shape in (*TABLES_KEPT, "met") and bool(read & set(later))
 
 
 def starts_empty(old: Query, new: Query) -> bool:
@@ -97,11 +99,32 @@ def _column(expr: Expr) -> str:
 
 @dataclass
 class Open:
-    """A window or a session that is not closed: its bounds, and its aggregates."""
+    """A window or a session: its bounds, and its aggregates.
+
+    ``made`` has the number of the record from which an aggregate has its value. ``given``: its end
+    was told, by EMIT FINAL.
+    """
 
     start: int
     end: int
     state: dict[Fold, Any] = field(default_factory=dict)
+    made: dict[Fold, int] = field(default_factory=dict)
+    given: bool = False
+
+    def join(self, other: Open) -> None:
+        """Take the aggregates of another session, too."""
+        for fold, value in other.state.items():
+            before, number = self.state.get(fold, EMPTY.get(fold.name)), other.made.get(fold, 0)
+            if before is None or value is None:
+                self.state[fold] = value if before is None else before
+            elif fold.name in ("COUNT", "SUM"):
+                self.state[fold] = before + value
+            elif fold.name in ("MIN", "MAX"):
+                self.state[fold] = (min if fold.name == "MIN" else max)(before, value)
+            elif (number < self.made[fold]) == (fold.name == EARLIEST):
+                self.state[fold] = value
+            if self.state[fold] is value:
+                self.made[fold] = number
 
 
 @dataclass
@@ -132,6 +155,7 @@ class Model:
     _groups: dict[str, list[Open]] = field(default_factory=dict)
     _met: dict[str, list[Kept]] = field(default_factory=dict)
     _time_s: float = 0
+    _folded: int = 0
 
     def replace(self, new: Query, grown: Iterable[str]) -> None:
         """Go on with another query over sources that have got these columns by now.
@@ -177,8 +201,10 @@ class Model:
     def _meet(self, source: str, key: str, row: dict[str, Any], time_s: float) -> None:
         """A record of one of two streams: those of the other one that are near, and who waited."""
         query, known = self.query, self._met.setdefault(key, [])
-        limit_s = time_s - query.within_s - query.grace_s
-        for name, records in self._met.items() if query.outer else ():
+        self._time_s = max(self._time_s, time_s)
+        limit_s = self._time_s - query.within_s - query.grace_s
+        closes = query.outer and time_s == self._time_s
+        for name, records in self._met.items() if closes else ():
             for each in records:
                 if each.alone and each.time_s < limit_s:
                     each.alone = False
@@ -191,7 +217,12 @@ class Model:
         for each in near:
             each.alone = False
             self._write(key, {**row, **each.row})
-        known.append(Kept(time_s, source, row, alone=source == "S" and not near))
+        alone = source == "S" and not near
+        if alone and query.outer and time_s + query.within_s < self._time_s:
+            self._write(key, row)  # what would match it has been passed
+            alone = False
+        known.append(Kept(time_s, source, row, alone=alone))
+        known.sort(key=lambda each: each.time_s)  # as stores of windows are
 
     def table(self, source: str, key: str, row: dict[str, Any] | None) -> None:
         """A change of a table."""
@@ -207,12 +238,25 @@ class Model:
                 left, right = (self._rows.get(each, {}).get(key) for each in "TV")
                 met = left is not None and (right is not None or query.outer)
                 self._show(key, {**(left or {}), **(right or {})} if met else None)
+            case "foreign" if source == "T":
+                self._show_foreign(key)
+            case "foreign" if source == "V":
+                for name, left in self._rows.get("T", {}).items():
+                    if left.get("H") == key:
+                        self._show_foreign(name)
             case "undone" if source == "T":
                 for change, by in ((old, -1), (row, 1)):
                     if change is not None and change.get("H"):
                         self._undo(change["H"], change, by)
             case _:
                 pass
+
+    def _show_foreign(self, key: str) -> None:
+        """Show the row of the first table, with that of the second one that it names."""
+        left = self._rows["T"].get(key)
+        right = self._rows.get("V", {}).get((left or {}).get("H", ""))
+        met = left is not None and (right is not None or self.query.outer)
+        self._show(key, {**(left or {}), **(right or {})} if met else None)
 
     def _known(self, row: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in row.items() if name in self.kept}
@@ -236,37 +280,57 @@ class Model:
     def _undo(self, group: str, row: dict[str, Any], by: int) -> None:
         if self._passes(self.query.where, row):
             [found] = self._groups.setdefault(group, [Open(0, 0)])
-            self._fold(found.state, row, by)
+            self._fold(found, row, by)
             self._give(group, found)
 
     def _count(self, group: str, row: dict[str, Any], time_s: float) -> None:
         query = self.query
+        self._time_s = max(self._time_s, time_s)
         found = self._window(group, int(time_s))
-        self._fold(found.state, row, 1)
+        if found is None:
+            return
+        self._fold(found, row, 1)
         if not query.final:
             self._give(group, found)
             return
-        self._time_s = max(self._time_s, time_s)
-        for name, waiting in self._groups.items():
-            for each in [each for each in waiting if self._has_closed(each)]:
-                waiting.remove(each)
+        for name, known in self._groups.items():
+            for each in [each for each in known if not each.given and self._has_closed(each)]:
+                each.given = True
                 self._give(name, each)
 
-    def _window(self, group: str, time_s: int) -> Open:
-        """The window or session of a record; a session that it joins grows."""
-        query, known = self.query, self._groups.setdefault(group, [])
-        last = known[-1] if known else None
-        size_s = query.window_s
-        if not query.session:
-            start = time_s // size_s * size_s if size_s else 0
-            if last is None or last.start != start:
-                known.append(Open(start, 0))
-        elif last is None or time_s - last.end > size_s:
-            known.append(Open(time_s, time_s))
-        else:
-            self.result.pop((group, last.start, last.end), None)
-            last.end = time_s
-        return known[-1]
+    def _window(self, group: str, time_s: int) -> Open | None:
+        """The window or session of a record; None if it is closed."""
+        known, size_s = self._groups.setdefault(group, []), self.query.window_s
+        if self.query.session:
+            return self._session(group, time_s)
+        start = time_s // size_s * size_s if size_s else 0
+        for each in known:
+            if each.start == start:
+                return None if size_s and self._has_closed(each) else each
+        opened = Open(start, 0)
+        if size_s and self._has_closed(opened):
+            return None
+        known.append(opened)
+        return opened
+
+    def _session(self, group: str, time_s: int) -> Open | None:
+        """The session of a record, grown by those that it joins; None if it is closed."""
+        query, known = self.query, self._groups[group]
+        gap_s = query.window_s
+        near = [each for each in known if each.start - gap_s <= time_s <= each.end + gap_s]
+        grown = Open(
+            min([time_s, *(each.start for each in near)]),
+            max([time_s, *(each.end for each in near)]),
+        )
+        if self._has_closed(grown):
+            return None
+        for each in near:
+            known.remove(each)
+            if not query.final:  # what was given stays, though the session has grown
+                self.result.pop((group, each.start, each.end), None)
+            grown.join(each)
+        known.append(grown)
+        return grown
 
     def _has_closed(self, window: Open) -> bool:
         """Whether no record can change it: a session must have been passed, a window reached."""
@@ -275,10 +339,13 @@ class Model:
             return window.end + query.window_s + query.grace_s < self._time_s
         return window.start + query.window_s + query.grace_s <= self._time_s
 
-    def _fold(self, state: dict[Fold, Any], row: dict[str, Any], by: int) -> None:
+    def _fold(self, found: Open, row: dict[str, Any], by: int) -> None:
+        self._folded += 1
         for fold in self.query.folds:
-            before = state.get(fold, EMPTY.get(fold.name))
-            state[fold] = folded(fold, before, row, by, self.code)
+            before = found.state.get(fold, EMPTY.get(fold.name))
+            found.state[fold] = folded(fold, before, row, by, self.code)
+            if row.get(fold.arg) is not None and not (fold.name == EARLIEST and before is not None):
+                found.made[fold] = self._folded
 
     def _give(self, group: str, found: Open) -> None:
         there = self._passes(self.query.having, found.state)

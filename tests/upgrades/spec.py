@@ -7,13 +7,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Row = Mapping[str, object]
-Shape = Literal["stream", "table", "grouped", "undone", "joined", "met", "paired", "chained"]
+Shape = Literal[
+    "stream", "table", "grouped", "undone", "joined", "met", "paired", "chained", "foreign"
+]
 
 STREAM = ("A", "B")
 TABLE = ("X", "Y")
 OTHER_STREAM = ("P", "Q")
 OTHER_TABLE = ("M", "N")
-KEYS = {"stream": "K", "table": "ID", "joined": "K", "met": "K", "paired": "ID", "chained": "K"}
+KEYS = {
+    **dict.fromkeys(("stream", "joined", "met", "chained"), "K"),
+    **dict.fromkeys(("table", "paired", "foreign"), "ID"),
+}
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ class Query:
 
     ``stream`` and ``table`` project their source, ``grouped`` aggregates the stream, ``undone`` the
     table, ``joined`` is the stream with the table, ``met`` with another stream, ``paired`` are two
-    tables, ``chained`` is the stream with both. ``session``: ``window_s`` is a gap; ``final`` is
-    EMIT FINAL.
+    tables, ``chained`` is the stream with both, ``foreign`` is the first table with the row of the
+    other that a column names. ``session``: ``window_s`` is a gap; ``final`` is EMIT FINAL.
     """
 
     shape: Shape
@@ -147,7 +152,7 @@ class Query:
         stream, table = f"S{tag}", f"T{tag}"
         key = self.group or KEYS[self.shape]
         columns = ", ".join(f"{expr.sql} AS {name}" for name, expr in self.columns)
-        read = table if self.shape in ("table", "undone", "paired") else stream
+        read = table if self.kind == "TABLE" and self.shape != "grouped" else stream
         text = f"SELECT {key}, {columns} FROM {read}"
         if self.shape in ("joined", "chained"):
             text += f" {'LEFT ' if self.outer else ''}JOIN {table} ON K = ID"
@@ -155,8 +160,8 @@ class Query:
             grace = f"GRACE PERIOD {self.grace_s} SECONDS " if self.outer else ""
             join = "LEFT JOIN" if self.outer else "JOIN"
             text += f" {join} R{tag} WITHIN {self.within_s} SECONDS {grace}ON K = RK"
-        if self.shape in ("paired", "chained"):
-            key = "ID" if self.shape == "paired" else "K"
+        if self.shape in ("paired", "chained", "foreign"):
+            key = {"paired": "ID", "chained": "K"}.get(self.shape, "H")
             text += f" {'LEFT ' if self.outer else ''}JOIN V{tag} ON {key} = VID"
         if self.window_s:
             kind = "SESSION (" if self.session else "TUMBLING (SIZE "
