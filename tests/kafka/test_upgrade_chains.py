@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ksql.core.ids import QueryId
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.upgrade.verdict import Guarantee, Verdict
@@ -80,7 +79,7 @@ class Served:
                 goal: dict[str, Any] = {}
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
-                running = service.runner.running[QueryId(query.id)]
+                running = service.runner.running[query.version]
                 assert running.await_idle(goal, PATIENCE_S), query.id
 
 
