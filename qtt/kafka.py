@@ -31,7 +31,7 @@ def await_queries(queries: Iterable[PersistentQuery], runner: SparkRunner, admin
     Raises: QueryFailed.
     """
     for query in queries:
-        running = runner.running.get(query.id)
+        running = runner.running.get(query.version)
         if running is not None:
             _await(query.id, running, admin)
 

@@ -104,7 +104,7 @@ class LocalDriver:
         """Write the records and run the queries."""
         for topic, key, value, timestamp, headers in records:
             self._topics.append(topic, key, value, timestamp, headers)
-        self._runner.drain(self._engine.catalog.queries)
+        self._runner.drain(self._engine.catalog.versions)
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic."""

@@ -230,7 +230,7 @@ class SparkDriver:
         later = self._later_writers()
         for run in in_runs(records) or [[]]:
             for query in later:
-                self._runner.stop(query.id)
+                self._runner.stop(query.version)
             with self._shared.sender_lock:
                 for topic, key, value, timestamp, headers in run:
                     self._shared.sender.send(
@@ -247,7 +247,7 @@ class SparkDriver:
         written: set[str] = set()
         later = []
         for query in self._engine.catalog.queries.values():
-            if query.sink in written and query.id in self._runner.running:
+            if query.sink in written and query.version in self._runner.running:
                 later.append(query)
             written.add(query.sink)
         return later
@@ -261,8 +261,8 @@ class SparkDriver:
 
     def close(self) -> None:
         """Stop the queries, delete topics and checkpoints."""
-        for query_id in list(self._runner.running):
-            self._runner.running.pop(query_id).stop(graceful=False)
+        for version in list(self._runner.running):
+            self._runner.running.pop(version).stop(graceful=False)
         sources = self._engine.catalog.sources.values()
         names = {source.topic for source in sources} | self._created
         names |= {s.materialization.topic for s in sources if s.materialization is not None}

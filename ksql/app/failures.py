@@ -10,6 +10,7 @@ from ksql.core.errors import KsqlError
 from ksql.kafka import processing_log as plog
 
 if TYPE_CHECKING:
+    from ksql.core.query_version import QueryVersion
     from ksql.kafka.producers.sender import Sender
     from ksql.spark.query.spec import Failure
 
@@ -27,11 +28,11 @@ class FailureLog:
         self._thread = ThreadPoolExecutor(1, "failure-log")
         self._closing = False
 
-    def note(self, query_id: str, failure: Failure) -> None:
+    def note(self, version: QueryVersion, failure: Failure) -> None:
         """Write an entry soon; nothing once it is closed."""
         if self._closing:
             return
-        self._thread.submit(self._write, query_id, failure)
+        self._thread.submit(self._write, version, failure)
 
     def close(self) -> None:
         """Write what waits, as far as Kafka lets it; one patience is for all of it together."""
@@ -39,14 +40,15 @@ class FailureLog:
         self._thread.shutdown()
         self._sender.close(_PATIENCE_S)
 
-    def _write(self, query_id: str, failure: Failure) -> None:
+    def _write(self, version: QueryVersion, failure: Failure) -> None:
         message = plog.thread_error(
-            "Unhandled exception caught in streams thread", query_id, (failure.message,)
+            "Unhandled exception caught in streams thread", version.name, (failure.message,)
         )
-        entry = plog.entry(plog.logger_name(query_id), failure.when_ms, message)
+        entry = plog.entry(plog.logger_name(version.query_id), failure.when_ms, message)
         try:
             self._sender.send(self._topic, None, entry, timestamp=failure.when_ms)
             if not self._closing:
                 self._sender.flush(_PATIENCE_S)
         except KsqlError as error:
-            _log.warning("failure_not_logged", extra={"query_id": query_id, "reason": error.text()})
+            said = {"query_id": version.name, "reason": error.text()}
+            _log.warning("failure_not_logged", extra=said)

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from ksql.core.query_version import QueryVersion
     from ksql.spark.query.drop_counts import DropCounts
     from ksql.spark.query.query_metrics import Totals
 
@@ -19,25 +20,25 @@ class LateDrops:
     """Looks at what queries have dropped of the last minutes' records."""
 
     def __init__(self) -> None:
-        self._since: dict[str, tuple[int, str]] = {}
+        self._since: dict[QueryVersion, tuple[int, str]] = {}
 
-    def look(self, query_id: str, totals: Totals, now_ms: int) -> None:
+    def look(self, version: QueryVersion, totals: Totals, now_ms: int) -> None:
         """See how much it is; the log has a warning when it becomes too much."""
         recent = totals.recent
         if recent.dropped * _ONE_IN <= recent.read:
-            self._since.pop(query_id, None)
+            self._since.pop(version, None)
             return
         ahead = totals.ahead_ms is not None and totals.ahead_ms > now_ms
         text = _text(recent, ahead=ahead)
-        begun = query_id not in self._since
-        since_ms = now_ms if begun else self._since[query_id][0]
-        self._since[query_id] = since_ms, text
+        begun = version not in self._since
+        since_ms = now_ms if begun else self._since[version][0]
+        self._since[version] = since_ms, text
         if begun:
-            _log.warning("records_dropped", extra={"query_id": query_id, "reason": text})
+            _log.warning("records_dropped", extra={"query_id": version.name, "reason": text})
 
-    def warnings(self, query_id: str) -> tuple[tuple[int, str], ...]:
+    def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
         """Return since when (ms), and what there is to say; nothing as a rule."""
-        warning = self._since.get(query_id)
+        warning = self._since.get(version)
         return () if warning is None else (warning,)
 
 

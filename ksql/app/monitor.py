@@ -10,7 +10,6 @@ from ksql.app.late_drops import LateDrops
 from ksql.app.stuck_queries import StuckQueries
 from ksql.cluster.replicas.read_request import Processed
 from ksql.control.statements.services import Offsets, QueryHealth, StageState
-from ksql.core.ids import QueryId
 from ksql.core.process.lease import NotLeader
 from ksql.spark.query.spec import State
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from ksql.cluster.leader_view import RemoteLeader
     from ksql.control.engine.engine import Engine
+    from ksql.core.query_version import QueryVersion
     from ksql.kafka.admin import Admin
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import SparkRunner
@@ -60,13 +60,21 @@ class SparkMonitor:
         self._held = held
 
     def look(self) -> None:
-        """See whether queries handle what they read; about once a second."""
-        for query_id, running in list(self._runner.running.items()):
-            totals, now_ms = running.metrics.totals, self._now_ms()
-            self._stuck_queries.look(query_id, totals, now_ms)
-            self._late_drops.look(query_id, totals, now_ms)
-        queries = dict(self._runner.running)
-        ill = [q for q, query in queries.items() if query.status().state is not State.RUNNING]
+        """See whether queries handle what they read; about once a second.
+
+        What a version does that users do not see yet is no trouble of its query.
+        """
+        running = dict(self._runner.running)
+        for version, query in running.items():
+            totals, now_ms = query.metrics.totals, self._now_ms()
+            self._stuck_queries.look(version, totals, now_ms)
+            self._late_drops.look(version, totals, now_ms)
+        ill = [
+            version.query_id
+            for version, query in running.items()
+            if version == self._version(version.query_id)
+            and query.status().state is not State.RUNNING
+        ]
         self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
 
     def health(self, query_id: str) -> QueryHealth:
@@ -89,7 +97,8 @@ class SparkMonitor:
             return QueryHealth(
                 state="ERROR", errors=((0, NotLeader(self._runner.abandoned).text()),)
             )
-        running = self._running(query_id)
+        version = self._version(query_id)
+        running = self._runner.running.get(version)
         if running is None:
             why = self._held.get(query_id, "the query does not run")
             return QueryHealth(state="ERROR", errors=((0, why),))
@@ -107,8 +116,8 @@ class SparkMonitor:
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
             warnings=(
-                *self._stuck_queries.warnings(query_id),
-                *self._late_drops.warnings(query_id),
+                *self._stuck_queries.warnings(version),
+                *self._late_drops.warnings(version),
                 *ahead_warnings(totals, self._now_ms()),
             ),
             stages=tuple(StageState(*stage) for stage in running.held()),
@@ -143,10 +152,17 @@ class SparkMonitor:
 
     def application(self, query_id: str) -> str:
         """Return the query's name in Kafka."""
-        return self._runner.application(QueryId(query_id))
+        return self._runner.application(self._version(query_id))
+
+    def has_processed(self, query_id: str) -> bool:
+        """Return whether it has finished a batch, found nothing to read, or failed."""
+        return self._runner.has_processed(self._version(query_id))
+
+    def _version(self, query_id: str) -> QueryVersion:
+        return self._engine.catalog.version_of(query_id)
 
     def _running(self, query_id: str) -> QuerySupervisor | None:
-        return self._runner.running.get(QueryId(query_id))
+        return self._runner.running.get(self._version(query_id))
 
     def topics(self) -> Mapping[str, Sequence[int]]:
         """Return all topics: the number of replicas of each partition."""

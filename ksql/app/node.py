@@ -189,7 +189,7 @@ class Node:
         self.upgrade_recorder.rebuild()
         quarantine = self.log.quarantine
         if quarantine is None:  # else a later command may know of what is not known here
-            self.runner.sweep(self.engine.catalog.queries)
+            self.runner.sweep(self.engine.catalog.versions)
         self._progress("starting the queries")
         held = {} if quarantine is None else quarantine.held(self.engine.catalog)
         self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
@@ -410,8 +410,8 @@ class Node:
         self._closers.append(self.hosts.close)
         processed = Progress(self._monitor, self.members, self.copies.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
-        has_processed = self.runner.has_processed
         self._feeds = ConsumerRegistry(self.kafka, self._hasty.topic_ids, time.monotonic)
+        has_processed = self._monitor.has_processed
         tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
         limits = Limits(self.settings, steady_ms)
         self.reads = QueryService(

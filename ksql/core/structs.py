@@ -63,7 +63,7 @@ def form(tag: str, cls: type, keys: str) -> Form:
         raise BadForm(f"the form {tag} names {named}, {cls.__name__} has {sorted(_parts(cls))}")
     if tag in _CONSTANTS or "$" in attributes:
         raise BadForm(f"the form {tag} takes a name that is taken")
-    optional = {key.removesuffix("?") for key in keys.split() if key.endswith("?")}
+    optional = {key.partition("=")[0].rstrip("?") for key in keys.split() if key.endswith("?")}
     defaults = {one.name: one.default for one in dataclasses.fields(cls)} if optional else {}
     return Form(
         tag,

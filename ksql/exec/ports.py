@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ksql.core.ids import QueryId
+    from ksql.core.query_version import QueryVersion
     from ksql.sql.catalog.model import PersistentQuery
     from ksql.sql.catalog.topic import Topic
 
@@ -59,15 +59,15 @@ AwaitFirst = Callable[[float], FirstBatch]
 
 
 class Runner(Protocol):
-    """Runs persistent queries.
+    """Runs versions of persistent queries; several of one query run side by side.
 
     Every method blocks until it is done. They are called by one thread at a time, but for
     ``make_way``, ``give_back`` and ``await_first_attempt``. During these, others may be called, and
-    ``stop`` and ``stop_soon`` of the same query end what they do.
+    ``stop`` and ``stop_soon`` of the same version end what they do.
     """
 
     def start(self, query: PersistentQuery) -> None:
-        """Start a query that is new; what an earlier one of its id has left does not count.
+        """Start a version that is new; what an earlier one of its name has left does not count.
 
         Raises: KsqlError if it cannot be started; nothing runs then.
         """
@@ -82,25 +82,26 @@ class Runner(Protocol):
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
 
-    def await_first_attempt(self, query_ids: Iterable[QueryId]) -> None:
+    def await_first_attempt(self, versions: Iterable[QueryVersion]) -> None:
         """Wait some seconds, at most until each of them was tried once."""
 
-    def stop(self, query_id: QueryId) -> None:
-        """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
+    def stop(self, version: QueryVersion) -> None:
+        """Stop at a batch boundary; the checkpoint stays. Unknown versions are fine."""
 
-    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+    def stop_soon(self, versions: Iterable[QueryVersion]) -> None:
         """Stop all of them within seconds; ``resume`` repeats a batch that takes longer."""
 
-    def forget(self, query_id: QueryId) -> None:
-        """Delete what a terminated query left: checkpoint and state."""
+    def forget(self, version: QueryVersion) -> None:
+        """Delete what a version that ended has left: checkpoint and state."""
 
     def make_way(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
     ) -> Switch:
         """Try the new plan without any effect, then end the old one between two batches.
 
-        Nothing runs afterwards, until ``take_over`` or ``give_back``. ``half_written`` allows that
-        the new plan runs a batch of which the old one has written a part that counts.
+        Both are plans of one version: the new one continues with the old one's checkpoint. Nothing
+        runs afterwards, until ``take_over`` or ``give_back``. ``half_written`` allows that the new
+        plan runs a batch of which the old one has written a part that counts.
 
         Raises: KsqlError; the old plan continues then, or is tried again until it does.
         """

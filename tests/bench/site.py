@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from ksql.app.service import KsqlService
 from ksql.core.config import Settings
 from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import Serde
 
@@ -77,7 +78,7 @@ class Site:
         goal: dict[str, dict[int, int]] = {topic: {}}
         for (_, partition), offset in self.service.admin.end_offsets([topic]).items():
             goal[topic][partition] = offset
-        running = self.service.runner.running[self.query_of(sink)]
+        running = self.service.runner.running[QueryVersion(self.query_of(sink))]
         if not running.await_idle(goal, PATIENCE_S):
             raise Stuck(f"{sink}: {running.status()}")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ksql.core.ids import QueryId
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
@@ -81,7 +80,7 @@ class Served:
                 goal: dict[str, Any] = {}
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
-                running = service.runner.running[QueryId(query.id)]
+                running = service.runner.running[query.version]
                 assert running.await_idle(goal, PATIENCE_S), query.id
 
 

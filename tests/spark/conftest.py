@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined] # names it only passes on
 
+from ksql.core.ids import QueryId
 from ksql.core.process.jars import jars
+from ksql.core.query_version import QueryVersion
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
@@ -111,7 +113,7 @@ class Desk:
         java = {"bootstrap.servers": self.kafka.bootstrap}
         fields.setdefault("reader", self.by_workers)
         return QuerySpec(
-            query_id=f"{name}_{self.folder.name}",
+            version=QueryVersion(QueryId(f"{name}_{self.folder.name}")),
             plan_json=json.dumps(plan),
             topics=fields.pop("topics", dict.fromkeys(sources, "earliest")),
             checkpoint=self.folder / name,

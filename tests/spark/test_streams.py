@@ -47,7 +47,7 @@ def written(desk, start, case):
     world = World(**ours.EVERY_CHANGE)
     world.run(statements(given, tag))
     query, sink = world.query("OUT"), f"OUT{tag}"
-    program = world.runner.running[query.id].program
+    program = world.runner.running[query.version].program
     for name in (*program.topics, sink):
         desk.admin.create(Topic(name, count))
     for topic, key, row, time, *place in case.records:

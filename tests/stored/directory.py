@@ -110,8 +110,8 @@ def make(target: Path) -> None:
 
 def _await(service: KsqlService, sink: str, topic: str, end: int) -> None:
     queries = service.engine.catalog.queries.values()
-    query_id = next(query.id for query in queries if query.sink == sink)
-    assert service.runner.running[query_id].await_idle({topic: {0: end}}, 120), query_id
+    version = next(query.version for query in queries if query.sink == sink)
+    assert service.runner.running[version].await_idle({topic: {0: end}}, 120), version
 
 
 def _records(bootstrap: str) -> Iterator[Record]:

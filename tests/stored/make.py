@@ -27,6 +27,7 @@ from ksql.control.engine.ports import Command
 from ksql.control.log.quarantine import stepping_over
 from ksql.control.log.record import decode, encode
 from ksql.core.ids import Offset
+from ksql.core.query_version import QueryVersion
 from ksql.core.records import RawRecord
 from ksql.core.trash import Trash
 from ksql.core.types.model import STRING
@@ -275,8 +276,9 @@ def _command_line(command: Command) -> dict[str, str]:
 def _states(world: World) -> Iterator[dict[str, Any]]:
     yield {"records": sum(map(len, world.topics.records.values()))}
     for query_id, stages in world.runner.pages.items():
-        if query_id in world.runner.running:
-            positions = world.runner.running[query_id].positions
+        version = QueryVersion(query_id)
+        if version in world.runner.running:
+            positions = world.runner.running[version].positions
             yield {"query": query_id, "positions": positions, "stages": list(map(hexed, stages))}
 
 

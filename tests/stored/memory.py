@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.query_version import QueryVersion
 from ksql.core.types.model import SqlType
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.spark.task.pages import PagedStore
@@ -99,9 +100,9 @@ class PagedRunner(MemoryRunner):
     """Hosts queries whose stages keep their states in pages, written after every record."""
 
     def start(self, query: Any) -> None:
-        new = query.id not in self._resting
+        new = query.version not in self._resting
         super().start(query)
-        running = self.running[query.id]
+        running = self.running[query.version]
         if new:
             self.pages = getattr(self, "pages", {})
             backends = [Pages() for _ in running.stores]
@@ -110,7 +111,7 @@ class PagedRunner(MemoryRunner):
 
     def adopt(self, query_id: Any, pages: list[Pages], positions: dict[str, int]) -> None:
         """Go on with states and positions that somebody else has left."""
-        running = self.running[query_id]
+        running = self.running[QueryVersion(query_id)]
         assert len(pages) == len(running.stores)
         self.pages[query_id] = pages
         running.stores = [PagedStore(each) for each in pages]
@@ -139,8 +140,8 @@ def catalog_text(catalog: Catalog) -> str:
         lines.append(f"{source.kind} {source.name} over {source.topic}: {source.schema}")
         lines += _described(source, "name", "kind", "topic")
     for query in catalog.queries.values():
-        lines.append(f"{query.kind} {query.id}")
-        lines += _described(query, "plan", "id", "kind")
+        lines.append(f"{query.kind} {query.version.name}")
+        lines += _described(query, "plan", "id", "kind", "version")
         lines += [f"  {line}" for line in explain(loads(query.plan).sink).splitlines()]
     lines += [f"type {name}: {type_}" for name, type_ in catalog.types.items()]
     return "\n".join(lines) + "\n"

@@ -159,7 +159,7 @@ class World:
         self.drain()
 
     def drain(self):
-        self.runner.drain(self.catalog.queries)
+        self.runner.drain(self.catalog.versions)
 
     def out(self, topic):
         """What the topic holds: ``(key, value, time)``, keys as text."""

@@ -78,8 +78,8 @@ class InMemory:
     def recode(self, number: int) -> None:
         engine, runner = self.world.engine, self.world.runner
         engine.functions = runner._functions = functions(number)
-        for query_id in list(runner.running):
-            runner.stop(query_id)
+        for version in list(runner.running):
+            runner.stop(version)
         runner.resume(engine.catalog.queries.values())
 
     def run(self, text: str) -> None:

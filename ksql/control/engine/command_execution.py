@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ksql.control.engine.context import Prepared
-    from ksql.core.ids import QueryId
+    from ksql.core.query_version import QueryVersion
     from ksql.exec.ports import AwaitFirst, Switch
 
 _log = logging.getLogger(__name__)
@@ -188,9 +188,9 @@ class CommandExecution:
             raise NotExecuted(problem) from problem
 
     @property
-    def replaced(self) -> QueryId | None:
-        """The running query that gets another plan, or runs otherwise, if there is one."""
-        return next((old.id for old, _ in self._switched()), None)
+    def replaced(self) -> QueryVersion | None:
+        """The running version that gets another plan, or runs otherwise, if there is one."""
+        return next((old.version for old, _ in self._switched()), None)
 
     def moved(self, prepared: Prepared, offset: int) -> None:
         """Give it another place in the log, and what was prepared for that place."""
@@ -290,8 +290,8 @@ class CommandExecution:
 
     def _start_new(self, query: PersistentQuery) -> None:
         runner = self._context.runner
-        self._undo.append(lambda: runner.forget(query.id))
-        self._undo.append(lambda: runner.stop(query.id))
+        self._undo.append(lambda: runner.forget(query.version))
+        self._undo.append(lambda: runner.stop(query.version))
         runner.start(query)
 
     def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
@@ -313,7 +313,7 @@ class CommandExecution:
     def _give_back(self, old: PersistentQuery) -> None:
         """Let a query continue under its old plan; one that was ended meanwhile just ends."""
         if self.cancelled_by:
-            self._context.runner.stop_soon([old.id])
+            self._context.runner.stop_soon([old.version])
         else:
             self._context.runner.give_back(old)
 

@@ -36,7 +36,7 @@ from ksql.control.engine.replacement_locks import (
 from ksql.control.engine.running import with_settings
 from ksql.control.planning.prepare import prepare
 from ksql.core.errors import KsqlError, ServerError, StatementError
-from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.exec.ports import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
@@ -102,7 +102,7 @@ class Engine:
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _doubt: CommandExecution | None = None
-    _unlike: set[QueryId] = field(default_factory=set)
+    _unlike: set[QueryVersion] = field(default_factory=set)
     _ids: IdsFrom | None = None
     _ended: bool = False
 
@@ -170,7 +170,7 @@ class Engine:
                 else:
                     with execution.or_taken_back():
                         execution.make()
-                    self._replacements.reserve(waiting, execution)
+                    self._replacements.reserve(waiting.query_id, execution)
         if waiting is not None:
             self._replace(waiting, execution, prepared, command)
         execution.finish(_FIRST_BATCH_S)
@@ -188,7 +188,7 @@ class Engine:
 
     def _replace(
         self,
-        query_id: QueryId,
+        version: QueryVersion,
         execution: CommandExecution,
         prepared: Callable[[int], Prepared],
         command: Callable[[Prepared], Command],
@@ -200,6 +200,7 @@ class Engine:
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
+        query_id = version.query_id
         try:
             with execution.or_taken_back():
                 make_way(query_id, execution)
@@ -217,7 +218,7 @@ class Engine:
             with self._lock:
                 self._replacements.release(query_id)
                 if execution.cancelled_by and not self._ended:
-                    self._unlike.add(query_id)  # a step back may have started it once more
+                    self._unlike.add(version)  # a step back may have started it once more
                     self._tidy_or_try_again()
 
     def _count(self, execution: CommandExecution, work: Callable[[], None]) -> None:
@@ -233,7 +234,8 @@ class Engine:
 
     def _await_resumed(self, changes: tuple[Change, ...]) -> None:
         """Wait some seconds for queries that continue; other statements do not wait with them."""
-        resumed = [c.query_id for c in changes if isinstance(c, PauseQuery) and not c.paused]
+        continued = [c.query_id for c in changes if isinstance(c, PauseQuery) and not c.paused]
+        resumed = [self.catalog.version_of(query_id) for query_id in continued]
         if resumed:
             self.runner.await_first_attempt(resumed)
 
@@ -268,13 +270,13 @@ class Engine:
 
     def _done(self, execution: CommandExecution) -> None:
         """Apply a logged command: memory first, then all else, which is tried until it is done."""
-        changes = execution.prepared.changes
+        changes, before = execution.prepared.changes, self.catalog
         self._apply(changes)
         for change in changes:
             self._replacements.cancel(change, execution.prepared.command_id)
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
-                    self._unlike.add(query_id)
+                    self._unlike.add(before.version_of(query_id))
                 case _:
                     continue
         self._pending_deletions.add(execution.offset, changes)
@@ -291,39 +293,45 @@ class Engine:
 
         Queries first: a topic goes when nobody writes to it.
         """
-        for query_id in self._unlike - self._not_stopped():
+        for version in self._unlike - self._not_stopped():
             try:
-                self._bring(query_id)
+                self._bring(version)
             except Exception:  # noqa: BLE001 - the command counts; it is tried again
-                _log.exception("query_not_brought", extra={"query_id": query_id})
+                _log.exception("query_not_brought", extra={"query_id": version.name})
             else:
-                self._unlike.discard(query_id)
+                self._unlike.discard(version)
         self._pending_deletions.keep()
 
-    def _not_stopped(self) -> set[QueryId]:
+    def _not_stopped(self) -> set[QueryVersion]:
         """Stop what is not to run any more, all at once: other statements wait for it.
 
         Their commands count, so no batch has to be finished: a paused query repeats it.
 
         Returns: those that could not be stopped.
         """
-        ended = {query_id for query_id in self._unlike if self._to_run(query_id) is None}
+        ended = {version for version in self._unlike if self._to_run(version) is None}
         try:
             self.runner.stop_soon(ended)
         except Exception:  # noqa: BLE001 - the commands count; it is tried again
-            _log.exception("queries_not_stopped", extra={"query_ids": sorted(ended)})
+            names = sorted(version.name for version in ended)
+            _log.exception("queries_not_stopped", extra={"query_ids": names})
             return ended
         return set()
 
-    def _to_run(self, query_id: QueryId) -> PersistentQuery | None:
-        query = self.catalog.queries.get(query_id)
+    def _present(self, version: QueryVersion) -> PersistentQuery | None:
+        """Return the query if this version of it is the one in the catalog."""
+        query = self.catalog.queries.get(version.query_id)
+        return None if query is None or query.version != version else query
+
+    def _to_run(self, version: QueryVersion) -> PersistentQuery | None:
+        query = self._present(version)
         return None if query is None or query.paused else query
 
-    def _bring(self, query_id: QueryId) -> None:
-        if (query := self._to_run(query_id)) is not None:
+    def _bring(self, version: QueryVersion) -> None:
+        if (query := self._to_run(version)) is not None:
             self.runner.resume_async([query])
-        elif query_id not in self.catalog.queries:
-            self.runner.forget(query_id)
+        elif self._present(version) is None:
+            self.runner.forget(version)
 
     def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
         """Record an attempt to replace the query of that name which was refused, for any reason."""
@@ -392,9 +400,9 @@ class Engine:
             self._ended = True
             self._replacements.cancel_all("the end of the server")
             doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
-            new = [change.query.id for change in doubtful if isinstance(change, PutQuery)]
-            for query_id in {*self.catalog.queries, *new}:
-                self.runner.stop(query_id)
+            new = [change.query.version for change in doubtful if isinstance(change, PutQuery)]
+            for version in {*self.catalog.versions, *new}:
+                self.runner.stop(version)
 
 
 class NotWritten(ServerError):

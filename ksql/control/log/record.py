@@ -17,19 +17,20 @@ from ksql.control.log.forms import FORMS as CHANGES
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.core import versioned_json
 from ksql.core.errors import KsqlError, StatementError
+from ksql.core.query_version import FIRST
 from ksql.core.structs import Structs
 from ksql.core.types.forms import FORMS as TYPES
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog.forms import FORMS as CATALOG
 from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
 
-VERSION = 3
+VERSION = 4
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
-from which number on ids count."""
-_FIRST, _SECOND = 1, 2
+from which number on ids count. 4: also later versions of a query."""
+_FIRST, _SECOND, _THIRD = 1, 2, 3
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
-_VERSIONS: Final[versioned_json.Fields] = {_FIRST: _BODY, _SECOND: _BODY, VERSION: _BODY}
+_VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, VERSION + 1), _BODY)
 STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
 
 
@@ -49,8 +50,11 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
-    if any(isinstance(change, IdsFrom) for change in changed):
+    put = [change.query for change in changed if isinstance(change, changes.PutQuery)]
+    if any(query.version_number != FIRST for query in put):
         return VERSION
+    if any(isinstance(change, IdsFrom) for change in changed):
+        return _THIRD
     newer = any(isinstance(change, (DeleteTopic, DeleteSubject, StepOver)) for change in changed)
     return _SECOND if newer else _FIRST
 
@@ -117,6 +121,8 @@ def _check(change: Change) -> None:
     match change:
         case changes.PutQuery(query):
             _check_id(query.id)
+            if query.version_number < FIRST:
+                raise ValueError(f"{query.version_number} is no version of {query.id}")
             if loads(query.plan).query_id != query.id:
                 raise ValueError(f"the plan of {query.id} belongs to another query")
         case changes.EndQuery(query_id) | changes.PauseQuery(query_id, _):

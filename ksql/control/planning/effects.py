@@ -10,6 +10,7 @@ from ksql.control.engine.running import with_settings
 from ksql.control.planning import schemas
 from ksql.control.planning.properties import STORE
 from ksql.core.ids import QueryId
+from ksql.core.query_version import FIRST
 from ksql.sql.catalog.model import PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.upgrade.settings import inherited_properties
@@ -46,6 +47,7 @@ def created_as(
         properties=tuple(sorted(properties.items())),
         paused=old is not None and old.paused,
         started_at_offset=moment.offset if old is None else old.started_at_offset,
+        version_number=FIRST if old is None else old.version_number,
     )
     plans = {} if compared.old_plan is None else {"old": compared.old_plan}
     verdict = compared.verdict

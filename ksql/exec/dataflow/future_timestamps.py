@@ -55,7 +55,7 @@ class FutureTimestamps:
 
 
 class WarningsWritten:
-    """The warnings that a process has written lately, by query and partition.
+    """The warnings that a process has written lately, by version of a query and partition.
 
     A source whose times are always ahead, perhaps rightly, would have a warning with each batch.
     So one follows another a minute later, or when a time is a minute later than the last one's.
@@ -64,14 +64,14 @@ class WarningsWritten:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str, int], tuple[int, int]] = {}
 
-    def due(self, query_id: str, ahead: FutureTimestamps, now_ms: int) -> bool:
+    def due(self, application_id: str, ahead: FutureTimestamps, now_ms: int) -> bool:
         """Return whether to warn now of what was found; if so, note that it was done."""
         if ahead.latest_ms is None:
             return False
         topic, partition, _ = ahead.place
         clocks = now_ms, ahead.latest_ms
-        last = self._last.get((query_id, topic, partition))
+        last = self._last.get((application_id, topic, partition))
         if last is not None and max(map(sub, clocks, last)) < _PAUSE_MS:
             return False
-        self._last[query_id, topic, partition] = clocks
+        self._last[application_id, topic, partition] = clocks
         return True

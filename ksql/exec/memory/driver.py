@@ -24,7 +24,7 @@ from ksql.sql.plan import codec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.ids import QueryId
+    from ksql.core.query_version import QueryVersion
     from ksql.core.records import Headers
     from ksql.exec.ports import AwaitFirst
     from ksql.formats.schema_registry import Registry
@@ -114,36 +114,36 @@ class MemoryRunner:
         self._topics = topics
         self._functions = functions
         self._registry = registry
-        self.running: dict[QueryId, _Running] = {}
-        self._resting: dict[QueryId, _Running] = {}
+        self.running: dict[QueryVersion, _Running] = {}
+        self._resting: dict[QueryVersion, _Running] = {}
 
     def start(self, query: PersistentQuery) -> None:
         """Start a query, or continue with the state of a stopped one."""
         plan = codec.loads(query.plan)
         program = self._program(query)
-        resting = self._resting.pop(query.id, None)
+        resting = self._resting.pop(query.version, None)
         if resting is not None:
             resting.program = program
-            self.running[query.id] = resting
+            self.running[query.version] = resting
             return
         positions = {
             topic: 0 if start == "earliest" else len(self._topics.records.get(topic, []))
             for topic, start in read_topics(plan).items()
         }
         stores = [MemoryStore() for _ in range(program.stages)]
-        self.running[query.id] = _Running(program, stores, positions)
+        self.running[query.version] = _Running(program, stores, positions)
 
     def resume(self, queries: Iterable[PersistentQuery]) -> None:
         """Continue each query that does not run already."""
         for query in queries:
-            if query.id not in self.running:
+            if query.version not in self.running:
                 self.start(query)
 
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
         """Continue the queries at once: here that takes no time."""
         self.resume(queries)
 
-    def await_first_attempt(self, query_ids: Iterable[QueryId]) -> None:
+    def await_first_attempt(self, versions: Iterable[QueryVersion]) -> None:
         """Return at once: nothing takes time here."""
 
     def _program(self, query: PersistentQuery, *, silent: bool = False) -> Program[OutRecord]:
@@ -153,31 +153,31 @@ class MemoryRunner:
         plan = replace(plan, lanes=min(plan.lanes, 1))
         return program_of(plan, self._functions, self._registry)
 
-    def stop(self, query_id: QueryId) -> None:
+    def stop(self, version: QueryVersion) -> None:
         """Stop; the state stays."""
-        query = self.running.pop(query_id, None)
+        query = self.running.pop(version, None)
         if query is not None:
-            self._resting[query_id] = query
+            self._resting[version] = query
 
-    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+    def stop_soon(self, versions: Iterable[QueryVersion]) -> None:
         """Stop; the state stays."""
-        for query_id in query_ids:
-            self.stop(query_id)
+        for version in versions:
+            self.stop(version)
 
-    def forget(self, query_id: QueryId) -> None:
+    def forget(self, version: QueryVersion) -> None:
         """Drop the state of a stopped query."""
-        self._resting.pop(query_id, None)
+        self._resting.pop(version, None)
 
     def make_way(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
     ) -> Switch:
         """Try the new plan over the records that wait, and let the old one rest."""
         del half_written  # nothing is ever half done here
-        running = self.running[old.id]
+        running = self.running[old.version]
         batches = [_batch(*waiting) for waiting in self._waiting(running)]
         for _ in muted.results(self._program(new, silent=True), [batches], _ignore):
             pass  # an error ends it
-        self.stop(old.id)
+        self.stop(old.version)
         return Switch(0, {topic: {0: position} for topic, position in running.positions.items()})
 
     def take_over(self, new: PersistentQuery) -> AwaitFirst:
@@ -194,13 +194,13 @@ class MemoryRunner:
         del paused, half_written
         return ""
 
-    def drain(self, order: Iterable[QueryId]) -> None:
+    def drain(self, order: Iterable[QueryVersion]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""
-        ids = [query_id for query_id in order if query_id in self.running]
+        present = [version for version in order if version in self.running]
         moved = True
         while moved:
             # every query gets its turn, so no short circuit
-            moved = sum(self._advance(self.running[query_id]) for query_id in ids) > 0
+            moved = sum(self._advance(self.running[version]) for version in present) > 0
 
     def errors(self) -> list[tuple[str, str]]:
         """Return the entries of the processing log."""

@@ -14,7 +14,6 @@ import errno
 import json
 import logging
 import os
-import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,16 +74,6 @@ class Incarnation:
     """One incarnation of a query; ``name`` is empty where it began before they had names."""
 
     name: str
-
-    def application(self, owner: str) -> str:
-        """Return the query's name in Kafka; ``owner`` is the part that they all share."""
-        return f"{owner}-{self.name}" if self.name else owner
-
-    def groups(self, owner: str) -> re.Pattern[str]:
-        """Return the pattern of the names of this incarnation's consumer groups only."""
-        name = re.escape(self.application(owner))
-        # a name without an incarnation is the beginning of those with one
-        return re.compile(f"{name}(-.*)?" if self.name else rf"{name}-(stage|\d+)-\d+")
 
 
 def begin(checkpoint: Path, name: str) -> Incarnation:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ksql.core.query_version import QueryVersion
+
 _ALL: Final = "all"
 
 
@@ -20,19 +22,19 @@ class RecoveryOverrides:
     def __init__(self, anew: Collection[str], older: Collection[str]) -> None:
         self._anew = frozenset(anew)
         self._older = frozenset(older)
-        self._over: set[str] = set()
+        self._over: set[QueryVersion] = set()
 
-    def anew(self, query_id: str) -> bool:
+    def anew(self, version: QueryVersion) -> bool:
         """Return whether it may begin from the start where its checkpoint does not fit."""
-        return self._given(self._anew, query_id)
+        return self._given(self._anew, version)
 
-    def older(self, query_id: str) -> bool:
+    def older(self, version: QueryVersion) -> bool:
         """Return whether it may continue from a checkpoint that lacks batches."""
-        return self._given(self._older, query_id)
+        return self._given(self._older, version)
 
-    def end(self, query_id: str) -> None:
-        """End the permits of a query whose checkpoint fits."""
-        self._over.add(query_id)
+    def end(self, version: QueryVersion) -> None:
+        """End the permits of a version whose checkpoint fits."""
+        self._over.add(version)
 
-    def _given(self, chosen: frozenset[str], query_id: str) -> bool:
-        return bool(chosen & {query_id, _ALL}) and query_id not in self._over
+    def _given(self, chosen: frozenset[str], version: QueryVersion) -> bool:
+        return bool(chosen & {version.query_id, _ALL}) and version not in self._over

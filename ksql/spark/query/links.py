@@ -11,19 +11,21 @@ from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settin
 from ksql.spark.query.spec import Link
 
 if TYPE_CHECKING:
+    from ksql.core.query_version import QueryVersion
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog.model import PersistentQuery
 
 
 class Links:
-    """The links by the queries' names in Spark; each launch looks at them as they are then."""
+    """The links by the versions' names in Spark; each launch looks at them as they are then."""
 
-    def __init__(self, runtime: SparkRuntime) -> None:
+    def __init__(self, runtime: SparkRuntime, space: str) -> None:
         self._runtime = runtime
+        self._space = space
         self.all: dict[str, Link] = {}
         self._begun = count(1)
 
-    def begin(self, name: str, query: PersistentQuery) -> None:
+    def begin(self, query: PersistentQuery) -> None:
         """Let the queries that start from now on know what this one reads and writes."""
         try:
             plan = plan_of(query)
@@ -31,15 +33,18 @@ class Links:
             return
         exactly_once = is_exactly_once(stated_settings(query, plan))
         sources = tuple(read_topics(plan))
+        name = query.version.spark_name(self._space)
         self.all[name] = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
 
-    def rest(self, name: str) -> None:
+    def rest(self, version: QueryVersion) -> None:
         """Have a query that stops or has failed waited for only for a time."""
+        name = version.spark_name(self._space)
         if (link := self.all.get(name)) is not None:
             self.all[name] = link._replace(begun=0)
         self._runtime.rest(name)
 
-    def end(self, name: str) -> None:
+    def end(self, version: QueryVersion) -> None:
         """Have nobody wait for a query that is there no more."""
+        name = version.spark_name(self._space)
         self.all.pop(name, None)
         self._runtime.forget(name)

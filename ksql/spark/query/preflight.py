@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ksql.core.query_version import QueryVersion
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 
 if TYPE_CHECKING:
@@ -37,12 +38,10 @@ class Preflight:
     )
     begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
     clock: Callable[[], float] = time.monotonic
-    _missed: dict[str, float] = field(default_factory=dict)
+    _missed: dict[QueryVersion, float] = field(default_factory=dict)
 
-    def check(self, spec: QuerySpec, owner: str) -> None:
+    def check(self, spec: QuerySpec, service_id: str) -> None:
         """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
-
-        ``owner`` is the part of the query's name in Kafka that all its incarnations share.
 
         Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
             CheckpointDamaged, OSError, and what Kafka says.
@@ -51,13 +50,12 @@ class Preflight:
         incarnations.check_present(spec.query_id, spec.checkpoint, incarnation)
         planned = checkpoint.planned(spec.checkpoint)
         if spec.exactly_once:
-            incarnations.check_age(
-                spec.query_id, spec.checkpoint, self.marks(incarnation.groups(owner)), planned
-            )
+            written = self.marks(spec.version.groups(service_id, incarnation.name))
+            incarnations.check_age(spec.query_id, spec.checkpoint, written, planned)
         self._check_topics(spec, planned)
 
     def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
-        missed = self._missed.pop(spec.query_id, None)
+        missed = self._missed.pop(spec.version, None)
         result = spec.sink_topic if planned is not None else None  # else it was made just now
         there = self.topic_ids([*spec.topics, *filter(None, [result])])
         then = checkpoint_topics.read(spec.checkpoint)
@@ -86,7 +84,7 @@ class Preflight:
         """Have topics of unknown ids found remade once they are back, if they are really gone."""
         unknown = {topic: checkpoint_topics.NOBODYS for topic, id_ in missing.items() if not id_}
         now = self.clock()
-        self._missed[spec.query_id] = since = now if since is None else since
+        self._missed[spec.version] = since = now if since is None else since
         if unknown and now - since >= checkpoint_topics.GONE_S:
             checkpoint_topics.write(spec.checkpoint, {**then, **unknown})
 

@@ -1,4 +1,4 @@
-"""One query under one plan: it runs, rests after a failure, is held by a switch, or has ended."""
+"""A version of a query under one plan: it runs, rests after a failure, is held, or has ended."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.core.errors import KsqlError
 from ksql.core.process.background import in_background
+from ksql.core.query_version import QueryVersion
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.query.batch_limits import records_within
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-OnFailure = Callable[[str, Failure], None]
-"""Called with the query's id each time that a started query has ended with an error."""
+OnFailure = Callable[[QueryVersion, Failure], None]
+"""Called each time that a version which was started has ended with an error."""
 
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""
@@ -41,7 +42,7 @@ _BY_ITSELF = "the query ended without an error"
 _NOT_YET = "it has not been started yet"
 
 
-def unheard(_query_id: str, _failure: Failure) -> None:
+def unheard(_version: QueryVersion, _failure: Failure) -> None:
     """Ignore a failure, for callers that ask the query itself."""
 
 
@@ -100,9 +101,14 @@ class QuerySupervisor:
         self._origins: Mapping[str, str] = {}
 
     @property
+    def version(self) -> QueryVersion:
+        """Which version of which query it is."""
+        return self.place.version
+
+    @property
     def query_id(self) -> str:
         """The persistent query's id."""
-        return self.place.query_id
+        return self.version.query_id
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -138,7 +144,7 @@ class QuerySupervisor:
             if self._launching or self._stopped or self._held:
                 return
             self._launching = True
-        in_background(f"start {self.query_id}", self._try)
+        in_background(f"start {self.version.name}", self._try)
 
     def await_first_attempt(self, timeout_s: float) -> None:
         """Wait until no start of it is under way."""
@@ -213,7 +219,7 @@ class QuerySupervisor:
         try:
             query.stop()
         except Exception:  # noqa: BLE001 - Spark's own time-out comes as an error of no kind
-            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+            _log.exception("query_not_ended", extra={"query_id": self.version.name})
             self._next_try = time.monotonic() + _STOP_AGAIN_S
         else:
             self._over = True
@@ -263,7 +269,7 @@ class QuerySupervisor:
                 return
             self._launching = True  # nobody else starts it meanwhile
             self._asked_to_end = True  # it runs until the reason of its end is noted
-        in_background(f"end {self.query_id}", partial(self._end_with, query, problem))
+        in_background(f"end {self.version.name}", partial(self._end_with, query, problem))
 
     def _may_be_ended(self) -> bool:
         return not (self._launching or self._held or self._stopped) and self._runs()
@@ -273,7 +279,7 @@ class QuerySupervisor:
             query.stop()
         except Exception:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
             self._asked_to_end = False
-            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+            _log.exception("query_not_ended", extra={"query_id": self.version.name})
         else:
             with self._changed:
                 self._begin_rests_anew_after_progress()
@@ -329,7 +335,7 @@ class QuerySupervisor:
         try:
             return self._query is not None and self._query.isActive
         except Exception:  # noqa: BLE001 - Spark itself is gone: starting the query fails
-            _log.exception("query_not_asked", extra={"query_id": self.query_id})
+            _log.exception("query_not_asked", extra={"query_id": self.version.name})
             return False
 
     def retire(self) -> None:
@@ -486,4 +492,4 @@ class QuerySupervisor:
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1
-        self._on_failure(self.query_id, failure)
+        self._on_failure(self.version, failure)

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease
+from ksql.core.query_version import QueryVersion
 from ksql.exec.dataflow.load import load
 from ksql.spark.task.task_environment import Loader
 
@@ -19,11 +20,16 @@ StartAt = Literal["earliest", "latest"] | Mapping[int, int]
 
 @dataclass(frozen=True)
 class QueryLocation:
-    """The facts about a query before it can be started: its id, its name in Spark, its home."""
+    """The facts about a version before it can be started; ``space`` is that of ``QuerySpec``."""
 
-    query_id: str
-    name: str
+    version: QueryVersion
+    space: str
     checkpoint: Path
+
+    @property
+    def name(self) -> str:
+        """Its name in Spark."""
+        return self.version.spark_name(self.space)
 
 
 class Link(NamedTuple):
@@ -43,10 +49,10 @@ class QuerySpec:
     """A query as the runtime starts it; everything that a restart needs again.
 
     Attributes:
-        query_id: The persistent query's id; also its scheduling pool.
+        version: The version of a persistent query; its scheduling pool is named like it.
         plan_json: What the workers compile.
         topics: The source topics; the start counts only while the checkpoint is new.
-        checkpoint: The query's own directory; a predecessor's is taken over as it is.
+        checkpoint: The version's own directory; a former plan's is taken over as it is.
         stages: How many stateful stages the plan has; fixed with the checkpoint.
         partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
         moved: Whether results cross an exchange on their way to the sink; fixed like those.
@@ -62,7 +68,7 @@ class QuerySpec:
         log_rows: Whether the processing log shows the rows that failed.
         ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
-        application_id: The query's name in Kafka: groups, transactions.
+        application_id: The version's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
         chain: What each query that runs here writes and reads, by its name in Spark; as it is at
             each launch.
@@ -75,7 +81,7 @@ class QuerySpec:
             ranges; None: Spark's own source reads.
     """
 
-    query_id: str
+    version: QueryVersion
     plan_json: str
     topics: Mapping[str, StartAt]
     checkpoint: Path
@@ -105,19 +111,24 @@ class QuerySpec:
     reader: Mapping[str, str] | None = None
 
     @property
+    def query_id(self) -> str:
+        """The persistent query's id."""
+        return self.version.query_id
+
+    @property
     def name(self) -> str:
-        """Return the query's name in Spark; ``space`` makes it unique in a shared session."""
-        return self.space + self.query_id
+        """Return the version's name in Spark; ``space`` makes it unique in a shared session."""
+        return self.version.spark_name(self.space)
 
     @property
     def place(self) -> QueryLocation:
         """Where it is."""
-        return QueryLocation(self.query_id, self.name, self.checkpoint)
+        return QueryLocation(self.version, self.space, self.checkpoint)
 
     @property
     def application(self) -> str:
-        """Return the query's name in Kafka."""
-        return self.application_id or f"ksql-{self.query_id}"
+        """Return the version's name in Kafka."""
+        return self.application_id or f"ksql-{self.version.name}"
 
 
 class State(Enum):

@@ -50,8 +50,8 @@ class _Suspicion(NamedTuple):
 
 Changed = Callable[[str, Mapping[str, str], Mapping[str, str]], KsqlError | None]
 
-_Suspicions = dict[tuple[str, str], _Suspicion]
-"""By the query's id and the text of what was found."""
+_Suspicions = dict[tuple[ReadingQuery, str], _Suspicion]
+"""By the query and the text of what was found."""
 
 
 class TopicWatch:
@@ -102,7 +102,7 @@ class TopicWatch:
         now = self._clock()
         suspected: _Suspicions = {}
         for query, problem in problems.items():
-            finding = (query.query_id, problem.text())
+            finding = (query, problem.text())
             past = before.get(finding)
             if past is None or past.ids is not reading[query]:
                 past = _Suspicion(reading[query], now)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ksql.core.config import is_exactly_once
 from ksql.exec.dataflow.source_topics import plan_of, stated_settings
@@ -14,6 +14,9 @@ from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.query.switching import BatchHalfWritten
 from ksql.sql.catalog.model import PersistentQuery
+
+if TYPE_CHECKING:
+    from ksql.spark.checkpoint.incarnations import Incarnation
 
 REPEATED: Final = (
     "Batch {}, which the old plan could not finish, is run by the new plan. Results of it that the "
@@ -33,14 +36,13 @@ MIXED: Final = (
 class UnfinishedBatch:
     """The half-done batch of a query, in its checkpoint.
 
-    ``owner`` is the part of the query's name in Kafka that all its incarnations share; ``marks``
-    gives the highest offset of the groups of that name, which is the number after the last batch
-    written.
+    ``marks`` gives the highest offset of the groups of a name, which is the number after the last
+    batch written.
     """
 
     query: PersistentQuery
     place: Path
-    owner: str
+    service_id: str
     marks: Callable[[re.Pattern[str]], int]
 
     def to_new_plan(self, trouble: str, *, half_written: bool) -> str:
@@ -56,7 +58,10 @@ class UnfinishedBatch:
         batch = planned.batch if planned is not None else 0
         if not is_exactly_once(stated_settings(self.query, plan_of(self.query))):
             return REPEATED.format(batch)
-        written = incarnation is not None and self.marks(incarnation.groups(self.owner)) > batch
+        written = incarnation is not None and self._next_batch(incarnation) > batch
         if written and not half_written:
             raise BatchHalfWritten(self.query.id, trouble)
         return (MIXED if written else UNWRITTEN).format(batch)
+
+    def _next_batch(self, incarnation: Incarnation) -> int:
+        return self.marks(self.query.version.groups(self.service_id, incarnation.name))

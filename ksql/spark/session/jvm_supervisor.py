@@ -193,12 +193,12 @@ class JvmHost:
     def _rest_s(self) -> float:
         return min(_LONGEST_REST_S, _FIRST_REST_S * float(1 << min(self._attempt - 1, 10)))
 
-    def note(self, query_id: str, failure: Failure) -> None:
-        """Log a query's failure, with the whole trace next to Spark's own lines."""
-        _log.warning("query_failed", extra={"query_id": query_id, "reason": failure.message})
+    def note(self, name: str, failure: Failure) -> None:
+        """Log the failure of a version, with the whole trace next to Spark's own lines."""
+        _log.warning("query_failed", extra={"query_id": name, "reason": failure.message})
         when = datetime.fromtimestamp(failure.when_ms / 1000, UTC).isoformat(" ", "milliseconds")
         with contextlib.suppress(OSError), self._settings.log_file.open("a") as log:
-            log.write(f"{when} query_failed {query_id}: {failure.trace}\n")
+            log.write(f"{when} query_failed {name}: {failure.trace}\n")
 
     def bound_log(self) -> None:
         """Keep Spark's log within its bound; a full disk is found elsewhere."""

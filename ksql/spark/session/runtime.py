@@ -1,4 +1,4 @@
-"""Queries on Spark: started under stable ids, watched, restarted, stopped between batches."""
+"""Queries on Spark: started under stable names, watched, restarted, stopped between batches."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from ksql.core.query_version import QueryVersion
     from ksql.kafka.ranges import Range
     from ksql.spark.query.query_supervisor import OnFailure
     from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
@@ -136,9 +137,9 @@ class SparkRuntime:
         """Return a query that is neither started nor watched yet; ``QueryDriver`` has its parts."""
         driver = QueryDriver(prepare, self._launch, self._finish, self._bound, self._build, vet)
 
-        def heard(query_id: str, failure: Failure) -> None:
-            self._host.note(query_id, failure)
-            on_failure(query_id, failure)
+        def heard(version: QueryVersion, failure: Failure) -> None:
+            self._host.note(version.name, failure)
+            on_failure(version, failure)
 
         return QuerySupervisor(place, driver, self._retry, self._metrics_of(place.name), heard)
 
@@ -282,11 +283,11 @@ class SparkRuntime:
             except Exception as problem:  # noqa: BLE001 - one query must not end the watch over all
                 if isinstance(problem, LOST) and self._host.gone():
                     return  # the next turn sees to it
-                if query.query_id not in self._told:
-                    self._told.add(query.query_id)
-                    _log.exception("supervision failed", extra={"query_id": query.query_id})
+                if query.place.name not in self._told:
+                    self._told.add(query.place.name)
+                    _log.exception("supervision failed", extra={"query_id": query.version.name})
             else:
-                self._told.discard(query.query_id)
+                self._told.discard(query.place.name)
 
     def _revive(self) -> None:
         """Have every query note what happened, start Spark again, and them from their checkpoints.

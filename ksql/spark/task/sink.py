@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from ksql.core.errors import QueryFailed, ServerError
+from ksql.core.query_version import transactional_id
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
@@ -174,7 +175,7 @@ class TransactionSink(TaskSink):
     ) -> None:
         super().__init__(ship, topic, log, window_bytes)
         self._sink_topic = topic
-        self._task_id = f"{ship.application_id}-{task}"
+        self._task_id = transactional_id(ship.application_id, task)
         self._batch = batch
         self._transaction: TaskTransactions | None = None
         self._written_before = False

@@ -128,7 +128,7 @@ class IngestTask:
                     unsent = 0
             for chunk in (*writer.add(ingest.finish()), *writer.finish()):
                 yield self._row(chunk, read)
-        if ahead is not None and _WARNED.due(self.ship.query_id, ahead, now_ms):
+        if ahead is not None and _WARNED.due(self.ship.application_id, ahead, now_ms):
             log.note("source", ahead.text())
         errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
         if errors or log.notes or latest is not None or read.open:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ksql.core.errors import UnknownName
 from ksql.core.ident import near, quote
 from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.core.types.model import SqlType
 from ksql.sql.catalog.model import DataSource, PersistentQuery
 
@@ -78,6 +79,16 @@ class Catalog:
         """Return the query of that id; ids compare without case."""
         upper = query_id.upper()
         return next((q for q in self.queries.values() if q.id.upper() == upper), None)
+
+    def version_of(self, query_id: str) -> QueryVersion:
+        """Return the version of a query that users see; the first one of a query not known."""
+        query = self.queries.get(QueryId(query_id)) or self.query(query_id)
+        return QueryVersion(QueryId(query_id)) if query is None else query.version
+
+    @property
+    def versions(self) -> tuple[QueryVersion, ...]:
+        """The versions of the queries, the oldest query first."""
+        return tuple(query.version for query in self.queries.values())
 
     def writers(self, name: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that write the source, the oldest first."""

@@ -18,6 +18,7 @@ FORMS: Final[tuple[Form, ...]] = (
     form(
         "model.PersistentQuery",
         model.PersistentQuery,
-        "id kind sink sources statement plan offset properties paused started_at_offset",
+        "id kind sink sources statement plan offset properties paused started_at_offset"
+        " version=version_number?",
     ),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ksql.core.ids import QueryId
+from ksql.core.query_version import FIRST, QueryVersion
 from ksql.core.types.format import Format, KeyWindow, TimestampColumn
 from ksql.core.types.schema import Column, Schema
 from ksql.sql.syntax.ast import SourceKind
@@ -85,7 +86,7 @@ class PersistentQuery:
     """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
 
     ``plan`` is its stored form (``ksql.sql.plan.codec``); ``offset`` the offset of the command that
-    gave this plan.
+    gave this plan; ``version_number`` the number of its ``QueryVersion``.
     """
 
     id: QueryId
@@ -98,3 +99,9 @@ class PersistentQuery:
     properties: tuple[tuple[str, str], ...] = ()
     paused: bool = False
     started_at_offset: int = field(default=-1)
+    version_number: int = FIRST
+
+    @property
+    def version(self) -> QueryVersion:
+        """The version that runs under this plan."""
+        return QueryVersion(self.id, self.version_number)

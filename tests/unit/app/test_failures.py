@@ -6,6 +6,8 @@ import orjson
 
 from ksql.app.failures import FailureLog
 from ksql.core.errors import ServerError
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.spark.query.spec import Failure
 
 FAILURE = Failure(5, "no such topic", "a trace")
@@ -35,19 +37,20 @@ class Wire:
 def test_a_failure_is_an_entry_about_the_query():
     wire = Wire()
     log = FailureLog(wire, "log")
-    log.note("Q_1", FAILURE)
+    log.note(QueryVersion(QueryId("Q_1"), 7), FAILURE)
     log.close()
     [(topic, key, entry, timestamp)] = wire.entries
     assert (topic, key, timestamp) == ("log", None, 5)
     assert entry["logger"] == "processing.Q_1"
     assert entry["message"]["kafkaStreamsThreadError"]["cause"] == ["no such topic"]
+    assert entry["message"]["kafkaStreamsThreadError"]["threadName"] == "Q_1.v7"
 
 
 def test_closing_does_not_wait_for_each_entry_where_kafka_is_away(caplog):
     wire = Wire(away=True)
     log = FailureLog(wire, "log")
     for number in range(20):
-        log.note(f"Q_{number}", FAILURE)
+        log.note(QueryVersion(QueryId(f"Q_{number}")), FAILURE)
     log.close()
     assert (len(wire.entries), wire.closed) == (20, True)
     assert wire.flushes < 10

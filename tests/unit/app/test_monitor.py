@@ -8,7 +8,10 @@ import pytest
 
 from ksql.app.monitor import SparkMonitor
 from ksql.cluster.leader_view import RemoteLeader
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.spark.query.spec import Failure, State, Status
+from ksql.sql.catalog.catalog import Catalog
 
 
 class Running:
@@ -24,11 +27,12 @@ class Running:
 
 class Runner:
     def __init__(self, **running):
-        self.running = running
+        self.running = {QueryVersion(QueryId(name)): query for name, query in running.items()}
 
 
 def monitor(**running):
-    return SparkMonitor(Runner(**running), None, None, lambda: "", lambda: 0, None)
+    engine = SimpleNamespace(catalog=Catalog())
+    return SparkMonitor(Runner(**running), None, engine, lambda: "", lambda: 0, None)
 
 
 FAILURES = (Failure(1, "first"), Failure(2, "last"))
@@ -77,7 +81,8 @@ ELSEWHERE = RemoteLeader("b:1", silent=False, troubled={})
     ],
 )
 def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere, abandoned, state):
-    catalog = SimpleNamespace(query=lambda _id: SimpleNamespace(paused=paused))
+    query = SimpleNamespace(paused=paused)
+    catalog = SimpleNamespace(query=lambda _id: query, version_of=Catalog().version_of)
     runner = SimpleNamespace(running={}, abandoned=abandoned)
     found = SparkMonitor(
         runner,

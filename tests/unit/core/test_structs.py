@@ -170,3 +170,19 @@ def test_a_tag_stands_for_one_class(forms):
 def test_a_form_names_every_field_once(tag, cls, keys):
     with pytest.raises(BadForm):
         form(tag, cls, keys)
+
+
+@dataclass(frozen=True)
+class Grown:
+    name: str
+    more: int = 0
+    number: int = 0
+
+
+def test_a_field_with_its_default_is_stored_as_if_it_had_not_come():
+    grown = Structs((form("test_structs.Grown", Grown, "name more? n=number?"),))
+    assert grown.plain(Grown("x")) == {"$": "test_structs.Grown", "name": "x"}
+    assert grown.build(grown.plain(Grown("x"))) == Grown("x")
+    stored = {"$": "test_structs.Grown", "name": "x", "more": 1, "n": 2}
+    assert grown.plain(Grown("x", 1, 2)) == stored
+    assert grown.build(stored) == Grown("x", 1, 2)

@@ -89,14 +89,14 @@ class Runner(MemoryRunner):
         self.strikes("resume")
         super().resume(queries)
 
-    def stop(self, query_id):
+    def stop(self, version):
         self.strikes("stop")
-        super().stop(query_id)
+        super().stop(version)
 
-    def forget(self, query_id):
+    def forget(self, version):
         self.strikes("forget")
-        self.forgotten.append(query_id)
-        super().forget(query_id)
+        self.forgotten.append(version.query_id)
+        super().forget(version)
 
     def make_way(self, old, new, *, half_written=False):
         self.strikes("make_way")
@@ -178,8 +178,8 @@ class Scene:
         if running:
             self.world.topics.append("s", b"probe", b'{"A": 1}', 1)
         self.world.drain()
-        for query_id in running:
-            columns[query_id] = tuple(sorted(self.world.last("N").get("probe") or ()))
+        for version in running:
+            columns[version.query_id] = tuple(sorted(self.world.last("N").get("probe") or ()))
         return columns
 
 
@@ -300,7 +300,7 @@ def test_in_doubt_and_lost_is_taken_back(text):
     it.world.log.written = False
     it.world.execute("CREATE TYPE T AS STRUCT<A INT>;")
     assert set(it.world.topics.known) == {"s", "N"}
-    assert list(it.world.runner.running) == ["CTAS_N_1"]
+    assert [version.name for version in it.world.runner.running] == ["CTAS_N_1"]
     assert it.runs() == {"CTAS_N_1": ("C",)}
     status = it.world.engine.statuses[f"{'table/`N`' if text == MORE else 'stream/`D`'}/create"]
     assert status.status == "ERROR"
@@ -348,7 +348,7 @@ def test_a_resume_that_fails_is_tried_until_it_runs(problem):
     assert not it.world.query("N").paused
     assert it.world.runner.running == {}
     it.world.engine.settle()
-    assert list(it.world.runner.running) == ["CTAS_N_1"]
+    assert [version.name for version in it.world.runner.running] == ["CTAS_N_1"]
 
 
 def test_what_is_done_later_is_what_holds_then():

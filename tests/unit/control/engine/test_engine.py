@@ -50,13 +50,13 @@ class FailingRunner(MemoryRunner):
             self._called("resume", query.id)
             super().start(query)
 
-    def stop(self, query_id):
-        self._called("stop", query_id)
-        super().stop(query_id)
+    def stop(self, version):
+        self._called("stop", version.query_id)
+        super().stop(version)
 
-    def forget(self, query_id):
-        self._called("forget", query_id)
-        super().forget(query_id)
+    def forget(self, version):
+        self._called("forget", version.query_id)
+        super().forget(version)
 
     def make_way(self, old, new, *, half_written=False):
         self._called("make_way", old.id)

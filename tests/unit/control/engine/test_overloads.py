@@ -57,7 +57,7 @@ def functions(*texts):
 def again(world, functions_):
     """The world as after a restart with other functions."""
     query = world.query("U")
-    world.runner.stop(query.id)
+    world.runner.stop(query.version)
     world.engine.functions = world.runner._functions = functions_
     world.runner.start(world.query("U"))
 
@@ -110,7 +110,7 @@ def test_a_plan_with_numbers_runs_and_is_what_it_was(kind):
     old = version_1(world.query("U").plan)
     assert codec.loads(old) != world.plan("U")
     query = world.query("U")
-    world.runner.stop(query.id)
+    world.runner.stop(query.version)
     world.runner.start(replace(query, plan=old))
     one(world, 2)
     assert world.runner.errors() == []

@@ -58,7 +58,7 @@ def test_it_begins_at_the_beginning():
         world.run(f"DROP TABLE IF EXISTS T; {TABLE % extra}")
         world.drain()
         [query] = world.catalog.queries.values()
-        assert world.runner.running[query.id].positions == {"t": 1}
+        assert world.runner.running[query.version].positions == {"t": 1}
 
 
 def test_windowed_rows_keep_their_windows():

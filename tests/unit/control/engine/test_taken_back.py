@@ -31,7 +31,7 @@ class Torn(World):
             for change in self.engine.dry_run(self.parse(text), text, self.settings).changes
             if isinstance(change, PutQuery)
         ]
-        running = self.runner.running[query.id]
+        running = self.runner.running[query.version]
         old, running.program = running.program, self.runner._program(query)
         meanwhile()
         running.program = old
@@ -124,7 +124,7 @@ def test_what_was_stored_before_slots_had_generations_is_read():
     world = Torn()
     world.run(f"CREATE {counting(', SUM(A) M')}")
     world.one(1)
-    [store] = world.runner.running[world.query("U").id].stores
+    [store] = world.runner.running[world.query("U").version].stores
     [(_, state)] = store.scan(b"g")
     assert state == [1, 1, 100]  # the timestamp and two cells, and no mark: as it has always been
     world.run(f"CREATE OR REPLACE {counting(', SUM(A) M, MAX(B) O')}")

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from ksql.control.engine.memory import MemoryLog
 from ksql.control.engine.ports import Command
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import (
@@ -13,6 +15,8 @@ from ksql.control.log.record import (
     decode,
     encode,
 )
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from tests.unit.world import World
 
 SCRIPT = """
@@ -57,6 +61,31 @@ def test_only_what_an_older_version_cannot_read_has_a_new_number():
     versions = {c.id: json.loads(encode(c)[1])["version"] for c in commands()}
     assert versions.pop("table/`C`/drop") == 2
     assert set(versions.values()) == {1}
+
+
+def put(number):
+    """A command that puts a query of that version."""
+    script = (
+        "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+        "CREATE STREAM D AS SELECT * FROM S;"
+    )
+    source, put_query = World(script, log=MemoryLog()).log.commands[-1].changes
+    query = replace(put_query.query, version_number=number)
+    return Command("stream/D/create", "", (source, replace(put_query, query=query)))
+
+
+def test_a_later_version_of_a_query_comes_back_and_has_a_form_of_its_own():
+    key, value = encode(put(17))
+    assert json.loads(value)["version"] == VERSION
+    assert decode(20, key, value).changes[1].query.version == QueryVersion(QueryId("CSAS_D_1"), 17)
+    assert b"version_number" not in value
+    assert json.loads(encode(put(0))[1])["version"] == 1
+
+
+def test_a_number_below_the_first_is_no_version():
+    with pytest.raises(UnreadableCommand) as caught:
+        decode(20, *encode(put(-1)))
+    assert "-1 is no version of CSAS_D_1" in caught.value.detail
 
 
 @pytest.mark.parametrize(

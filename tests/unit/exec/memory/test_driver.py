@@ -8,6 +8,7 @@ import pytest
 
 from ksql.core.errors import QueryFailed
 from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.exec.memory.driver import MemoryTopics
 from tests.unit.world import World
 
@@ -94,9 +95,10 @@ def test_errors_of_expressions_are_told_and_give_null():
 
 def test_what_an_unknown_query_is_told():
     world = World(S)
-    world.runner.stop("NOTHING")
-    world.runner.forget("NOTHING")
-    world.runner.drain([QueryId("NOTHING")])
+    nothing = QueryVersion(QueryId("NOTHING"))
+    world.runner.stop(nothing)
+    world.runner.forget(nothing)
+    world.runner.drain([nothing])
     assert world.runner.errors() == []
 
 

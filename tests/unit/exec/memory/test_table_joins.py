@@ -195,7 +195,7 @@ def test_what_a_foreign_key_join_keeps_is_small():
     world = world_of("CREATE TABLE O AS SELECT A.K, V, W FROM A JOIN B ON A.F = B.K;")
     world.feed("b", ("x", {"W": 1}, 1))
     world.feed("a", *((f"k{n}", {"V": n, "F": "x"}, 2) for n in range(300)))
-    _, rows, _ = world.runner.running[world.query("O").id].stores
+    _, rows, _ = world.runner.running[world.query("O").version].stores
     chunks = [chunk for _, chunk in rows.scan(b"c")]
     assert sum(map(len, chunks)) == 300
     assert max(map(len, chunks)) <= 256

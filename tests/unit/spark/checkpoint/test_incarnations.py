@@ -13,8 +13,6 @@ from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.checkpoint.incarnations import CheckpointMissing, Incarnation
 
-OWNER = "_confluent-ksql-default_query_CTAS_T_4"
-
 
 def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
     place = tmp_path / "queries" / "Q"
@@ -29,7 +27,7 @@ def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
 
 def test_a_checkpoint_from_before_lives_had_names_goes_on_under_the_id_alone(tmp_path):
     (tmp_path / "offsets").mkdir()
-    assert incarnations.require("Q", tmp_path).application(OWNER) == OWNER
+    assert incarnations.require("Q", tmp_path) == Incarnation("")
 
 
 def test_batches_without_their_beginning_are_no_checkpoint_of_a_former_version(tmp_path):
@@ -73,23 +71,6 @@ def test_a_later_format_is_left_to_its_version(tmp_path):
     (tmp_path / "life.json").write_text('{"format": 2, "incarnation": "a"}')
     with pytest.raises(NewerCheckpoint, match="has format 2, this version knows up to 1"):
         incarnations.require("Q", tmp_path)
-
-
-def test_the_groups_of_a_life_are_its_own():
-    groups = Incarnation("f00d").groups(OWNER)
-    assert groups.fullmatch(f"{OWNER}-f00d-0-3")
-    assert groups.fullmatch(f"{OWNER}-f00d-stage-0")
-    assert not groups.fullmatch(f"{OWNER}-beef-0-3")
-    assert not groups.fullmatch(f"{OWNER}-0-3")
-    assert not groups.fullmatch(f"{OWNER}1-f00d-0-3")
-
-
-def test_the_groups_of_a_life_without_a_name_are_not_those_of_its_successors():
-    groups = Incarnation("").groups(OWNER)
-    assert groups.fullmatch(f"{OWNER}-0-3")
-    assert groups.fullmatch(f"{OWNER}-stage-12")
-    assert not groups.fullmatch(f"{OWNER}-f00d-0-3")
-    assert not groups.fullmatch(f"{OWNER}-1234-stage-0")
 
 
 @pytest.fixture

@@ -31,14 +31,14 @@ def begun(tmp_path, query):
     """The checkpoint of a query that has run."""
     desk = Desk(tmp_path)
     desk.runner.start(query)
-    desk.runner.stop(query.id)
-    return desk.runner.checkpoint(query.id)
+    desk.runner.stop(query.version)
+    return desk.runner.checkpoint(query.version)
 
 
 def gone_on(tmp_path, query, **context):
     desk = Desk(tmp_path, **context)
     desk.runner.resume([query])
-    return desk, desk.runner.running[query.id].status()
+    return desk, desk.runner.running[query.version].status()
 
 
 def test_it_is_written_before_the_first_start(tmp_path):

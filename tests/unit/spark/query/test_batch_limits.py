@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.spark.query.batch_limits import BatchLimits, records_within
 from ksql.spark.query.spec import QuerySpec
@@ -37,7 +39,7 @@ class Waiting:
 @pytest.fixture
 def spec(tmp_path):
     return QuerySpec(
-        query_id="q",
+        version=QueryVersion(QueryId("q")),
         plan_json="{}",
         topics={"t": "earliest"},
         checkpoint=tmp_path,

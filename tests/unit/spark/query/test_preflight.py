@@ -86,15 +86,15 @@ def stopped(tmp_path, query, kafka, *, planned=3, committed=3):
     """A query that ran for some batches, and the name of one of its groups."""
     desk = Desk(tmp_path, preflight=kafka.preflight())
     desk.runner.start(query)
-    desk.runner.stop(query.id)
-    batches(desk.runner.checkpoint(query.id), planned=planned, committed=committed)
+    desk.runner.stop(query.version)
+    batches(desk.runner.checkpoint(query.version), planned=planned, committed=committed)
     return f"{desk.application()}-0-0"
 
 
 def gone_on(tmp_path, query, kafka, **context):
     desk = Desk(tmp_path, preflight=kafka.preflight(), **context)
     desk.runner.resume([query])
-    return desk, desk.runner.running[query.id].status()
+    return desk, desk.runner.running[query.version].status()
 
 
 # --- an older checkpoint
@@ -141,7 +141,7 @@ def test_a_mark_that_cannot_be_asked_for_is_no_mark_of_zero(tmp_path, query, kaf
     assert status.state is State.ERROR
     assert "b:1 cannot be reached" in status.last_error
     kafka.problem = None
-    running = desk.runner.running[query.id]
+    running = desk.runner.running[query.version]
     running.start()
     assert running.status().state is State.RUNNING
 
@@ -153,26 +153,25 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     older = frozenset({query.id if allowed == "this" else allowed})
     for _ in range(2):  # the second start needs no word any more
-        desk = Desk(tmp_path, preflight=kafka.preflight(), older=older)
-        desk.runner._new_incarnation = lambda: "second"
+        desk = Desk(tmp_path, kafka.preflight(), new_incarnation=lambda: "second", older=older)
         desk.runner.resume([query])
         assert desk.application().endswith("-second")
-        place = desk.runner.checkpoint(query.id)
+        place = desk.runner.checkpoint(query.version)
         assert incarnations.incarnation_of(place) == incarnations.Incarnation("second")
         assert checkpoint.planned(place).batch == 2
         assert desk.trash.entries() == []
-        desk.runner.stop(query.id)
+        desk.runner.stop(query.version)
         older = frozenset()
     assert "query_continues_from_an_older_checkpoint" in caplog.text
 
 
 def test_or_it_begins_anew(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, preflight=kafka.preflight(), anew=frozenset({"all"}))
-    desk.runner._new_incarnation = lambda: "second"
+    permit = frozenset({"all"})
+    desk = Desk(tmp_path, kafka.preflight(), new_incarnation=lambda: "second", anew=permit)
     desk.runner.resume([query])
     assert desk.application().endswith("-second")
-    assert checkpoint.planned(desk.runner.checkpoint(query.id)) is None
+    assert checkpoint.planned(desk.runner.checkpoint(query.version)) is None
     (moved,) = desk.trash.entries()
     assert moved.reason == "its query begins anew"
 
@@ -182,7 +181,7 @@ def test_it_is_asked_at_each_start_not_only_at_the_first(tmp_path, query, kafka)
     desk, _ = gone_on(tmp_path, query, kafka)
     kafka.marks[group] = 9  # the copy was put back while the query rested
     with pytest.raises(incarnations.OlderCheckpoint):
-        desk.runner.running[query.id].start()
+        desk.runner.running[query.version].start()
 
 
 @pytest.mark.parametrize("choice", ["older", "anew"])
@@ -191,7 +190,7 @@ def test_a_permit_is_over_once_the_checkpoint_fits(tmp_path, query, kafka, choic
     desk, _ = gone_on(tmp_path, query, kafka, **{choice: frozenset({"all"})})
     kafka.marks[group] = 9  # the copy was put back while the query rested
     with pytest.raises(incarnations.OlderCheckpoint):
-        desk.runner.running[query.id].start()
+        desk.runner.running[query.version].start()
     assert desk.trash.entries() == []
 
 
@@ -224,7 +223,7 @@ def test_it_begins_anew_over_the_new_topic(tmp_path, query, kafka):
     kafka.ids["s"] = "second"
     desk, status = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
     assert status.state is State.RUNNING
-    place = desk.runner.checkpoint(query.id)
+    place = desk.runner.checkpoint(query.version)
     assert checkpoint.planned(place) is None
     assert checkpoint_topics.read(place) == {"s": "second"}
 
@@ -241,8 +240,8 @@ def test_a_topic_that_was_deleted_is_an_error_that_names_it_until_it_is_back(
     assert "s: first" in status.last_error
     assert f"TERMINATE {query.id}" in status.last_error
     kafka.ids = {"s": "first", "O": "result"}
-    desk.runner.running[query.id].start()
-    assert desk.runner.running[query.id].status().state is State.RUNNING
+    desk.runner.running[query.version].start()
+    assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
 def test_a_result_that_was_deleted_is_an_error_until_there_is_such_a_topic(tmp_path, query, kafka):
@@ -261,7 +260,7 @@ def test_a_topic_that_was_never_there_is_left_to_the_start_itself(tmp_path, quer
     kafka.ids = {}
     desk = Desk(tmp_path, preflight=kafka.preflight())
     desk.runner.start(query)
-    assert desk.runner.running[query.id].status().state is State.RUNNING
+    assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
 def test_a_topic_without_an_id_is_not_judged(tmp_path, query, kafka):
@@ -287,10 +286,10 @@ def test_a_checkpoint_that_has_no_ids_adopts_them(tmp_path, query, kafka):
 def judged(desk, query):
     """The outcome of another launch."""
     try:
-        desk.runner.running[query.id].start()
+        desk.runner.running[query.version].start()
     except KsqlError as error:
         return type(error)
-    desk.runner.stop(query.id)
+    desk.runner.stop(query.version)
     return None
 
 
@@ -335,7 +334,7 @@ def test_a_life_that_begins_anew_has_the_shape_of_its_plan(tmp_path, query, kafk
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
     desk, _ = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
-    assert plan_fingerprint.read(desk.runner.checkpoint(query.id))["id"] == query.id
+    assert plan_fingerprint.read(desk.runner.checkpoint(query.version))["id"] == query.id
 
 
 @pytest.mark.parametrize("choice", ["older", "anew"])
@@ -343,13 +342,13 @@ def test_a_life_that_could_not_be_launched_is_launched_at_the_next_try(
     tmp_path, query, kafka, choice
 ):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, preflight=kafka.preflight(), **{choice: frozenset({query.id})})
 
     def named():
         kafka.away = True  # from now on, in the midst of the launch
         return "second"
 
-    desk.runner._new_incarnation = named
+    permit = {choice: frozenset({query.id})}
+    desk = Desk(tmp_path, kafka.preflight(), new_incarnation=named, **permit)
     desk.runner.resume([query])
     assert desk.runtime.started == []
     kafka.away = False
@@ -383,7 +382,7 @@ def test_one_that_may_lose_data_reads_it_from_its_beginning(
     for _ in range(2):
         desk, status = gone_on(tmp_path, query, kafka)
         assert status.state is State.RUNNING, status.last_error
-        desk.runner.stop(query.id)
+        desk.runner.stop(query.version)
     place = tmp_path / "queries" / query.id
     found = {
         int(file.name): json.loads(file.read_text().splitlines()[2])["s"]

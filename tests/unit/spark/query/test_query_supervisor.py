@@ -11,6 +11,8 @@ import pytest
 from py4j.protocol import Py4JError
 
 from ksql.core.errors import KsqlError
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
 from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
@@ -66,13 +68,16 @@ class Desk:
 
     def query(self):
         self.spec = QuerySpec(
-            query_id="q", plan_json="{}", topics=self.topics, checkpoint=self.folder
+            version=QueryVersion(QueryId("q")),
+            plan_json="{}",
+            topics=self.topics,
+            checkpoint=self.folder,
         )
         driver = QueryDriver(self._prepare, self._launch, self._finish)
         retry = RetryPolicy(initial_ms=0, max_ms=0)
         return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self._note)
 
-    def _note(self, query_id, failure):
+    def _note(self, version, failure):
         self.told.append(failure.message)
 
     def _prepare(self):
@@ -150,7 +155,9 @@ def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     desk.spec = None  # it is prepared once
     query._spec = None
     desk.problems = [problem]
-    desk.spec = QuerySpec(query_id="q", plan_json="{}", topics={}, checkpoint=desk.folder)
+    desk.spec = QuerySpec(
+        version=QueryVersion(QueryId("q")), plan_json="{}", topics={}, checkpoint=desk.folder
+    )
     query.supervise()
     assert query.status().last_error == "a wire came loose"
     supervised(query, State.RUNNING)

@@ -17,7 +17,9 @@ import pytest
 
 from ksql.control.engine.memory import MemoryLog
 from ksql.core.config import Settings
+from ksql.core.ids import QueryId
 from ksql.core.process.lease import Lease, NotLeader
+from ksql.core.query_version import QueryVersion
 from ksql.core.structs import Structs
 from ksql.core.trash import Trash
 from ksql.kafka.ranges import Range
@@ -83,7 +85,7 @@ class Still:
 
 
 class Desk:
-    def __init__(self, folder, preflight=None, settings=None, **context):
+    def __init__(self, folder, preflight=None, settings=None, new_incarnation=None, **context):
         self.folder = folder / "queries"
         self.trash = Trash(folder / "aside", lambda: 0)
         self.runtime = Spark()
@@ -101,7 +103,7 @@ class Desk:
             ),
             lambda topics: {(topic, 0): 7 for topic in topics},
             trash=self.trash,
-            new_incarnation=lambda: f"life{next(names)}",
+            new_incarnation=new_incarnation or (lambda: f"life{next(names)}"),
             end_groups=self.ended.append,
             preflight=preflight or Preflight(),
         )
@@ -133,8 +135,8 @@ def test_a_query_that_begins_has_a_life_before_it_starts(desk, query):
 
 def test_one_that_is_stopped_and_started_goes_on_with_its_life(desk, query):
     desk.runner.start(query)
-    desk.runner.stop(query.id)
-    assert desk.runner.application(query.id) == f"{OWNER}{query.id}-life1"
+    desk.runner.stop(query.version)
+    assert desk.runner.application(query.version) == f"{OWNER}{query.id}-life1"
     desk.runner.resume([query])
     assert desk.application() == f"{OWNER}{query.id}-life1"
 
@@ -161,8 +163,8 @@ def test_an_id_that_comes_again_has_another_life(desk, query):
     for expected in ("life1", "life2"):
         desk.runner.start(query)
         assert desk.application().endswith(f"-{expected}")
-        desk.runner.stop(query.id)
-        desk.runner.forget(query.id)
+        desk.runner.stop(query.version)
+        desk.runner.forget(query.version)
     assert [bool(names.fullmatch(f"{OWNER}{query.id}-life1-0-0")) for names in desk.ended] == [
         True,
         False,
@@ -181,7 +183,7 @@ def test_a_new_query_does_not_take_over_what_lies_under_its_name(desk, query):
 
 def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
     desk.runner.resume([query])
-    status = desk.runner.running[query.id].status()
+    status = desk.runner.running[query.version].status()
     assert status.state is State.ERROR
     assert f"the checkpoint of query {query.id} is missing" in status.last_error
     assert f"ksql.state.anew={query.id}" in status.last_error
@@ -200,10 +202,10 @@ def test_it_begins_anew_when_it_is_told_to(tmp_path, query, anew, caplog):
 def test_it_begins_anew_once_in_a_start_of_the_server(tmp_path, query):
     desk = Desk(tmp_path, anew=frozenset({query.id}))
     desk.runner.resume([query])
-    desk.runner.stop(query.id)
-    shutil.rmtree(desk.runner.checkpoint(query.id))
+    desk.runner.stop(query.version)
+    shutil.rmtree(desk.runner.checkpoint(query.version))
     desk.runner.resume([query])
-    assert "is missing" in str(desk.runner.running[query.id].status().last_error)
+    assert "is missing" in str(desk.runner.running[query.version].status().last_error)
     assert [spec.incarnation for spec in desk.runtime.started] == ["life1"]
 
 
@@ -211,17 +213,17 @@ def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
     Desk(tmp_path).runner.start(query)
     desk = Desk(tmp_path, anew=frozenset({"all"}))
     desk.runner.resume([query])
-    desk.runner.stop(query.id)
-    shutil.rmtree(desk.runner.checkpoint(query.id))
+    desk.runner.stop(query.version)
+    shutil.rmtree(desk.runner.checkpoint(query.version))
     desk.runner.resume([query])
-    assert "is missing" in str(desk.runner.running[query.id].status().last_error)
+    assert "is missing" in str(desk.runner.running[query.version].status().last_error)
     assert len(desk.runtime.started) == 1
 
 
 def test_another_one_does_not(tmp_path, query):
     desk = Desk(tmp_path, anew=frozenset({"OTHER"}))
     desk.runner.resume([query])
-    assert desk.runner.running[query.id].status().state is State.ERROR
+    assert desk.runner.running[query.version].status().state is State.ERROR
     assert desk.runtime.started == []
 
 
@@ -229,7 +231,7 @@ def test_what_no_query_knows_is_moved_aside(desk, query):
     desk.runner.start(query)
     incarnations.begin(desk.folder / "CTAS_GONE_9", "x")
     (desk.folder / "EMPTY").mkdir()
-    desk.runner.sweep([query.id])
+    desk.runner.sweep([query.version])
     assert [path.name for path in desk.folder.iterdir()] == [query.id]
     assert [moved.name.split("-")[-1] for moved in desk.trash.entries()] == ["CTAS_GONE_9"]
 
@@ -277,9 +279,9 @@ def test_a_directory_that_cannot_be_written_is_told_as_an_error(desk, query):
 def test_a_damaged_life_is_forgotten_all_the_same(desk, query):
     desk.runner.start(query)
     (desk.folder / query.id / "life.json").write_text("{")
-    desk.runner.stop(query.id)
-    assert desk.runner.application(query.id) == f"{OWNER}{query.id}"
-    desk.runner.forget(query.id)
+    desk.runner.stop(query.version)
+    assert desk.runner.application(query.version) == f"{OWNER}{query.id}"
+    desk.runner.forget(query.version)
     assert not (desk.folder / query.id).exists()
     assert desk.ended == []
 
@@ -289,12 +291,12 @@ def test_a_query_that_stops_is_no_longer_about_to_run(desk, query):
     [(name, link)] = desk.runtime.started[-1].chain.items()
     assert link.begun > 0
     assert not link.exactly_once
-    desk.runner.stop(query.id)
+    desk.runner.stop(query.version)
     assert desk.runtime.rested == [name]
     assert desk.runner._links.all[name].begun == 0
     desk.runner.resume([query])
     assert desk.runner._links.all[name].begun > link.begun
-    desk.runner.forget(query.id)
+    desk.runner.forget(query.version)
     assert desk.runner._links.all == {}
 
 
@@ -304,7 +306,7 @@ def test_a_query_that_stops_is_no_longer_about_to_run(desk, query):
 def killed_in_a_trial(desk, query, *, half_done):
     """The new plan was tried, on the checkpoint itself, and its command is not in the log."""
     desk.runner.start(query)
-    place = desk.runner.checkpoint(query.id)
+    place = desk.runner.checkpoint(query.version)
     tried = Structs(FORMS).plain(replace(query, plan=query.plan + " ", statement="new"))
     (place / "trial.json").write_text(json.dumps({"version": 1, "query": tried}))
     (place / "offsets").mkdir()
@@ -338,7 +340,7 @@ def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tr
     again.runner.resume([query])
     plans = [plan_of(spec) for spec in desk.runtime.started]
     assert plans == [query.plan, query.plan + " ", query.plan]
-    again.runner.stop(query.id)
+    again.runner.stop(query.version)
     again.runner.resume([query])
     assert [plan_of(spec) for spec in desk.runtime.started[3:]] == [query.plan]
 
@@ -375,7 +377,7 @@ def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
     place = killed_in_a_trial(desk, query, half_done=True)
     (place / "trial.json").write_text('{"version": 99}')
     desk.runner.resume([query])
-    status = desk.runner.running[query.id].status()
+    status = desk.runner.running[query.version].status()
     assert status.state is State.ERROR
     assert "version 99" in (status.last_error or "")
 
@@ -383,7 +385,7 @@ def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
 def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(desk, query):
     desk.runner.start(query)
     desk.runner.abandon("Another server has taken over.")
-    running = desk.runner.running[query.id]
+    running = desk.runner.running[query.version]
     deadline = time.monotonic() + 10
     while not running.stopped:
         assert time.monotonic() < deadline
@@ -496,13 +498,13 @@ def test_a_query_that_takes_long_to_go_on_holds_up_nobody(desk):
         assert not resumed.done()
         may_begin.set()
         resumed.result(30)
-    assert desk.runner.running["CSAS_O_1"].status().state is State.RUNNING
+    assert desk.runner.running[QueryVersion(QueryId("CSAS_O_1"))].status().state is State.RUNNING
 
 
 def test_a_replacement_that_is_taken_back_still_waits_for_its_batch(desk, query):
     desk.runtime = desk.runner._runtime = Endless()
     desk.runner.start(query)
-    desk.runner.stop(query.id)
+    desk.runner.stop(query.version)
     assert desk.runtime.waited[0] > 30
 
 
@@ -555,7 +557,7 @@ def test_a_switch_that_waits_for_its_batch_holds_up_nobody_and_is_ended_with_its
     assert "CSAS_O_1 was not replaced" in str(error)
     assert [spec.query_id for spec in desk.runtime.started] == ["CSAS_O_1", "CSAS_P_2"]
     assert len(desk.runtime.ended) == 1
-    assert "CSAS_O_1" not in desk.runner.running
+    assert QueryVersion(QueryId("CSAS_O_1")) not in desk.runner.running
     assert world.catalog.types.keys() == {"T"}
     if text.startswith("PAUSE"):
         assert replace(before, paused=True) == world.query("O")
@@ -603,7 +605,7 @@ class Waiting(Desk):
 def test_a_plan_is_tried_over_what_its_query_has_not_begun_to_read(tmp_path, query):
     desk = Waiting(tmp_path)
     desk.runner.start(query)
-    begun(desk.runner.checkpoint(query.id), 0, finished=True, offset=3)
+    begun(desk.runner.checkpoint(query.version), 0, finished=True, offset=3)
     desk.runner.make_way(query, replace(query, plan=query.plan + " "))
     [(spec, ranges, limit_s)] = desk.runtime.tried
     assert (plan_of(spec), spec.reader) == (query.plan + " ", {"bootstrap.servers": "b:1"})
@@ -623,7 +625,7 @@ def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, qu
     assert "it overruns" in caught.value.text()
     assert "goes on unchanged" in caught.value.text()
     assert len(desk.runtime.started) == 1
-    assert desk.runner.running[query.id].status().state is State.RUNNING
+    assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
 def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
@@ -632,18 +634,18 @@ def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
     desk.runner.make_way(query, new)
     assert len(desk.runtime.started) == 1
     desk.runner.take_over(new)
-    desk.runner.running[query.id].await_first_attempt(30)
+    desk.runner.running[query.version].await_first_attempt(30)
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, new.plan]
-    assert not (desk.runner.checkpoint(query.id) / "trial.json").exists()
+    assert not (desk.runner.checkpoint(query.version) / "trial.json").exists()
 
 
 def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
     desk.runner.start(query)
-    going = desk.runner.running[query.id]
+    going = desk.runner.running[query.version]
     desk.runner.make_way(query, replace(query, plan=query.plan + " "))
     going._query.isActive = False
     desk.runner.give_back(query)
-    assert desk.runner.running[query.id] is going
+    assert desk.runner.running[query.version] is going
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
 
 
@@ -653,7 +655,7 @@ def stuck(tmp_path, query, guarantee, mark):
     desk = Waiting(tmp_path, Preflight(marks=lambda _names: marks[0]))
     query = replace(query, plan=query.plan.replace("at_least_once", guarantee))
     desk.runner.start(query)
-    place = desk.runner.checkpoint(query.id)
+    place = desk.runner.checkpoint(query.version)
     begun(place, 0, finished=True, offset=3)
     begun(place, 1, finished=False, offset=5)
     marks[0] = mark
@@ -667,9 +669,9 @@ def stuck(tmp_path, query, guarantee, mark):
         return found
 
     desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
-    desk.runner.running[query.id]._query.isActive = False
-    desk.runner.running[query.id]._driver = replace(
-        desk.runner.running[query.id]._driver, launch=launch
+    desk.runner.running[query.version]._query.isActive = False
+    desk.runner.running[query.version]._driver = replace(
+        desk.runner.running[query.version]._driver, launch=launch
     )
     return desk, query, replace(query, plan=query.plan + " ")
 
@@ -693,7 +695,7 @@ def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
     [(_, ranges, _)] = desk.runtime.tried
     assert ranges == (Range("s", 0, 3, 9),)  # the batch that it is to run is among them
     desk.runner.take_over(new)
-    desk.runner.running[query.id].await_first_attempt(30)
+    desk.runner.running[query.version].await_first_attempt(30)
     assert plan_of(desk.runtime.started[-1]) == new.plan
 
 
@@ -709,7 +711,71 @@ def test_a_batch_of_which_a_part_counts_is_not_left_without_a_word(tmp_path, que
 @pytest.mark.parametrize(("guarantee", "mark", "allowed", "said"), LEFT)
 def test_a_batch_of_a_paused_query_is_left_alike(tmp_path, query, guarantee, mark, allowed, said):
     desk, old, _ = stuck(tmp_path, query, guarantee, mark)
-    desk.runner.stop(query.id)
+    desk.runner.stop(query.version)
     assert said in desk.runner.check_replaceable(old, half_written=allowed)
-    begun(desk.runner.checkpoint(query.id), 1, finished=True, offset=5)
+    begun(desk.runner.checkpoint(query.version), 1, finished=True, offset=5)
     assert desk.runner.check_replaceable(old) == ""
+
+
+@pytest.fixture
+def later(query):
+    """A later version of the query."""
+    return replace(query, version_number=7)
+
+
+def test_two_versions_of_a_query_run_side_by_side(desk, query, later):
+    for version in (query, later):
+        desk.runner.start(version)
+    first, second = desk.runtime.started
+    assert (first.query_id, second.query_id) == (query.id, query.id)
+    assert (first.name, second.name) == (query.id, f"{query.id}.v7")
+    assert (first.checkpoint, second.checkpoint) == (
+        desk.folder / query.id,
+        desk.folder / f"{query.id}.v7",
+    )
+    assert first.application == f"{OWNER}{query.id}-life1"
+    assert second.application == f"{OWNER}{query.id}-v7-life2"
+    assert set(second.chain) == {query.id, f"{query.id}.v7"}
+    assert set(desk.runner.running) == {query.version, later.version}
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_a_version_ends_alone(desk, query, later, ended):
+    versions = [query, later]
+    for version in versions:
+        desk.runner.start(version)
+    gone, left = versions[ended].version, versions[1 - ended].version
+    running = desk.runner.running[left]
+    application = desk.runner.application(left)
+    desk.runner.stop_soon([gone])
+    desk.runner.forget(gone)
+    assert desk.runner.running == {left: running}
+    assert running.status().state is State.RUNNING
+    assert [path.name for path in desk.folder.iterdir()] == [left.name]
+    assert desk.runner.application(left) == application
+    [groups] = desk.ended
+    assert not groups.fullmatch(f"{application}-0-0")
+    assert desk.runtime.rested == desk.runtime.forgotten == [gone.name]
+
+
+def test_what_is_known_of_a_query_is_one_of_its_versions(desk, query, later):
+    for version in (query, later):
+        desk.runner.start(version)
+        desk.runner.stop(version.version)
+    desk.runner.sweep([later.version])
+    assert [path.name for path in desk.folder.iterdir()] == [later.version.name]
+    desk.runner.resume([later])
+    assert desk.application() == f"{OWNER}{query.id}-v7-life2"
+
+
+def test_a_permit_to_begin_anew_counts_once_for_each_version(tmp_path, query, later):
+    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk.runner.resume([query])
+    desk.runner.resume([later])
+    assert [spec.incarnation for spec in desk.runtime.started] == ["life1", "life2"]
+    for version in (query, later):
+        desk.runner.stop(version.version)
+        shutil.rmtree(desk.folder / version.version.name)
+        desk.runner.resume([version])
+        status = desk.runner.running[version.version].status()
+        assert "is missing" in str(status.last_error)

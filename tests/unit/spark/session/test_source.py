@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ksql.core.ids import QueryId
 from ksql.core.process.jars import sha256
+from ksql.core.query_version import QueryVersion
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.spec import QuerySpec
 from ksql.spark.session.rangesjar import DIGEST
@@ -36,7 +38,7 @@ class Session:
 
 def spec_with(consumer, **more):
     return QuerySpec(
-        query_id="Q",
+        version=QueryVersion(QueryId("Q")),
         plan_json="{}",
         topics={"t": "earliest"},
         checkpoint=Path("checkpoint"),

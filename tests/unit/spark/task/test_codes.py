@@ -40,7 +40,7 @@ def started(folder, query, times, *, first=False):
         desk.runner.start(query)
     else:
         desk.runner.resume([query])
-    desk.runner.stop(query.id)
+    desk.runner.stop(query.version)
     body = json.loads(desk.runtime.started[-1].plan_json)
     load(desk.runtime.started[-1].plan_json)
     return codec.loads(body["plan"])
@@ -71,7 +71,7 @@ def test_a_built_in_function_that_ran_meanwhile_was_other_code(tmp_path):
     for files in (file, {}, file):
         desk = Desk(tmp_path, functions=files)
         desk.runner.resume([query]) if ran else desk.runner.start(query)
-        desk.runner.stop(query.id)
+        desk.runner.stop(query.version)
         ran.append(codec.loads(json.loads(desk.runtime.started[-1].plan_json)["plan"]))
     assert [leftovers(plan) for plan in ran] == [[False], [True], [True]]
 

@@ -54,8 +54,8 @@ def functions(times, more=""):
 def restarted(world, times):
     """The same service after a start with other code."""
     world.engine.functions = world.runner._functions = functions(times)
-    for query_id in list(world.runner.running):
-        world.runner.stop(query_id)
+    for version in list(world.runner.running):
+        world.runner.stop(version)
     world.runner.resume(world.catalog.queries.values())
     return world
 

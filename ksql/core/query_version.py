@@ -1,0 +1,81 @@
+"""The identity of a version of a query, and all names that follow from it.
+
+A query's id is what users see. What runs is a version of the query: a plan with a checkpoint,
+state, transactional ids and consumer groups of its own. So two versions can run side by side.
+
+| Name | First version | Version 17 |
+|---|---|---|
+| directory of the checkpoint, which holds the state | ``CTAS_X_3`` | ``CTAS_X_3.v17`` |
+| query and scheduling pool in Spark, key of the metrics | ``CTAS_X_3`` | ``CTAS_X_3.v17`` |
+| application id in Kafka | ``<query>-<incarnation>`` | ``<query>-v17-<incarnation>`` |
+| transactional id, and group of a task | ``<application id>-<task>`` | likewise |
+
+``<query>`` is ``application_id`` of ``ksql.core.ids``. The stores of tables for pull queries go by
+the query's id: they hold the rows of its topic, whichever version writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ksql.core.ids import QueryId, application_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST: Final = 0
+"""The number of a query's first version, whose names are made of the query's id alone."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class QueryVersion:
+    """A version of a persistent query.
+
+    A replacement in place gives a version another plan: it stays the same version. The ``number``
+    of a later one is that of the command that began it, like the number in a query's id.
+    """
+
+    query_id: QueryId
+    number: int = FIRST
+
+    @property
+    def name(self) -> str:
+        """Return the name, which no other version of any query has.
+
+        No query has an id that ends like the name of a later version.
+        """
+        return self.query_id if self.number == FIRST else f"{self.query_id}.{self._mark}"
+
+    def checkpoint(self, directory: Path) -> Path:
+        """Return its own directory among those of all checkpoints."""
+        return directory / self.name
+
+    def spark_name(self, space: str) -> str:
+        """Return its name in Spark; ``space`` tells services apart that share a session."""
+        return space + self.name
+
+    def application_id(self, service_id: str, incarnation: str) -> str:
+        """Return its name in Kafka; ``incarnation`` is the name of its checkpoint's incarnation."""
+        parts = [application_id(service_id, self.query_id)]
+        parts += [self._mark] if self.number != FIRST else []
+        return "-".join([*parts, incarnation] if incarnation else parts)
+
+    def groups(self, service_id: str, incarnation: str) -> re.Pattern[str]:
+        """Return the pattern of the names of that incarnation's consumer groups only."""
+        name = re.escape(self.application_id(service_id, incarnation))
+        # a name without an incarnation is the beginning of those with one
+        return re.compile(f"{name}(-.*)?" if incarnation else rf"{name}-(stage|\d+)-\d+")
+
+    @property
+    def _mark(self) -> str:
+        return f"v{self.number}"
+
+
+def transactional_id(application: str, task: str) -> str:
+    """Return the transactional id of a task, which is its consumer group as well.
+
+    ``task`` names it alike each time its batch is run.
+    """
+    return f"{application}-{task}"

@@ -1,0 +1,153 @@
+"""The directory of all checkpoints: where that of a version lies, how its life begins and ends."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import TYPE_CHECKING
+
+from ksql.core.errors import KsqlError
+from ksql.exec.dataflow.source_topics import plan_of
+from ksql.spark.checkpoint import incarnations
+from ksql.spark.checkpoint import plan_fingerprint as fingerprint
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from ksql.core.query_version import QueryVersion
+    from ksql.core.trash import Trash
+    from ksql.spark.checkpoint.incarnations import Incarnation
+    from ksql.spark.checkpoint.recovery_overrides import RecoveryOverrides
+    from ksql.sql.catalog.model import PersistentQuery
+
+_log = logging.getLogger(__name__)
+_BEGINS: str = "another query begins under its name"
+
+
+class CheckpointDirectory:
+    """Begins, continues and ends the incarnations of versions.
+
+    ``new_incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
+    groups whose incarnation is over, ``trash`` takes the state that no query knows.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        service_id: str,
+        overrides: RecoveryOverrides,
+        *,
+        trash: Trash,
+        new_incarnation: Callable[[], str],
+        end_groups: Callable[[re.Pattern[str]], object],
+    ) -> None:
+        self._directory = directory
+        self._service_id = service_id
+        self._overrides = overrides
+        self._trash = trash
+        self._new_incarnation = new_incarnation
+        self._end_groups = end_groups
+
+    def settle(self, directory: Path) -> None:
+        """Have the checkpoints there from now on."""
+        self._directory = directory
+
+    def of(self, version: QueryVersion) -> Path:
+        """Return the version's own directory."""
+        return version.checkpoint(self._directory)
+
+    def application_id(self, version: QueryVersion) -> str:
+        """Return the version's name in Kafka in its present incarnation."""
+        try:
+            incarnation = incarnations.incarnation_of(self.of(version))
+        except KsqlError:  # the query itself reports it: it is in ERROR
+            incarnation = None
+        return version.application_id(self._service_id, incarnation.name if incarnation else "")
+
+    def begin(self, version: QueryVersion, reason: str = _BEGINS) -> Incarnation:
+        """Begin an incarnation in an empty directory; what is there is moved aside.
+
+        Raises: OSError.
+        """
+        directory = self.of(version)
+        if incarnations.holds_anything(directory):
+            self._trash.take(directory, "checkpoint", reason)
+        return incarnations.begin(directory, self._new_incarnation())
+
+    def require(self, query: PersistentQuery) -> Incarnation:
+        """Return the incarnation with which a query continues.
+
+        Raises: CheckpointMissing, OtherPlan, unless it may begin from the start.
+        """
+        directory = self.of(query.version)
+        plan_shape = fingerprint.shape_of(query.id, plan_of(query))
+        try:
+            incarnation = incarnations.require(query.id, directory)
+            fingerprint.adopt(query.id, directory, plan_shape)
+        except (incarnations.CheckpointMissing, fingerprint.OtherPlan):
+            if not self._overrides.anew(query.version):
+                raise
+            return self._begin_anew(query)
+        return incarnation
+
+    def instead_of(self, query: PersistentQuery, unfit: KsqlError) -> Incarnation:
+        """Return the incarnation that takes the place of one that does not fit to Kafka.
+
+        Raises: ``unfit``, unless a new one may begin.
+        """
+        version = query.version
+        older = isinstance(unfit, incarnations.OlderCheckpoint)
+        if older and self._overrides.older(version):
+            _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query.id})
+            return incarnations.begin(self.of(version), self._new_incarnation())
+        if self._overrides.anew(version):
+            return self._begin_anew(query)
+        raise unfit
+
+    def _begin_anew(self, query: PersistentQuery) -> Incarnation:
+        _log.warning("query_begins_anew", extra={"query_id": query.id})
+        incarnation = self.begin(query.version, "its query begins anew")
+        shape = fingerprint.shape_of(query.id, plan_of(query))
+        fingerprint.write(self.of(query.version), shape)
+        return incarnation
+
+    def end(self, version: QueryVersion) -> None:
+        """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""
+        directory = self.of(version)
+        try:
+            incarnation = incarnations.incarnation_of(directory)
+        except KsqlError as error:  # what cannot be read need not be known to be deleted
+            _log.warning("groups_left", extra={"query_id": version.name, "reason": error.text()})
+            incarnation = None
+        shutil.rmtree(directory, ignore_errors=True)
+        if incarnation is not None:
+            self._end_groups(version.groups(self._service_id, incarnation.name))
+
+    def sweep(self, known: Iterable[QueryVersion]) -> None:
+        """Move aside the checkpoints that belong to no version of a query.
+
+        A query that was ended, or not yet written down, just before a crash leaves one; so does
+        whatever makes the service forget its queries, and then it is all that is left of them.
+        """
+        if not self._directory.is_dir():
+            return
+        kept = {version.name for version in known}
+        for left in sorted(self._directory.iterdir()):
+            if left.name in kept:
+                continue
+            try:
+                self._sweep_one(left)
+            except OSError as problem:  # it is in nobody's way
+                _log.warning(
+                    "checkpoint_left", extra={"checkpoint": str(left), "reason": str(problem)}
+                )
+
+    def _sweep_one(self, left: Path) -> None:
+        if not left.is_dir():
+            return
+        if incarnations.holds_anything(left):
+            self._trash.take(left, "checkpoint", "no query of that name is known")
+        else:
+            left.rmdir()
