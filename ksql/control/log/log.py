@@ -30,7 +30,8 @@ from ksql.control.log.topic_integrity import (
 from ksql.core.errors import KsqlError, ServerError
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
-from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.kafka.stable_end import OpenTransaction, settled_end
 from ksql.sql.catalog.topic import Topic

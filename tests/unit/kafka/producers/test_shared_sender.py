@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ksql.core.records import Written
 from ksql.kafka.admin import Identity
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
-from ksql.kafka.producers import shared_sender
+from ksql.kafka.producers import record_writer, shared_sender
 from ksql.kafka.producers.limits import TopicLimits
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
@@ -48,7 +48,7 @@ class Client:
         self.lost = None
         self._more = threading.Condition()
 
-    def produce(self, topic, value, key, *, on_delivery, **_):
+    def produce(self, topic, value, key, _partition, *, on_delivery, **_):
         if self.refuses is not None:
             raise KafkaException(self.refuses)
         with self._more:
@@ -98,7 +98,7 @@ def clients(monkeypatch, limit, ids):
         made.append(Client(config))
         return made[-1]
 
-    monkeypatch.setattr(shared_sender, "Producer", make)
+    monkeypatch.setattr(record_writer, "Producer", make)
     monkeypatch.setattr("ksql.kafka.admin.Admin.limits", lambda *_: TopicLimits(limit[0]))
     monkeypatch.setattr("ksql.kafka.admin.Admin.identities", lambda *_: dict(ids))
     return made
