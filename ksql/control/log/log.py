@@ -51,7 +51,14 @@ def span_of(admin: Admin, topic: str) -> Span:
 
     Raises: KafkaUnreachable, KafkaDenied.
     """
-    topic_id = admin.topic_id(topic)
+    return span_with(admin, topic, admin.topic_id(topic))
+
+
+def span_with(admin: Admin, topic: str, topic_id: str | None) -> Span:
+    """Return a topic whose id is known: None if there is none.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
     try:
         return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
     except UnknownTopic:

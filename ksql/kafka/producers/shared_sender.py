@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.errors import KsqlError
 from ksql.core.records import Written
 from ksql.kafka.admin import Admin, Identity
 from ksql.kafka.errors import (
@@ -22,15 +21,17 @@ from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.record_writer import RecordWriter, is_too_large, not_written
 from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_at_epoch
+from ksql.kafka.topic_watch import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from confluent_kafka import Message
 
     from ksql.core.records import Headers
     from ksql.kafka.producers.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
+    from ksql.kafka.topic_watch import Identities
 
 Fit = tuple[tuple[str, str], ...]
 """What a topic asks of its producer, as client settings."""
@@ -97,7 +98,7 @@ class SharedSender:
     is in them.
 
     A topic that was deleted and created again has other partitions, of which a producer learns
-    minutes later: ``renew``, and ``look`` from time to time, have them looked at.
+    minutes later: ``renew`` and a ``TopicWatch`` have them looked at.
     """
 
     def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.time) -> None:
@@ -143,11 +144,10 @@ class SharedSender:
             self._renewals += 1
             self._topics.clear()
 
-    def look(self, identities: Callable[[Iterable[str]], Mapping[str, Identity]]) -> None:
-        """Look again, before their next record, at topics that others have recreated.
+    def watched(self) -> Watched:
+        """Return the topics to be watched: one that others recreate is looked at again then.
 
-        ``identities`` gives those of existing topics. About once a second; a topic without records
-        for a minute is forgotten.
+        A topic without records for a minute is forgotten.
         """
         with self._lock:
             self._looks += 1
@@ -155,11 +155,10 @@ class SharedSender:
             used = {name: known for name, known in self._topics.items() if known.used > oldest}
             self._topics = used
             then = {name: known.identity for name, known in used.items()}
-        if not then:
-            return
-        try:
-            now = identities(sorted(then))
-        except KsqlError:  # whether Kafka answers at all is watched and shown elsewhere
+        return Watched(then, partial(self._forget_recreated, then))
+
+    def _forget_recreated(self, then: Identities, now: Identities | None) -> None:
+        if now is None:
             return
         with self._lock:
             for name, identity in then.items():
