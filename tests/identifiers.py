@@ -39,7 +39,6 @@ LEFT: dict[str, int] = {
     "ksql/spark/query/query_supervisor.py": 2,
     "ksql/spark/query/runner_context.py": 1,
     "ksql/spark/session/runtime.py": 1,
-    "ksql/spark/task/sink.py": 1,
     "ksql/sql/binder/keys.py": 1,
     "ksql/views/store_manager.py": 1,
     "ksql/views/stores/base.py": 2,

@@ -8,23 +8,41 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.control.log.log import span_of
+from ksql.control.log.log import span_with
 from ksql.control.log.topic_integrity import TopicIntegrity
+from ksql.kafka.topic_watch import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ksql.control.log.log import KafkaCommandLog
     from ksql.control.log.topic_integrity import Span
     from ksql.kafka.admin import Admin
+    from ksql.kafka.topic_watch import Identities
 
 _log = logging.getLogger(__name__)
 
 
+class _Durable(NamedTuple):
+    """A topic, and how the log calls it."""
+
+    integrity: TopicIntegrity
+    name: str
+
+    def compare(self, ask: Callable[[str], Span]) -> None:
+        """Compare it with what was known; log what has come or gone."""
+        if not self.integrity.look(ask):
+            return
+        if self.integrity.problem:
+            _log.error(f"{self.name}_lost", extra={"reason": self.integrity.problem})
+        else:
+            _log.warning(f"{self.name}_whole_again")
+
+
 class DurableTopics:
-    """Looks at both, about once a second, without patience; for one thread."""
+    """Has both watched; asks where they begin and end, without patience."""
 
     def __init__(
         self, admin: Admin, log: KafkaCommandLog, schemas: str, ended: Callable[[], bool]
@@ -34,18 +52,26 @@ class DurableTopics:
         ``ended`` says whether the service was terminated: then its command topic is gone on
         purpose.
         """
-        self._ask = partial(span_of, admin)
-        self._commands = log.wholeness
+        self._admin = admin
         self._schemas = TopicIntegrity(schemas) if schemas else None
+        self._topics = {log.topic: _Durable(log.wholeness, "command_topic")}
+        if self._schemas is not None:
+            self._topics[schemas] = _Durable(self._schemas, "schemas_topic")
         self._ended = ended
 
-    def look(self) -> None:
-        """Look once; log what has come or gone."""
-        if self._ended():
-            return
-        _look(self._commands, "command_topic_lost", "command_topic_whole_again", self._ask)
-        if self._schemas is not None:
-            _look(self._schemas, "schemas_topic_lost", "schemas_topic_whole_again", self._ask)
+    def watched(self) -> Watched:
+        """Return both; what has come or gone is logged."""
+        topics = {} if self._ended() else self._topics
+        return Watched(topics, partial(self._compare, topics))
+
+    def _compare(self, topics: Mapping[str, _Durable], now: Identities | None) -> None:
+        for topic, durable in topics.items():
+            if now is None:
+                durable.integrity.doubt()
+                continue
+            identity = now.get(topic)
+            topic_id = None if identity is None else identity.id
+            durable.compare(partial(span_with, self._admin, topic_id=topic_id))
 
     def schemas(self) -> str:
         """Return what is wrong with the topic of the schemas; empty if nothing is."""
@@ -56,12 +82,3 @@ class DurableTopics:
             "ends. Stop it, bring the topic back from a backup (`ksql restore DIRECTORY`) and "
             "start it again."
         )
-
-
-def _look(topic: TopicIntegrity, lost: str, whole: str, ask: Callable[[str], Span]) -> None:
-    if not topic.look(ask):
-        return
-    if topic.problem:
-        _log.error(lost, extra={"reason": topic.problem})
-    else:
-        _log.warning(whole)

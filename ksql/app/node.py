@@ -52,6 +52,7 @@ from ksql.kafka.processing_log import topic_name
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_watch import QueryTopics, TopicWatch
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.registry import URL as REGISTRY_URL
 from ksql.registry.registry import kafka_log, open_registry
@@ -59,11 +60,11 @@ from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.serving.limits import UNLIMITED, Limits
 from ksql.serving.query_service import QueryService
 from ksql.serving.table_provider import TableProvider
+from ksql.spark.checkpoint import checkpoint_topics
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import unheard
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.topic_watch import TopicWatch
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.views.view_maintainer import ViewMaintainer
 
@@ -363,7 +364,6 @@ class Node:
                 lambda places: record_sizes(self.kafka, places),
             ),
         )
-        self._topic_watch = TopicWatch(self._hasty.topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(
@@ -410,7 +410,7 @@ class Node:
         self._closers.append(self.hosts.close)
         processed = Progress(self._monitor, self.members, self.copies.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
-        self._feeds = ConsumerRegistry(self.kafka, self._hasty.topic_ids, time.monotonic)
+        self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
         has_processed = self._monitor.has_processed
         tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
         limits = Limits(self.settings, steady_ms)
@@ -437,6 +437,11 @@ class Node:
             commands=CommandRate(rate, steady_ms) if rate < UNLIMITED else None,
         )
         self._closers.append(self.reads.close_all)
+        queries = QueryTopics(
+            lambda: list(self.runner.running.values()), checkpoint_topics.PROBLEMS, time.monotonic
+        )
+        users = (self._kept, self.views, queries, self._feeds, writer)
+        self._topic_watch = TopicWatch(self._hasty.identities, [user.watched for user in users])
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:
         failures = compose.failure_log(self.kafka, topic)
@@ -491,9 +496,5 @@ class Node:
 
     def _look(self) -> None:
         if self._ready.is_set():
-            self._kept.look()
             self._monitor.look()
-            self.views.look(self._hasty)
-            self._topic_watch.look(list(self.runner.running.values()))
-            self._feeds.look()
-            self._writer.look(self._hasty.identities)
+            self._topic_watch.look()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ksql.core.errors import StartError
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.producers.record_writer import RecordWriter
 from ksql.kafka.settings import KafkaSettings, is_client_property
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ def check_clients(properties: Mapping[str, str]) -> None:
 def _refusal(properties: Mapping[str, str]) -> str:
     settings = KafkaSettings.from_properties({**properties, _BOOTSTRAP: _NO_BROKER})
     clients: tuple[tuple[Callable[..., Any], Config], ...] = (
-        (Producer, settings.producer()),
-        (Consumer, settings.consumer()),
-        (AdminClient, settings.admin()),
+        (RecordWriter, settings.producer()),
+        (lambda config: Consumer(config, logger=CLIENT_LOG), settings.consumer()),
+        (lambda config: AdminClient(config, logger=CLIENT_LOG), settings.admin()),
     )
     for make, config in clients:
         del config[_BOOTSTRAP]
         try:
-            make(config, logger=CLIENT_LOG)
+            make(config)
         except KafkaException as error:
             return str(error.args[0].str()).strip()
     return ""

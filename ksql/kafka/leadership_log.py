@@ -13,17 +13,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.errors import (
-    FENCED,
-    KafkaUnreachable,
-    OffsetsGone,
-    ProducerFenced,
-    error_of,
-)
-from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, error_of
+from ksql.kafka.producers.record_writer import TransactionalWriter, is_fenced
 from ksql.kafka.reader import BEGINNING, Reader
 from ksql.sql.catalog.topic import Topic
 
@@ -116,7 +110,7 @@ class KafkaLeadershipLog:
         self._settings = settings
         self._replicas = replicas
         self._admin = Admin(settings)
-        self._producer: Producer | None = None
+        self._writer: TransactionalWriter | None = None
         self._tail: Reader | None = None
         self._last: LeadershipRecord | None = None
         self._open = False
@@ -172,14 +166,13 @@ class KafkaLeadershipLog:
         """
         self.close()
         more: dict[str, str | float | bool] = {
-            "transactional.id": self.topic,
             "transaction.timeout.ms": _TRANSACTION_MS,
             "delivery.timeout.ms": _TRANSACTION_MS,
             "acks": "all",
         }
-        self._producer = producer = Producer(self._settings.producer(**more), logger=CLIENT_LOG)
+        self._writer = writer = TransactionalWriter(self._settings.producer(**more), self.topic)
         try:
-            producer.init_transactions(self._settings.timeout_s)
+            writer.take_over(self._settings.timeout_s)
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
@@ -190,18 +183,18 @@ class KafkaLeadershipLog:
 
         Raises: ProducerFenced, KafkaUnreachable.
         """
-        producer = self._producer
-        if producer is None:
+        writer = self._writer
+        if writer is None:
             raise ProducerFenced(self.topic)
         try:
             if self._broken:
-                producer.abort_transaction(_CALL_S)
+                writer.abort(_CALL_S)
                 self._open = self._broken = False
             if not self._open:
-                producer.begin_transaction()
+                writer.begin()
                 self._open = True
-                producer.produce(self.topic, claim.encode(), b"server", 0)
-            producer.commit_transaction(_CALL_S)
+                writer.hand_over(self.topic, claim.encode(), b"server", 0, wait_s=_CALL_S)
+            writer.commit(_CALL_S)
             self._open = False
         except KafkaException as problem:
             raise self._failure(problem) from problem
@@ -211,12 +204,12 @@ class KafkaLeadershipLog:
         """Let go of the connections; what is open is left to the brokers."""
         self._end_tail()
         self._admin.close()
-        self._producer = None
+        self._writer = None
         self._open = self._broken = False
 
     def _failure(self, problem: KafkaException) -> ProducerFenced | KafkaUnreachable:
         error = error_of(problem)
-        if error.code() in FENCED or error.fatal():
+        if is_fenced(problem) or error.fatal():
             return ProducerFenced(self.topic)
         self._broken = self._broken or error.txn_requires_abort()
         return KafkaUnreachable(self._settings.bootstrap, error.str())

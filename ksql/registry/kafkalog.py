@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ksql.core.errors import KsqlError, StartError
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import ProducerFenced
-from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.kafka.stable_end import OpenTransaction, settled_end
 from ksql.registry.records import UnreadableRecord, decode, encode

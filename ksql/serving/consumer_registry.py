@@ -7,18 +7,18 @@ made again it reads on at the former offset: the first records would be missing,
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import ServerError
+from ksql.kafka.topic_watch import Problems, QueryTopics, Watched, ids_of
 from ksql.serving.feed import TopicFeed
-from ksql.spark.checkpoint import checkpoint_topics
-from ksql.spark.query.topic_watch import TopicWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ksql.core.errors import KsqlError
     from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.topic_watch import Identities
     from ksql.serving.feed import Offsets
 
 
@@ -45,24 +45,17 @@ class ReadTopicGone(ServerError):
 
 
 class ConsumerRegistry:
-    """Makes feeds, and looks at the topics of the open ones; for any number of threads.
+    """Makes feeds, and has the topics of the open ones watched; for any number of threads.
 
-    ``topic_ids`` gives the ids of existing topics, asked without patience; ``clock`` gives seconds
-    that only grow. All feeds are asked for in one request. A feed takes for its own the topics that
-    the first look finds.
+    ``clock`` gives seconds that only grow. A feed takes for its own the topics that the first look
+    finds.
     """
 
-    def __init__(
-        self,
-        kafka: KafkaSettings,
-        topic_ids: Callable[[Iterable[str]], Mapping[str, str]],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, kafka: KafkaSettings, clock: Callable[[], float]) -> None:
         self._kafka = kafka
-        self._topic_ids = topic_ids
         self._open: dict[str, _Reading] = {}
         self._numbers = itertools.count()
-        self._topic_watch = TopicWatch(self._current_ids, clock, _changed, ReadTopicGone)
+        self._topics = QueryTopics(lambda: list(self._open.values()), _PROBLEMS, clock)
 
     def open(self, start: Offsets, on_end: Callable[[], None]) -> TopicFeed:
         """Return a feed that begins at these offsets and calls that when it is closed."""
@@ -76,19 +69,22 @@ class ConsumerRegistry:
         self._open[name] = _Reading(name, feed, {topic for topic, _ in start})
         return feed
 
-    def look(self) -> None:
-        """Look once at what the open feeds read; about once a second."""
-        self._topic_watch.look(list(self._open.values()))
+    def watched(self) -> Watched:
+        """Return what the open feeds read; those of another topic than before are ended."""
+        topics, compare = self._topics.watched()
 
-    def _current_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        ids = self._topic_ids(topics)
-        for reading in list(self._open.values()):
-            reading.learn(ids)
-        return ids
+        def learn_and_compare(now: Identities | None) -> None:
+            if now is not None:
+                ids = ids_of(now)
+                for reading in list(self._open.values()):
+                    reading.learn(ids)
+            compare(now)
+
+        return Watched(topics, learn_and_compare)
 
 
 class _Reading:
-    """An open feed, as it is watched; see ``ksql.spark.query.topic_watch``."""
+    """An open feed, as it is watched; see ``ksql.kafka.topic_watch``."""
 
     def __init__(self, name: str, feed: TopicFeed, topics: Iterable[str]) -> None:
         self.query_id = name
@@ -117,15 +113,12 @@ class _Reading:
                 self._ids[topic] = ids[topic]
 
 
-def _changed(
-    _name: str, then: Mapping[str, str], now: Mapping[str, str]
-) -> ReadTopicGone | ReadTopicRemade | None:
-    if missing := checkpoint_topics.gone(then, now):
-        return ReadTopicGone(missing)
-    if topics := checkpoint_topics.remade(then, now, set(then)):
-        return ReadTopicRemade(topics)
-    return None
-
-
 def _named(topics: Iterable[str]) -> str:
     return ", ".join(f'"{topic}"' for topic in topics)
+
+
+_PROBLEMS: Final = Problems(
+    gone=lambda _feed, topics: ReadTopicGone(topics),
+    remade=lambda _feed, topics: ReadTopicRemade(topics),
+    result_gone=lambda _feed, topic: ReadTopicGone([topic]),
+)

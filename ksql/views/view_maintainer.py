@@ -8,7 +8,6 @@ Source: KIP-844.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -19,6 +18,7 @@ from ksql.core.errors import KsqlError
 from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Admin
 from ksql.kafka.reader import Reader
+from ksql.kafka.topic_watch import Watched
 from ksql.kafka.versions import NewerRecord
 from ksql.sql.catalog.model import DataSource
 from ksql.views.materialized_view import MaterializedView
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from ksql.core.trash import Trash
     from ksql.kafka.settings import Config, KafkaSettings
+    from ksql.kafka.topic_watch import Identities
     from ksql.sql.catalog.catalog import Catalog
 
 _log = logging.getLogger(__name__)
@@ -263,13 +264,15 @@ class ViewMaintainer:
         table = self.table(source)
         return table.missing() if table is not None else 0
 
-    def look(self, admin: Admin) -> None:
-        """See whether the topics are those that the stores follow; for any thread."""
+    def watched(self) -> Watched:
+        """Return the topics that the stores follow; one that is another now is followed anew."""
         tables = self.tables()
-        with contextlib.suppress(KsqlError):  # whether Kafka answers at all is shown elsewhere
-            identities = admin.identities(sorted({table.source.topic for table in tables}))
-            if not all(table.is_of(identities.get(table.source.topic)) for table in tables):
+
+        def compare(now: Identities | None) -> None:
+            if now is not None and not all(t.is_of(now.get(t.source.topic)) for t in tables):
                 self._changed.set()
+
+        return Watched({table.source.topic for table in tables}, compare)
 
     def close(self) -> None:
         """Stop following and close the stores."""

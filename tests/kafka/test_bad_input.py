@@ -12,10 +12,9 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
+from ksql.kafka import topic_watch
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from ksql.serving.consumer_registry import ConsumerRegistry
-from ksql.spark.checkpoint import checkpoint_topics
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import (
     PATIENCE_S,
@@ -76,7 +75,7 @@ def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
 
 
 def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, monkeypatch):
-    monkeypatch.setattr(checkpoint_topics, "GONE_S", 2.0)  # no broker comes up here
+    monkeypatch.setattr(topic_watch, "GONE_S", 2.0)  # no broker comes up here
     with scene.served() as http:
         query = counting(scene, http, {"ksql.query.fail.on.data.loss": "false"})
         deleted(scene)
@@ -88,6 +87,22 @@ def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, mo
             lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 6,
         )
         await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
+
+
+def test_a_deleted_result_is_noticed_though_there_is_nothing_to_write(scene, monkeypatch):
+    monkeypatch.setattr(topic_watch, "GONE_S", 2.0)  # no broker comes up here
+    with scene.served() as http:
+        query = counting(scene, http)
+        deleted(scene, scene.dst)
+        error = http.await_error(query, "was deleted")
+        assert f'topic "{scene.dst}", which query {query} writes, was deleted' in error
+        create_topic(scene.bootstrap, scene.dst)
+        await_true("it runs again", lambda: http.queries() == {query: "RUNNING"})
+        produce(scene.bootstrap, scene.src, [("k", {"N": 2})])
+        await_true(
+            "what has changed since",
+            lambda: [seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)] == [2],
+        )
 
 
 def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(scene):
@@ -122,10 +137,10 @@ def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
     scene, monkeypatch, anew, words
 ):
     """They would read the new topic from the middle, and wait for the deleted one for ever."""
-    monkeypatch.setattr(checkpoint_topics, "GONE_S", 2.0)  # no broker comes up here
-    look, looks = ConsumerRegistry.look, Counter[str]()
+    monkeypatch.setattr(topic_watch, "GONE_S", 2.0)  # no broker comes up here
+    look, looks = topic_watch.TopicWatch.look, Counter[str]()
     monkeypatch.setattr(
-        ConsumerRegistry, "look", lambda feeds: (look(feeds), looks.update(["look"]))
+        topic_watch.TopicWatch, "look", lambda watch: (look(watch), looks.update(["look"]))
     )
     texts = [
         f"SELECT * FROM {scene.src} EMIT CHANGES;",

@@ -19,7 +19,8 @@ from ksql.kafka.errors import (
     UnknownTopic,
     WriteFailed,
 )
-from ksql.kafka.producers.sender import CommitInDoubt, Sender, TransactionalSender
+from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.reader import END, Reader
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings

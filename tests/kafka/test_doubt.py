@@ -43,20 +43,20 @@ def kafka(broker):
 
 def lose_the_answer(log, *, after):
     """The next commit times out: after Kafka has carried it out, or before it was asked."""
-    producer = log._sender._producer
+    writer = log._sender._writer
     asked = []
 
     class Silent:
         def __getattr__(self, name):
-            return getattr(producer, name)
+            return getattr(writer, name)
 
-        def commit_transaction(self, *args):
+        def commit(self, *args):
             asked.append(1)
             if after and len(asked) == 1:
-                producer.commit_transaction(*args)
+                writer.commit(*args)
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
 
-    log._sender._client = Silent()
+    log._sender._open_writer = Silent()
 
 
 @pytest.mark.parametrize("after", [True, False])
@@ -105,22 +105,22 @@ def test_as_long_as_kafka_is_away_it_stays_in_doubt(kafka, monkeypatch):
 
 def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka, monkeypatch):
     log, seen = opened(kafka, unique("doubt") + "_")
-    producer = log._sender._producer
+    writer = log._sender._writer
 
     class Stuck:
         def __getattr__(self, name):
-            return getattr(producer, name)
+            return getattr(writer, name)
 
-        def abort_transaction(self, *args):
+        def abort(self, *args):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
 
-    log._sender._client = Stuck()
+    log._sender._open_writer = Stuck()
     with monkeypatch.context() as patch:
         usual = log._sender.send
 
         def send(*args, **kwargs):
             usual(*args, **kwargs)
-            producer.flush(PATIENCE_S)
+            writer.flush(PATIENCE_S)
             raise OSError("odd")
 
         patch.setattr(log._sender, "send", send)

@@ -18,6 +18,7 @@ from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.ranges import READING, Range, RangeReader
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_watch import TopicWatch
 from ksql.sql.catalog.topic import Topic
 from tests.kafka.wires import await_true, read_all, unique
 
@@ -84,10 +85,11 @@ def test_a_row_goes_to_its_partition_at_once(kafka, admin, topic, before, after,
 def test_what_others_recreate_is_noticed_by_a_look(kafka, admin, topic, before, after):
     recreate(admin, topic, before)
     with contextlib.closing(SharedSender(kafka)) as sender:
+        topic_watch = TopicWatch(admin.identities, [sender.watched])
         write_shared(sender, topic)
-        sender.look(admin.identities)
+        topic_watch.look()
         recreate(admin, topic, after)
-        sender.look(admin.identities)
+        topic_watch.look()
         write_shared(sender, topic)
         assert written(kafka, topic) == right(after)
 
@@ -131,7 +133,7 @@ def test_a_worker_that_knew_the_topic_as_deleted_writes_to_the_new_one(kafka, ad
     producer.send(topic, [(b"0", b"x", 1, None)], pytest.fail)
     producer.flush(pytest.fail)
     admin.delete(topic)
-    producer._producer.list_topics(topic)  # as it asks by itself from time to time
+    producer._writer.topics(30, topic)  # as it asks by itself from time to time
     admin.create(Topic(topic, 1))
     producer.expect(topic, admin.topic_id(topic) or "")
     producer.send(topic, [(b"0", b"x", 1, None)], pytest.fail)

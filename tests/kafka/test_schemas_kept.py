@@ -10,7 +10,8 @@ import pytest
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
-from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic

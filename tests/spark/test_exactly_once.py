@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ksql.core.records import OutRecord
+from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
-from ksql.kafka.producers.worker_producer import DeliveryFailed, fitting
+from ksql.kafka.producers.worker_producer import DeliveryFailed
 from ksql.spark.query.spec import State
 from tests.spark.test_failures import await_failure, await_state
 
@@ -57,7 +58,7 @@ def test_what_a_dead_worker_left_open_is_aborted(desk):
     dead = TaskTransactions(config(desk), f"{topic}-0", topic)
     assert dead.begin(0)
     write(dead, topic, b"lost")
-    dead._producer.flush()
+    dead._writer.flush(30)
     again = begin_batch(config(desk), f"{topic}-0", topic, 0)
     assert again is not None
     write(again, topic, b"kept")
@@ -128,7 +129,7 @@ def test_the_time_zero_stays_inside_the_transaction(desk):
         assert opened.begin(batch)
         records = [(None, b"x", 0, None), (b"k", b"y", 0, [("h", None)]), (b"k", b"z", 5, None)]
         assert opened.send(topic, records, refuse) == 3
-        opened._producer.flush()
+        opened._writer.flush(30)
         assert desk.read_beside(topic) == []  # not before the commit
         assert opened.moved == 2
         if counts:

@@ -30,7 +30,8 @@ from ksql.control.log.topic_integrity import (
 from ksql.core.errors import KsqlError, ServerError
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
-from ksql.kafka.producers.sender import CommitInDoubt, TransactionalSender
+from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.kafka.stable_end import OpenTransaction, settled_end
 from ksql.sql.catalog.topic import Topic
@@ -50,7 +51,14 @@ def span_of(admin: Admin, topic: str) -> Span:
 
     Raises: KafkaUnreachable, KafkaDenied.
     """
-    topic_id = admin.topic_id(topic)
+    return span_with(admin, topic, admin.topic_id(topic))
+
+
+def span_with(admin: Admin, topic: str, topic_id: str | None) -> Span:
+    """Return a topic whose id is known: None if there is none.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
     try:
         return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
     except UnknownTopic:

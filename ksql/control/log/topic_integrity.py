@@ -86,6 +86,10 @@ class TopicIntegrity:
         """Return what has happened to it since it was known; empty if it is whole."""
         return "" if self._known is None else damage(self._topic, self._known, now)
 
+    def doubt(self) -> None:
+        """Forget what the last looks have found: Kafka has not answered since."""
+        self._looks = 0
+
     def look(self, ask: Callable[[str], Span]) -> bool:
         """Look once; return whether the problem has come or gone.
 
@@ -94,7 +98,7 @@ class TopicIntegrity:
         try:
             now = ask(self._topic)
         except KsqlError:  # whether Kafka answers at all is watched and shown elsewhere
-            self._looks = 0
+            self.doubt()
             return False
         before, damage = self.problem, self.damage(now)
         if not damage:

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from ksql.core.records import OutRecord
 
 _AHEAD: Final = "message.timestamp.after.max.ms"
 _BEHIND: Final = "message.timestamp.before.max.ms"
 _BOTH: Final = "message.timestamp.difference.max.ms"  # before Kafka 3.6; later if neither is set
+_TOPIC_BYTES: Final = 1_048_588  # Kafka's default for a topic
+BATCH_BYTES: Final = 1_000_000
+"""The client's default for the largest batch, and for a record."""
+_FRAME_BYTES: Final = 512  # what a batch needs besides its records
+_HEADER_BYTES: Final = 61  # how a batch begins
+_LEAST_BYTES: Final = 1000  # librdkafka takes no less for a record
 _NO_LIMIT_MS: Final = 9_000_000_000_000_000  # no time that a query can read is so far away
 
 
@@ -74,8 +82,45 @@ class TopicLimits:
             return _out_of_time(time_ms, f"{-ahead_ms} ms behind", _BEHIND)
         return None
 
+    def accepted(
+        self,
+        records: list[OutRecord],
+        now_ms: int,
+        refused: Callable[[str, str], None],
+    ) -> list[OutRecord]:
+        """Return those that it takes; call ``refused`` with why not, and the remedy, for others."""
+        suspect = self.keyed and any(record[0] is None for record in records)
+        if self.timed and records:
+            times = [record[2] for record in records]
+            suspect |= any(self.refusal(b"", t, now_ms) for t in (min(times), max(times)))
+        if not suspect:
+            return records
+        taken: list[OutRecord] = []
+        for record in records:
+            refusal = self.refusal(record[0], record[2], now_ms)
+            if refusal is None:
+                taken.append(record)
+            else:
+                refused(*refusal)
+        return taken
+
 
 NO_LIMITS: Final = TopicLimits()
+
+
+def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
+    """Return client settings that fit a topic's ``max.message.bytes``.
+
+    The broker measures whole batches and refuses a large one with all that is in it: they must be
+    small enough for any but a single record that is itself too large. The client measures records
+    without their batch, so that it lets some through which the broker refuses; with ``surely`` it
+    rather refuses some that would just have fitted.
+    """
+    if limit in (None, _TOPIC_BYTES):
+        return {}
+    batch = max(1, min(BATCH_BYTES, limit - _FRAME_BYTES))
+    most = limit - _HEADER_BYTES if surely else limit
+    return {"batch.size": str(batch), "message.max.bytes": str(max(_LEAST_BYTES, most))}
 
 
 def _limit(configs: Mapping[str, str], name: str) -> int | None:

@@ -6,42 +6,27 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.errors import KsqlError, ServerError
-from ksql.kafka.client_errors import LastError
-from ksql.kafka.errors import (
-    FENCED,
-    KafkaUnreachable,
-    ProducerFenced,
-    UnknownTopic,
-    WriteFailed,
-    error_of,
-    given_up,
-    is_retriable,
-    is_unknown_topic,
-    retrying,
+from ksql.core.errors import ServerError
+from ksql.kafka.errors import ProducerFenced, error_of, retrying
+from ksql.kafka.producers.record_writer import (
+    BY_KEY,
+    CommitInDoubt,
+    RecordWriter,
+    TransactionalWriter,
+    not_written,
 )
-from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.timestamp_zero import send_at_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from ksql.core.records import Headers
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.settings import Config, KafkaSettings
 
-_FULL_WAIT_S: Final = 0.05
 _LOOK_AGAIN_S: Final = 5.0
-
-
-def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
-    """Return why a record was not acknowledged."""
-    if is_retriable(error):
-        return given_up(bootstrap, error)
-    if is_unknown_topic(error):
-        return UnknownTopic(topic)
-    return WriteFailed(topic, error.str())
+_PAUSE_S: Final = 0.05
 
 
 class SenderClosed(ServerError):
@@ -49,27 +34,6 @@ class SenderClosed(ServerError):
 
     def __init__(self) -> None:
         super().__init__("nothing is written to Kafka any more: the server is shutting down")
-
-
-class _Failed:
-    """The records that were not delivered.
-
-    Apart from the sender, as its producer keeps the callback: see ``LastError``.
-    """
-
-    def __init__(self) -> None:
-        self._all: list[tuple[str, KafkaError]] = []
-
-    def report(self, error: KafkaError | None, message: Message) -> None:
-        """Take what the producer says of a record."""
-        if error is not None:
-            self._all.append((message.topic() or "", error))
-
-    def taken(self) -> tuple[str, KafkaError] | None:
-        """Return the first, if any, and forget all."""
-        first = self._all[0] if self._all else None
-        self._all.clear()
-        return first
 
 
 class Sender:
@@ -81,19 +45,13 @@ class Sender:
 
     def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
         self._settings = settings
-        self._failed = _Failed()
-        self._last_error = LastError()
-        self._client: Producer | None = self._opened(settings.producer(**config))
-        self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._failed.report
-
-    def _opened(self, config: Mapping[str, str | float | bool]) -> Producer:
-        return Producer({**config, "error_cb": self._last_error.note}, logger=CLIENT_LOG)
+        self._open_writer: RecordWriter | None = RecordWriter(settings.producer(**config))
 
     @property
-    def _producer(self) -> Producer:
-        if self._client is None:
+    def _writer(self) -> RecordWriter:
+        if self._open_writer is None:
             raise SenderClosed
-        return self._client
+        return self._open_writer
 
     def send(
         self,
@@ -103,7 +61,7 @@ class Sender:
         *,
         timestamp: int | None = None,
         headers: Headers | None = None,
-        partition: int = -1,
+        partition: int = BY_KEY,
     ) -> None:
         """Hand a record over; waits while the queue is full.
 
@@ -113,86 +71,55 @@ class Sender:
             self.flush()
             send_at_epoch(self._settings.producer(), topic, key, value, headers)
             return
+        writer = self._writer
+        wait_s, time_ms = self._settings.timeout_s, timestamp or 0
         began = time.monotonic()
-        end = began + self._settings.timeout_s
         while True:
             try:
-                self._producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    timestamp=timestamp or 0,
-                    headers=list(headers or ()),
-                    on_delivery=self._on_delivery,
-                )
-                self._producer.poll(0)
-            except BufferError:
-                if time.monotonic() > end:
-                    raise KafkaUnreachable(
-                        self._settings.bootstrap, self._last_error.text
-                    ) from None
-                self._producer.poll(_FULL_WAIT_S)
+                writer.hand_over(topic, value, key, partition, time_ms, headers, wait_s=wait_s)
+                writer.serve()
             except (KafkaException, SystemError) as problem:
-                if time.monotonic() > began + _LOOK_AGAIN_S or not self._look_again(topic, problem):
-                    raise self._failure(topic, problem) from problem
+                if time.monotonic() > began + _LOOK_AGAIN_S or not _look_again(
+                    writer, topic, problem
+                ):
+                    raise writer.failure(topic, problem) from problem
             else:
                 return
-
-    def _look_again(self, topic: str, problem: Exception) -> bool:
-        """Ask for a topic's partitions if one was unknown: it may have more by now."""
-        unknown = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's name
-        if not isinstance(problem, KafkaException) or error_of(problem).code() != unknown:
-            return False
-        with contextlib.suppress(KafkaException):  # the next try reports it
-            self._producer.list_topics(topic, timeout=_LOOK_AGAIN_S)
-        self._producer.poll(_FULL_WAIT_S)
-        return True
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every record is acknowledged.
 
         Raises: WriteFailed, KafkaUnreachable.
         """
+        writer = self._writer
         try:
-            left = self._producer.flush(
-                self._settings.timeout_s if timeout_s is None else timeout_s
-            )
+            left = writer.flush(self._settings.timeout_s if timeout_s is None else timeout_s)
         except (KafkaException, SystemError) as problem:
-            raise self._failure("", problem) from problem
-        if failed := self._failed.taken():
-            raise not_written(self._settings.bootstrap, *failed)
+            raise writer.failure("", problem) from problem
+        if failed := writer.undelivered.taken():
+            raise not_written(writer.bootstrap, *failed[0])
         if left:
-            self._producer.purge()
-            self._producer.flush(1.0)
-            self._failed.taken()
-            raise KafkaUnreachable(self._settings.bootstrap, self._last_error.text)
+            writer.purge()
+            writer.flush(1.0)
+            writer.undelivered.taken()
+            raise writer.unreachable()
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Send what is left, for that long at most, and release the connections. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.flush(timeout_s)
-
-    def _failure(self, topic: str, problem: Exception) -> KsqlError:
-        """Return our error for a fatal one.
-
-        The client wraps it when callbacks were waiting meanwhile.
-        """
-        cause = problem if isinstance(problem, KafkaException) else problem.__cause__
-        if not isinstance(cause, KafkaException):
-            raise problem
-        return WriteFailed(topic, error_of(cause).str())
+        writer, self._open_writer = self._open_writer, None
+        if writer is not None:
+            writer.flush(timeout_s)
 
 
-class CommitInDoubt(ServerError):
-    """Kafka did not say whether a transaction counts; only the topic itself shows it."""
-
-    def __init__(self, transactional_id: str, reason: str) -> None:
-        super().__init__(
-            f'it is not known whether the transaction of "{transactional_id}" was committed',
-            detail=reason,
-        )
+def _look_again(writer: RecordWriter, topic: str, problem: Exception) -> bool:
+    """Ask for a topic's partitions if one was unknown: it may have more by now."""
+    unknown = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's name
+    if not isinstance(problem, KafkaException) or error_of(problem).code() != unknown:
+        return False
+    with contextlib.suppress(KafkaException):  # the next try reports it
+        writer.topics(_LOOK_AGAIN_S, topic)
+    writer.serve(_PAUSE_S)
+    return True
 
 
 class TransactionalSender(Sender):
@@ -201,21 +128,29 @@ class TransactionalSender(Sender):
     The id is fenced: ``start`` ends whatever an earlier producer with it left open.
     """
 
+    _open_writer: TransactionalWriter | None
+
     def __init__(
         self, settings: KafkaSettings, transactional_id: str, **config: str | float | bool
     ) -> None:
-        super().__init__(settings, **{"transactional.id": transactional_id}, **config)
+        self._settings = settings
         self._id = transactional_id
-        self._config = {"transactional.id": transactional_id, **config}
-        self._on_delivery = None  # the commit fails unless all arrived
+        self._config: Config = settings.producer(**config)
+        self._open_writer = TransactionalWriter(self._config, transactional_id)
         self._usable = True
+
+    @property
+    def _writer(self) -> TransactionalWriter:
+        if self._open_writer is None:
+            raise SenderClosed
+        return self._open_writer
 
     def start(self) -> None:
         """Take over the transactional id.
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
-        self._step(self._producer.init_transactions)
+        self._step(self._writer.take_over)
         self._usable = True
 
     def reopen(self) -> None:
@@ -224,8 +159,8 @@ class TransactionalSender(Sender):
         Raises: KafkaUnreachable, KafkaDenied.
         """
         self._usable = False
-        self._producer.purge()
-        self._client = self._opened(self._settings.producer(**self._config))
+        self._writer.purge()
+        self._open_writer = TransactionalWriter(self._config, self._id)
         self.start()
 
     def recover(self) -> None:
@@ -244,7 +179,7 @@ class TransactionalSender(Sender):
             KafkaUnreachable they do not.
         """
         self.recover()
-        self._step(lambda _: self._producer.begin_transaction())
+        self._step(lambda _: self._writer.begin())
         try:
             yield self
         except ProducerFenced:
@@ -257,7 +192,7 @@ class TransactionalSender(Sender):
     def _commit(self) -> None:
         """Commit; only an error that demands the transaction's end says that it failed."""
         try:
-            self._step(self._producer.commit_transaction)
+            self._step(self._writer.commit)
         except BaseException as problem:
             cause = problem.__cause__
             if isinstance(cause, KafkaException) and error_of(cause).txn_requires_abort():
@@ -269,27 +204,13 @@ class TransactionalSender(Sender):
     def _abort(self) -> None:
         """Give the transaction up; if that fails, the producer can only begin from the start."""
         try:
-            self._producer.abort_transaction(self._settings.timeout_s)
-        except KafkaException:
+            self._writer.abort(self._settings.timeout_s)
+        except (KafkaException, ProducerFenced):
             self._usable = False
-        self._failed.taken()
-
-    def _failure(self, topic: str, problem: Exception) -> KsqlError:
-        if isinstance(problem, KafkaException) and error_of(problem).code() in FENCED:
-            return ProducerFenced(self._id)
-        return super()._failure(topic, problem)
 
     def _step(self, call: Callable[[float], None]) -> None:
-        def run(left: float, _tries: int) -> None:
-            try:
-                call(left)
-            except KafkaException as problem:
-                if error_of(problem).code() in FENCED:
-                    raise ProducerFenced(self._id) from problem
-                raise
-
         retrying(
-            run,
+            lambda left, _tries: call(left),
             bootstrap=self._settings.bootstrap,
             timeout_s=self._settings.timeout_s,
             what="Kafka transaction failed",

@@ -7,40 +7,38 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.errors import KsqlError
 from ksql.core.process.background import in_background
 from ksql.core.records import Written
 from ksql.kafka.admin import Admin, Identity
-from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
-    KafkaUnreachable,
     UnknownTopic,
     WriteFailed,
     error_of,
     is_unknown_topic,
 )
-from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers import timestamp_zero
-from ksql.kafka.producers.sender import not_written
+from ksql.kafka.producers.limits import fitting
+from ksql.kafka.producers.record_writer import RecordWriter, is_too_large, not_written
 from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_at_epoch
-from ksql.kafka.producers.worker_producer import fitting
+from ksql.kafka.topic_watch import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from confluent_kafka import Message
 
     from ksql.core.records import Headers
     from ksql.kafka.producers.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
+    from ksql.kafka.topic_watch import Identities
 
 Fit = tuple[tuple[str, str], ...]
 """What a topic asks of its producer, as client settings."""
 
 _POLL_S: Final = 0.5
-_FULL_WAIT_S: Final = 0.02
+_PAUSE_S: Final = 0.02
 _CLOSE_S: Final = 5.0
 _ASK_S: Final = 2.0
 _SLACK_S: Final = 10.0  # what the client may need to notice that a record's time is over
@@ -64,6 +62,7 @@ _DEFAULTS: Final[Config] = {
     "linger.ms": 0,
     # how long a topic may stay unknown before that counts as an answer
     "topic.metadata.propagation.max.ms": 5_000,
+    "delivery.report.only.error": False,
 }
 
 
@@ -100,7 +99,7 @@ class SharedSender:
     is in them.
 
     A topic that was deleted and created again has other partitions, of which a producer learns
-    minutes later: ``renew``, and ``look`` from time to time, have them looked at.
+    minutes later: ``renew`` and a ``TopicWatch`` have them looked at.
     """
 
     def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.time) -> None:
@@ -146,11 +145,10 @@ class SharedSender:
             self._renewals += 1
             self._topics.clear()
 
-    def look(self, identities: Callable[[Iterable[str]], Mapping[str, Identity]]) -> None:
-        """Look again, before their next record, at topics that others have recreated.
+    def watched(self) -> Watched:
+        """Return the topics to be watched: one that others recreate is looked at again then.
 
-        ``identities`` gives those of existing topics. About once a second; a topic without records
-        for a minute is forgotten.
+        A topic without records for a minute is forgotten.
         """
         with self._lock:
             self._looks += 1
@@ -158,11 +156,10 @@ class SharedSender:
             used = {name: known for name, known in self._topics.items() if known.used > oldest}
             self._topics = used
             then = {name: known.identity for name, known in used.items()}
-        if not then:
-            return
-        try:
-            now = identities(sorted(then))
-        except KsqlError:  # whether Kafka answers at all is watched and shown elsewhere
+        return Watched(then, partial(self._forget_recreated, then))
+
+    def _forget_recreated(self, then: Identities, now: Identities | None) -> None:
+        if now is None:
             return
         with self._lock:
             for name, identity in then.items():
@@ -191,21 +188,18 @@ class SharedSender:
         while True:
             line = self._line(fit)
             try:
-                line.producer.produce(
+                line.writer.hand_over(
                     record.topic,
                     record.value,
                     record.key,
                     timestamp=record.timestamp,
-                    headers=list(record.headers or ()),
+                    headers=record.headers,
+                    wait_s=self._settings.timeout_s,
                     on_delivery=delivery.report,
                 )
-            except BufferError:
-                if time.monotonic() > end:
-                    raise KafkaUnreachable(self._settings.bootstrap, line.last_error) from None
-                time.sleep(_FULL_WAIT_S)
             except KafkaException as problem:
                 error, in_time = error_of(problem), time.monotonic() < end
-                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                if is_too_large(error):
                     newer = self._newer(record.topic, fit)
                     if newer is not None:
                         return self._begin(record, newer)
@@ -228,7 +222,7 @@ class SharedSender:
         if in_time and line.broken(error):
             return
         if in_time and is_unknown_topic(error) and self._missing(topic) is None:
-            time.sleep(_FULL_WAIT_S)  # it was created again; the request made the client notice
+            time.sleep(_PAUSE_S)  # it was created again; the request made the client notice
             return
         raise not_written(self._settings.bootstrap, topic, error)
 
@@ -269,7 +263,7 @@ class SharedSender:
         """
         for line in lines:
             try:
-                line.producer.list_topics(topic, self._settings.timeout_s)
+                line.writer.topics(self._settings.timeout_s, topic)
             except KafkaException as problem:
                 raise not_written(self._settings.bootstrap, topic, error_of(problem)) from problem
         timestamp_zero.renew()
@@ -306,7 +300,7 @@ class SharedSender:
 
         Raises: for any other the reason that it failed.
         """
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        if is_too_large(error):
             newer = self._newer(record.topic, fit)
             if newer is not None:
                 return self._begin(record, newer).wait()
@@ -328,10 +322,10 @@ class SharedSender:
     def _missing(self, topic: str) -> UnknownTopic | None:
         """Return the error of a missing topic; None if it is there, or Kafka does not answer."""
         try:
-            known = self._line(self._fit(topic)).producer.list_topics(timeout=_ASK_S)
+            known = self._line(self._fit(topic)).writer.topics(_ASK_S)
         except KafkaException:
             return None  # then it is Kafka
-        return None if topic in known.topics else UnknownTopic(topic)
+        return None if topic in known else UnknownTopic(topic)
 
 
 class DeliveryFuture:
@@ -388,42 +382,22 @@ class Delivered:
         return self._written
 
 
-class _Trouble(LastError):
-    """Knows also whether the producer can never write again."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fatal = False
-
-    def note(self, error: KafkaError) -> None:
-        """Take an error: the client's callback."""
-        super().note(error)
-        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name
-            self.fatal = True
-
-
 class _ProducerThread:
     """A producer and the thread that hands out its answers."""
 
     def __init__(self, config: Config) -> None:
-        self._trouble = _Trouble()
         self._open = True
-        self.producer = Producer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
+        self.writer = RecordWriter(config)
         self._thread = in_background("kafka-sender", self._serve)
-
-    @property
-    def last_error(self) -> str:
-        """The last error that its connections reported."""
-        return self._trouble.text
 
     @property
     def fatal(self) -> bool:
         """Whether it can never write again."""
-        return self._trouble.fatal
+        return self.writer.errors.fatal
 
     def broken(self, error: KafkaError) -> bool:
         """Return whether this error, or an earlier one, means that it can never write again."""
-        self._trouble.note(error)
+        self.writer.errors.note(error)
         return self.fatal
 
     def retire(self) -> None:
@@ -432,11 +406,11 @@ class _ProducerThread:
 
     def close(self) -> None:
         """Send the remaining records, for some seconds at most; report the rest as unsent."""
-        self.producer.flush(_CLOSE_S)
-        self.producer.purge()
+        self.writer.flush(_CLOSE_S)
+        self.writer.purge()
         self.retire()
         self._thread.join()
 
     def _serve(self) -> None:
-        while self._open or len(self.producer):
-            self.producer.poll(_POLL_S)
+        while self._open or self.writer.under_way():
+            self.writer.serve(_POLL_S)

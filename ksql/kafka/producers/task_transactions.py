@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ksql.kafka.errors import FENCED, error_of, is_retriable
+from ksql.kafka.errors import ProducerFenced, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.bounded_call import in_time
+from ksql.kafka.producers.record_writer import TransactionalWriter
 from ksql.kafka.producers.task_fence import TaskFence
-from ksql.kafka.producers.worker_producer import DeliveryFailed, WorkerProducer
+from ksql.kafka.producers.worker_producer import BATCHES, DeliveryFailed, WorkerProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,23 +58,19 @@ class TaskTransactions(WorkerProducer):
         self._task_id = task_id
         self._marker = marker
         self._next_batch = 0
-        super().__init__(
-            {
-                "transaction.timeout.ms": str(_TIMEOUT_MS),
-                **config,
-                "transactional.id": task_id,
-            }
-        )
+        timeout = {"transaction.timeout.ms": str(_TIMEOUT_MS)}
+        self._transaction = TransactionalWriter({**BATCHES, **timeout, **config}, task_id)
+        super().__init__(config, self._transaction)
         self._epoch_run = 1  # all go the same way here
         group = Consumer(
             {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
         )
         try:
             # first fence the holder of the id, then ask how far it came
-            _again(self._producer.init_transactions)
+            _again(self._transaction.take_over)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)
-        except KafkaException as problem:
+        except (ProducerFenced, KafkaException) as problem:
             raise self._failure(problem) from problem
         finally:
             group.close()
@@ -89,9 +86,9 @@ class TaskTransactions(WorkerProducer):
         self.moved = 0
         marker = TopicPartition(self._marker, 0, batch + 1)
         try:
-            self._producer.begin_transaction()
-            _again(partial(self._producer.send_offsets_to_transaction, [marker], self._group))
-        except KafkaException as problem:
+            self._transaction.begin()
+            _again(partial(self._transaction.add_offsets, [marker], self._group))
+        except (ProducerFenced, KafkaException) as problem:
             raise self._failure(problem) from problem
         self._next_batch = batch + 1
         return True
@@ -109,8 +106,8 @@ class TaskTransactions(WorkerProducer):
         if refused:  # a transaction with a hole in it cannot be committed
             raise LimitLowered(self._marker, refused[0])
         try:
-            _again(self._producer.commit_transaction)
-        except KafkaException as problem:
+            _again(self._transaction.commit)
+        except (ProducerFenced, KafkaException) as problem:
             raise self._failure(problem) from problem
 
     def _from_epoch(
@@ -122,11 +119,16 @@ class TaskTransactions(WorkerProducer):
         self.moved += taken
         return taken
 
-    def _failure(self, problem: KafkaException) -> DeliveryFailed:
-        error = error_of(problem)
-        if error.code() in FENCED:
-            return TakenOver(self._marker, error.str())
-        return DeliveryFailed(self._marker, error.str())
+    def _failure(self, problem: ProducerFenced | KafkaException) -> DeliveryFailed:
+        if isinstance(problem, KafkaException):
+            return DeliveryFailed(self._marker, error_of(problem).str())
+        return TakenOver(self._marker, _said(problem))
+
+
+def _said(fenced: ProducerFenced) -> str:
+    """Return the library's words."""
+    cause = fenced.__cause__
+    return error_of(cause).str() if isinstance(cause, KafkaException) else fenced.text()
 
 
 class TakenOver(DeliveryFailed):

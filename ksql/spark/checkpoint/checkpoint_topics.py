@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import ServerError
+from ksql.kafka.topic_watch import Problems
 from ksql.spark.checkpoint.checkpoint import TextsFile
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 _FILE: Final = TextsFile("topics.json", "topics", "its topics are")
 NOBODYS: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's id of nothing: noted for a topic that went away before its id was known."""
-GONE_S: Final = 15.0
-"""How long a topic must be missing to be gone: a broker that comes up learns of it later."""
 
 
 class TopicRemade(ServerError):
@@ -73,6 +72,9 @@ class ResultGone(TopicGone):
         )
 
 
+PROBLEMS: Final = Problems(gone=TopicGone, remade=TopicRemade, result_gone=ResultGone)
+
+
 def _shown(id_: str) -> str:
     return "unknown" if id_ in ("", NOBODYS) else id_
 
@@ -91,36 +93,6 @@ def write(checkpoint: Path, topics: Mapping[str, str]) -> None:
     Raises: OSError.
     """
     _FILE.write(checkpoint, dict(sorted(topics.items())))
-
-
-def remade(
-    then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]
-) -> dict[str, tuple[str, str]]:
-    """Return the topics of other ids than before, with both; ``begun`` are those with offsets.
-
-    An id that is not known, or that the brokers do not give, is like any other.
-    """
-    return {
-        topic: (then[topic], id_)
-        for topic, id_ in sorted(now.items())
-        if topic in begun and id_ and then.get(topic, "") not in ("", id_)
-    }
-
-
-def gone(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """Return the topics that were there before and are not there now, with the ids they had."""
-    return {topic: id_ for topic, id_ in sorted(then.items()) if topic not in now}
-
-
-def changed(
-    query_id: str, then: Mapping[str, str], now: Mapping[str, str]
-) -> TopicGone | TopicRemade | None:
-    """Return what is wrong with the topics of a query that runs; None if nothing is."""
-    if missing := gone(then, now):
-        return TopicGone(query_id, missing)
-    if remade_topics := remade(then, {topic: now[topic] for topic in then}, set(then)):
-        return TopicRemade(query_id, remade_topics)
-    return None
 
 
 def kept(then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]) -> dict[str, str]:

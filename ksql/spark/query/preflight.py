@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ksql.core.query_version import QueryVersion
+from ksql.kafka import topic_watch
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ class Preflight:
         now = {topic: id_ for topic, id_ in there.items() if topic in spec.topics}
         begun = set(planned.offsets) if planned is not None else set(then)
         read = {topic: then.get(topic, "") for topic in spec.topics if topic in begun}
-        if missing := checkpoint_topics.gone(read, now):
+        if missing := topic_watch.gone(read, now):
             self._note_gone(spec, then, missing, missed)
             raise checkpoint_topics.TopicGone(spec.query_id, missing)
-        if remade_topics := checkpoint_topics.remade(then, now, begun):
+        if remade_topics := topic_watch.remade(then, now, begun):
             if spec.fail_on_data_loss or planned is None:
                 raise checkpoint_topics.TopicRemade(spec.query_id, remade_topics)
             self._read_again(spec, list(remade_topics))
@@ -85,7 +86,7 @@ class Preflight:
         unknown = {topic: checkpoint_topics.NOBODYS for topic, id_ in missing.items() if not id_}
         now = self.clock()
         self._missed[spec.version] = since = now if since is None else since
-        if unknown and now - since >= checkpoint_topics.GONE_S:
+        if unknown and now - since >= topic_watch.GONE_S:
             checkpoint_topics.write(spec.checkpoint, {**then, **unknown})
 
     def _read_again(self, spec: QuerySpec, topics: list[str]) -> None:

@@ -19,13 +19,13 @@ from ksql.core.errors import QueryFailed, ServerError
 from ksql.core.query_version import transactional_id
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
+from ksql.kafka.producers.record_writer import hashes_as_java
 from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
 from ksql.kafka.producers.worker_producer import (
     LARGER,
     DeliveryFailed,
     RecordRefused,
     WorkerProducer,
-    hashes_as_java,
     worker_producer,
 )
 from ksql.kafka.versions import is_changelog, versioned
@@ -79,26 +79,15 @@ class TaskSink:
             return
         producer, left = self._producer(), iter(self._stated(outputs))
         while records := list(islice(left, _SORTED)):
-            for partition, some in self._placed(producer, self._topic, self._wanted(records)):
+            for partition, some in self._placed(producer, self._topic, self._accepted(records)):
                 for start in range(0, len(some), _AT_ONCE):
                     self._ship.await_leadership()
                     part = some[start : start + _AT_ONCE]
                     self.written += producer.send(self._topic, part, self._rejected, partition)
 
-    def _wanted(self, records: list[OutRecord]) -> list[OutRecord]:
+    def _accepted(self, records: list[OutRecord]) -> list[OutRecord]:
         """Return those that the topic takes: one that it does not would cost its whole batch."""
-        limits, now_ms = self._ship.limits, int(time.time() * 1000)
-        suspect = limits.keyed and any(record[0] is None for record in records)
-        if limits.timed:
-            times = [record[2] for record in records]
-            suspect |= any(limits.refusal(b"", t, now_ms) for t in (min(times), max(times)))
-        return [r for r in records if not self._refused(r, now_ms)] if suspect else records
-
-    def _refused(self, record: OutRecord, now_ms: int) -> bool:
-        refusal = self._ship.limits.refusal(record[0], record[2], now_ms)
-        if refusal is not None:
-            self._rejected(*refusal)
-        return refusal is not None
+        return self._ship.limits.accepted(records, int(time.time() * 1000), self._rejected)
 
     def _placed(
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
@@ -193,7 +182,7 @@ class TransactionSink(TaskSink):
             self._written_before = self._transaction is None
         if self._transaction is not None:
             self._transaction.expect(self._sink_topic, self._ship.sink_id)
-            accepted = self._wanted(records)
+            accepted = self._accepted(records)
             for partition, some in self._placed(self._transaction, self._sink_topic, accepted):
                 self.written += self._transaction.send(
                     self._sink_topic, some, self._rejected, partition

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ksql.core.errors import ServerError
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import load
-from ksql.kafka.producers.worker_producer import BATCH_BYTES
+from ksql.kafka.producers.limits import BATCH_BYTES
 from ksql.kafka.ranges import Range
 from ksql.spark.query.compile import outfitted
 from ksql.spark.query.internals import scheduling_pool
@@ -140,7 +140,7 @@ class MutedSink(TaskSink):
                 pass
             return
         most = int(self._ship.sink_producer.get(_SIZE, BATCH_BYTES))
-        for record in self._wanted(list(self._stated(outputs))):
+        for record in self._accepted(list(self._stated(outputs))):
             size = _size(record)
             if size > most:
                 self._rejected(f"Message size too large: {size} bytes, {most} are allowed")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from ksql.kafka.admin import Identity
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_watch import GONE_S, TopicWatch
 from ksql.serving.consumer_registry import ConsumerRegistry, ReadTopicGone, ReadTopicRemade
-from ksql.spark.checkpoint.checkpoint_topics import GONE_S
 
 
 class Topics:
@@ -18,9 +19,9 @@ class Topics:
         self.asked = []
         self.now = 0.0
 
-    def topic_ids(self, topics):
+    def identities(self, topics):
         self.asked.append(tuple(topics))
-        return {name: self.ids[name] for name in topics if name in self.ids}
+        return {name: Identity(self.ids[name], 1) for name in topics if name in self.ids}
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +49,14 @@ def open_feeds(kafka):
 
 
 def watched(kafka, topics):
-    return ConsumerRegistry(kafka, topics.topic_ids, lambda: topics.now)
+    return ConsumerRegistry(kafka, lambda: topics.now)
 
 
 def looked(feeds, topics, count=2, apart_s=1.0):
+    topic_watch = TopicWatch(topics.identities, [feeds.watched])
     for _ in range(count):
         topics.now += apart_s
-        feeds.look()
+        topic_watch.look()
 
 
 def test_all_feeds_are_asked_for_in_one_request_and_closed_ones_not_at_all(kafka, open_feeds):

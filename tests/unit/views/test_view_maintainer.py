@@ -13,6 +13,7 @@ from ksql.core.config import Settings
 from ksql.core.trash import Trash
 from ksql.kafka.admin import Identity, StableEnd
 from ksql.kafka.errors import OffsetsGone
+from ksql.kafka.topic_watch import TopicWatch
 from ksql.views import store_topic_id, view_maintainer
 from ksql.views.retention import retention_ms
 from ksql.views.stores.base import StoreDamaged, StoreFailed
@@ -458,6 +459,10 @@ def new_topic(kafka):
     let(kafka, 5)
 
 
+def look_at(kafka, follower):
+    TopicWatch(kafka.identities, [follower.watched]).look()
+
+
 def store_of_first(kafka, follower, world):
     kafka.ids, kafka.ends["T", 1] = {"T": "a", "W": "w"}, 3
     let(kafka, 3)
@@ -472,10 +477,10 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world,
     follower = followers(**{"default.dsl.store": kind})
     source = store_of_first(kafka, follower, world)
     other = follower.table(table(world, "W"))
-    follower.look(kafka)
+    look_at(kafka, follower)
     new_topic(kafka)
     until(lambda: len(kafka.read) == 5)  # in the middle, as its reader knows of nothing
-    follower.look(kafka)
+    look_at(kafka, follower)
     until(lambda: [text for _, text in follower.notes(source.created_by)])
     let(kafka, 5)
     place = {("T", 1): 5}
@@ -519,14 +524,14 @@ def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch
     changes = []
     monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
     kafka.ids = {}  # a broker that gives none
-    follower.look(kafka)
-    follower.look(SimpleNamespace(identities=lambda _topics: {}))  # one that has just come up
+    look_at(kafka, follower)
+    look_at(SimpleNamespace(identities=lambda _topics: {}), follower)  # one that has just come up
     kafka.ids = {"T": "a", "W": "w"}
-    follower.look(kafka)
+    look_at(kafka, follower)
     assert not changes
     assert follower.notes(source.created_by) == ()
     kafka.ids["T"] = "b"
-    follower.look(kafka)
+    look_at(kafka, follower)
     assert changes
     monkeypatch.undo()
 
@@ -562,7 +567,7 @@ def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world,
 def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
     source = store_of_first(kafka, follower, world)
     kafka.ends["T", 2] = 1
-    follower.look(kafka)
+    look_at(kafka, follower)
     until(lambda: (found := follower.table(source)) and found.count == 3)
     let(kafka, 1)
     found = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)

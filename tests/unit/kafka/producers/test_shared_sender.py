@@ -10,10 +10,11 @@ from confluent_kafka import KafkaError, KafkaException
 from ksql.core.records import Written
 from ksql.kafka.admin import Identity
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
-from ksql.kafka.producers import shared_sender
+from ksql.kafka.producers import record_writer, shared_sender
 from ksql.kafka.producers.limits import TopicLimits
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_watch import TopicWatch
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
@@ -48,7 +49,7 @@ class Client:
         self.lost = None
         self._more = threading.Condition()
 
-    def produce(self, topic, value, key, *, on_delivery, **_):
+    def produce(self, topic, value, key, _partition, *, on_delivery, **_):
         if self.refuses is not None:
             raise KafkaException(self.refuses)
         with self._more:
@@ -98,7 +99,7 @@ def clients(monkeypatch, limit, ids):
         made.append(Client(config))
         return made[-1]
 
-    monkeypatch.setattr(shared_sender, "Producer", make)
+    monkeypatch.setattr(record_writer, "Producer", make)
     monkeypatch.setattr("ksql.kafka.admin.Admin.limits", lambda *_: TopicLimits(limit[0]))
     monkeypatch.setattr("ksql.kafka.admin.Admin.identities", lambda *_: dict(ids))
     return made
@@ -109,6 +110,10 @@ def sender(clients):
     opened = SharedSender(KafkaSettings("broker:9092", timeout_s=5.0))
     yield opened
     opened.close()
+
+
+def look_at(sender, identities):
+    TopicWatch(identities, [sender.watched]).look()
 
 
 def test_everyone_is_told_of_their_own_record(sender):
@@ -191,7 +196,7 @@ def test_a_topic_is_asked_for_once_until_it_may_be_another(sender, clients, ids)
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].asked == []  # the producer was opened after it
-    sender.look(lambda names: {name: ids[name] for name in names})
+    look_at(sender, lambda names: {name: ids[name] for name in names})
     sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].asked == []
     sender.renew()
@@ -199,7 +204,7 @@ def test_a_topic_is_asked_for_once_until_it_may_be_another(sender, clients, ids)
         sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].asked == ["t"]
     ids["t"] = Identity("second", 4)
-    sender.look(lambda names: {name: ids[name] for name in names})
+    look_at(sender, lambda names: {name: ids[name] for name in names})
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].asked == ["t", "t"]
@@ -212,10 +217,10 @@ def test_looks_are_only_at_topics_that_are_written_to(sender, ids):
         looked.append(list(names))
         return ids
 
-    sender.look(identities)
+    look_at(sender, identities)
     sender.begin("t", None, b"fine", 1).wait()
     for _ in range(100):
-        sender.look(identities)
+        look_at(sender, identities)
     assert looked == [["t"]] * 59
 
 
@@ -224,7 +229,7 @@ def test_a_look_without_an_answer_changes_nothing(sender, clients):
         raise KafkaUnreachable("broker:9092", "gone")
 
     sender.begin("t", None, b"fine", 1).wait()
-    sender.look(unreachable)
+    look_at(sender, unreachable)
     sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].asked == []
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ksql.core.records import OutRecord
-from ksql.kafka.producers import worker_producer
+from ksql.kafka.producers import record_writer, worker_producer
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
 
 
@@ -35,6 +36,7 @@ class Client:
 
     def __init__(self, config):
         self.reports = []
+        self.produce = None
         self._report = config["on_delivery"]
 
     def flush(self, _timeout_s):
@@ -52,7 +54,7 @@ def client(monkeypatch):
         made.append(Client(config))
         return made[0]
 
-    monkeypatch.setattr(worker_producer, "Producer", make)
+    monkeypatch.setattr(record_writer, "Producer", make)
     return made
 
 
@@ -129,8 +131,8 @@ def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatc
     now, counts = [1000.0], iter([3, 5])
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     sender = WorkerProducer({})
-    client[0].list_topics = lambda topic, _s: type(
-        "Found", (), {"topics": {topic: Described(next(counts))}}
+    client[0].list_topics = lambda topic, timeout: SimpleNamespace(
+        topics={topic: Described(next(counts))}
     )
     assert [sender.partitions("t") for _ in range(2)] == [3, 3]
     now[0] += worker_producer._COUNT_S
@@ -139,6 +141,6 @@ def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatc
 
 def test_a_topic_that_is_not_there_has_no_partitions(client):
     sender = WorkerProducer({})
-    client[0].list_topics = lambda topic, _s: type("Found", (), {"topics": {topic: Described(0)}})
+    client[0].list_topics = lambda topic, timeout: SimpleNamespace(topics={topic: Described(0)})
     with pytest.raises(DeliveryFailed, match='cannot write to topic "t"'):
         sender.partitions("t")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.core.errors import KsqlError
+from ksql.kafka import topic_watch
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
 from ksql.spark.query.preflight import Preflight
@@ -306,7 +307,7 @@ def without_ids(tmp_path, query, kafka):
 
 def test_one_that_has_no_ids_does_not_adopt_a_topic_that_was_gone(tmp_path, query, kafka):
     desk = without_ids(tmp_path, query, kafka)
-    kafka.now += checkpoint_topics.GONE_S
+    kafka.now += topic_watch.GONE_S
     assert judged(desk, query) is checkpoint_topics.TopicGone
     kafka.ids = {"s": "second"}
     again, status = gone_on(tmp_path, query, kafka)
@@ -318,12 +319,12 @@ def test_one_that_has_no_ids_does_not_adopt_a_topic_that_was_gone(tmp_path, quer
 def test_a_topic_that_was_only_missed_for_a_moment_is_adopted(tmp_path, query, kafka, between):
     desk = without_ids(tmp_path, query, kafka)
     if between == "soon":
-        kafka.now += checkpoint_topics.GONE_S - 1
+        kafka.now += topic_watch.GONE_S - 1
     else:
         kafka.now += 1
         kafka.away = True
         assert judged(desk, query) is KafkaUnreachable
-        kafka.now += checkpoint_topics.GONE_S
+        kafka.now += topic_watch.GONE_S
         kafka.away = False
     assert judged(desk, query) is checkpoint_topics.TopicGone
     kafka.ids = {"s": "first", "O": "result"}
@@ -359,7 +360,7 @@ def test_a_life_that_could_not_be_launched_is_launched_at_the_next_try(
 def test_offsets_of_a_topic_that_was_not_read_lately_are_no_matter():
     then = {"s": "first", "t": "first"}
     now = {"s": "first", "t": "second"}
-    assert checkpoint_topics.remade(then, now, {"s"}) == {}
+    assert topic_watch.remade(then, now, {"s"}) == {}
     assert checkpoint_topics.kept(then, now, {"s"}) == now
     assert checkpoint_topics.kept(then, {"t": "second"}, {"s"}) == now
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.errors import KsqlError
-from ksql.kafka.errors import KafkaUnreachable
-from ksql.spark.checkpoint.checkpoint_topics import GONE_S
-from ksql.spark.query.topic_watch import TopicWatch
+from ksql.kafka.admin import Identity
+from ksql.kafka.errors import KafkaDenied, KafkaUnreachable
+from ksql.kafka.topic_watch import GONE_S, QueryTopics, TopicWatch, Watched
+from ksql.spark.checkpoint.checkpoint_topics import PROBLEMS
 
 
 class Gone(KsqlError):
@@ -45,25 +46,29 @@ class Kafka:
         self.ids = ids
         self.asked = []
         self.away = False
+        self.denied = set()
         self.now = 0.0
 
-    def topic_ids(self, topics):
+    def identities(self, topics):
         self.asked.append(tuple(topics))
         if self.away:
             raise KafkaUnreachable("b:1", "away")
-        return {name: self.ids[name] for name in topics if name in self.ids}
+        if denied := self.denied.intersection(topics):
+            raise KafkaDenied(f"not {sorted(denied)}")
+        return {name: Identity(self.ids[name], 1) for name in topics if name in self.ids}
 
 
 def looking(kafka, *queries, looks=1, apart_s=1.0):
-    topic_watch = TopicWatch(kafka.topic_ids, lambda: kafka.now)
+    readers = QueryTopics(lambda: queries, PROBLEMS, lambda: kafka.now)
+    topic_watch = TopicWatch(kafka.identities, [readers.watched])
     for _ in range(looks):
-        look(topic_watch, kafka, *queries, after_s=apart_s)
+        look(topic_watch, kafka, after_s=apart_s)
     return topic_watch
 
 
-def look(topic_watch, kafka, *queries, after_s=1.0):
+def look(topic_watch, kafka, *, after_s=1.0):
     kafka.now += after_s
-    topic_watch.look(queries)
+    topic_watch.look()
 
 
 def test_all_queries_are_asked_for_in_one_request():
@@ -96,9 +101,9 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     idle.result, other.result = "out", "other"
     topic_watch = looking(kafka, idle, other)
     assert kafka.asked == [("a", "other", "out")]
-    look(topic_watch, kafka, idle, other)
+    look(topic_watch, kafka)
     assert idle.ended == []  # a broker that has just come up may not know it yet
-    look(topic_watch, kafka, idle, other, after_s=GONE_S)
+    look(topic_watch, kafka, after_s=GONE_S)
     (said,) = idle.ended
     assert 'topic "out", which query Q writes, was deleted' in said
     assert "TERMINATE Q" in said
@@ -111,7 +116,7 @@ def test_a_result_that_was_made_anew_is_written_on():
     topic_watch = looking(kafka, query)
     kafka.ids["out"] = "3"
     for _ in range(3):
-        look(topic_watch, kafka, query, after_s=GONE_S)
+        look(topic_watch, kafka, after_s=GONE_S)
     assert query.ended == []
 
 
@@ -129,9 +134,9 @@ def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
     missing = Gone("the checkpoint of query Q is missing")
     for found in (missing, None, missing):
         query.missing = found
-        look(topic_watch, kafka, query, other)
+        look(topic_watch, kafka)
         assert query.ended == []
-    look(topic_watch, kafka, query, other)
+    look(topic_watch, kafka)
     assert query.ended == ["the checkpoint of query Q is missing"]
     assert other.ended == []
 
@@ -141,9 +146,9 @@ def test_a_difference_counts_once_it_was_seen_twice_in_a_row():
     topic_watch = looking(kafka, query)
     for ids in ({"a": "9"}, {"a": "1"}, {}, {"a": "9"}):
         kafka.ids = ids
-        look(topic_watch, kafka, query)
+        look(topic_watch, kafka)
         assert query.ended == []
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     assert len(query.ended) == 1
 
 
@@ -152,11 +157,11 @@ def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
     topic_watch = looking(kafka, query, looks=int(GONE_S))
     assert query.ended == []
     kafka.ids = {"a": "1"}
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     kafka.ids = {}
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     assert query.ended == []
-    look(topic_watch, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, after_s=GONE_S)
     assert len(query.ended) == 1
 
 
@@ -165,11 +170,11 @@ def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
     kafka, query = Kafka(**ids), Reader("Q", a="1")
     topic_watch = looking(kafka, query)
     kafka.away = True
-    look(topic_watch, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, after_s=GONE_S)
     kafka.away = False
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     assert query.ended == []
-    look(topic_watch, kafka, query, after_s=GONE_S)
+    look(topic_watch, kafka, after_s=GONE_S)
     assert len(query.ended) == 1
 
 
@@ -180,9 +185,9 @@ def test_what_was_seen_of_a_former_launch_does_not_count(sight):
         kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
     topic_watch = looking(kafka, query)
     query.topics = dict(query.topics)
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     assert query.ended == []
-    look(topic_watch, kafka, query)
+    look(topic_watch, kafka)
     assert len(query.ended) == 1
 
 
@@ -201,7 +206,46 @@ def test_a_kafka_that_does_not_answer_is_no_deletion_and_logged_once(caplog):
     assert query.ended == []
     assert caplog.text.count("topics_not_compared") == 1
     kafka.away = False
-    topic_watch.look([query])
+    topic_watch.look()
     kafka.away = True
-    topic_watch.look([query])
+    topic_watch.look()
     assert caplog.text.count("topics_not_compared") == 2
+
+
+class User:
+    """Watches topics, and keeps the answers."""
+
+    def __init__(self, *topics):
+        self.topics = topics
+        self.answers = []
+
+    def watched(self):
+        return Watched(self.topics, self.answers.append)
+
+
+def test_all_users_are_answered_from_one_request():
+    kafka = Kafka(a="1", b="2")
+    users = [User("b", "a"), User("b", "gone"), User()]
+    TopicWatch(kafka.identities, [user.watched for user in users]).look()
+    assert kafka.asked == [("a", "b", "gone")]
+    there = {"a": Identity("1", 1), "b": Identity("2", 1)}
+    assert [user.answers for user in users] == [[there]] * 3
+
+
+def test_a_topic_that_is_denied_blinds_only_who_watches_it(caplog):
+    kafka = Kafka(a="1", b="2")
+    kafka.denied = {"b"}
+    free, denied = User("a"), User("a", "b")
+    topic_watch = TopicWatch(kafka.identities, [free.watched, denied.watched])
+    topic_watch.look()
+    topic_watch.look()
+    assert free.answers == [{"a": Identity("1", 1)}] * 2
+    assert denied.answers == [None, None]
+    assert caplog.text.count("topics_not_compared") == 1
+
+
+def test_an_answer_that_does_not_come_is_told_to_all():
+    kafka, user, idle = Kafka(a="1"), User("a"), User()
+    kafka.away = True
+    TopicWatch(kafka.identities, [user.watched, idle.watched]).look()
+    assert (user.answers, idle.answers) == ([None], [None])
