@@ -10,15 +10,14 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ksql.control.log.log import span_of
-from ksql.control.log.topic_integrity import TopicIntegrity
+from ksql.kafka.topic_integrity import TopicIntegrity, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.control.log.log import KafkaCommandLog
-    from ksql.control.log.topic_integrity import Span
     from ksql.kafka.admin import Admin
+    from ksql.kafka.topic_integrity import Span
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.app.backup.errors import NotBroughtBack, NothingToSave
 from ksql.app.backup.form import SavedTopic, digest, write_records
-from ksql.control.log.log import span_of
 from ksql.kafka.client import Reader, TransactionalSender
+from ksql.kafka.topic_integrity import span_of
 from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:
