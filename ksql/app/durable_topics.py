@@ -10,16 +10,15 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.control.log.log import span_with
-from ksql.control.log.topic_integrity import TopicIntegrity
+from ksql.kafka.topic_integrity import TopicIntegrity, span_with
 from ksql.kafka.topic_watch import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.control.log.log import KafkaCommandLog
-    from ksql.control.log.topic_integrity import Span
     from ksql.kafka.admin import Admin
+    from ksql.kafka.topic_integrity import Span
     from ksql.kafka.topic_watch import Identities
 
 _log = logging.getLogger(__name__)

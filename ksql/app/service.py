@@ -12,8 +12,8 @@ from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.node import Node
 from ksql.app.teardown import end_cluster
 from ksql.cluster.replicas.cluster import own_scheme
+from ksql.control.log.log import CommandTopicLost
 from ksql.control.log.quarantine import CommandTrouble
-from ksql.control.log.topic_integrity import CommandTopicLost
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
 from ksql.control.statements import reports

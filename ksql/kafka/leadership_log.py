@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
 
-from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, error_of
+from ksql.kafka.journal import Journal
 from ksql.kafka.producers.record_writer import TransactionalWriter, is_fenced
-from ksql.kafka.reader import BEGINNING, Reader
-from ksql.sql.catalog.topic import Topic
+from ksql.kafka.reader import BEGINNING
 
 if TYPE_CHECKING:
     from ksql.kafka.settings import KafkaSettings
@@ -108,10 +107,8 @@ class KafkaLeadershipLog:
     def __init__(self, settings: KafkaSettings, service_id: str, replicas: int) -> None:
         self.topic = topic_name(service_id)
         self._settings = settings
-        self._replicas = replicas
-        self._admin = Admin(settings)
+        self._journal = Journal(settings, self.topic, replicas, _CONFIGS)
         self._writer: TransactionalWriter | None = None
-        self._tail: Reader | None = None
         self._last: LeadershipRecord | None = None
         self._open = False
         self._broken = False
@@ -121,15 +118,14 @@ class KafkaLeadershipLog:
 
         Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
         """
-        if self.topic not in self._admin.topics():
-            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+        self._journal.ensure_topic()
 
     def end(self) -> int:
         """Return the offset after the last claim: it grows with each.
 
         Raises: KafkaUnreachable, UnknownTopic.
         """
-        return self._admin.end_offsets([self.topic])[self.topic, 0]
+        return self._journal.end()
 
     def last(self) -> LeadershipRecord | None:
         """Return the last claim; None if there is none, or none since long.
@@ -139,25 +135,19 @@ class KafkaLeadershipLog:
         try:
             self._read_on()
         except OffsetsGone:  # the topic was made again
-            self._end_tail()
+            self._journal.stop_reading()
             self._read_on()
         except BaseException:
-            self._end_tail()
+            self._journal.stop_reading()
             raise
         return self._last
 
     def _read_on(self) -> None:
-        if self._tail is None:
+        if not self._journal.reading:
             self._last = None
-            self._tail = Reader(self._settings)
-            self._tail.assign({(self.topic, 0): BEGINNING})
-        for batch in self._tail.read_to_end():
+            self._journal.seek(BEGINNING)
+        for batch in self._journal.read_to_end():
             self._last = decode(batch[-1].value)
-
-    def _end_tail(self) -> None:
-        tail, self._tail = self._tail, None
-        if tail is not None:
-            tail.close()
 
     def take(self) -> None:
         """Shut out every other writer of claims.
@@ -198,12 +188,11 @@ class KafkaLeadershipLog:
             self._open = False
         except KafkaException as problem:
             raise self._failure(problem) from problem
-        self._end_tail()  # who writes need not read
+        self._journal.stop_reading()  # who writes need not read
 
     def close(self) -> None:
         """Let go of the connections; what is open is left to the brokers."""
-        self._end_tail()
-        self._admin.close()
+        self._journal.close()
         self._writer = None
         self._open = self._broken = False
 

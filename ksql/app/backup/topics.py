@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.app.backup.errors import NotBroughtBack, NothingToSave
 from ksql.app.backup.form import SavedTopic, digest, write_records
-from ksql.control.log.log import span_of
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
+from ksql.kafka.topic_integrity import span_of
 from ksql.sql.catalog.topic import Topic
 
 if TYPE_CHECKING:

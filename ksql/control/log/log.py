@@ -21,23 +21,15 @@ from ksql.control.log.quarantine import (
     stepping_over,
 )
 from ksql.control.log.record import check_size, decode, encode
-from ksql.control.log.topic_integrity import (
-    CommandTopicBroken,
-    CommandTopicLost,
-    Span,
-    TopicIntegrity,
-)
 from ksql.core.errors import KsqlError, ServerError
-from ksql.kafka.admin import Admin
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.journal import Journal, OpenTransaction
 from ksql.kafka.producers.record_writer import CommitInDoubt
-from ksql.kafka.producers.sender import TransactionalSender
-from ksql.kafka.reader import Reader
-from ksql.kafka.stable_end import OpenTransaction, settled_end
-from ksql.sql.catalog.topic import Topic
+from ksql.kafka.topic_integrity import TopicIntegrity, span_of
 
 if TYPE_CHECKING:
     from ksql.core.records import RawRecord
+    from ksql.kafka.producers.sender import TransactionalSender
     from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
@@ -46,28 +38,31 @@ _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes":
 """Nothing is ever lost of it, whatever the broker's defaults are."""
 
 
-def span_of(admin: Admin, topic: str) -> Span:
-    """Return a topic of one partition as it is now.
-
-    Raises: KafkaUnreachable, KafkaDenied.
-    """
-    return span_with(admin, topic, admin.topic_id(topic))
-
-
-def span_with(admin: Admin, topic: str, topic_id: str | None) -> Span:
-    """Return a topic whose id is known: None if there is none.
-
-    Raises: KafkaUnreachable, KafkaDenied.
-    """
-    try:
-        return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
-    except UnknownTopic:
-        return Span(None)
-
-
 def topic_name(service_id: str) -> str:
     """Return ``_confluent-ksql-<service id>_command_topic``."""
     return f"_confluent-ksql-{service_id}_command_topic"
+
+
+class CommandTopicBroken(ServerError):
+    """The command topic does not look as this service left it."""
+
+    operator = True
+
+
+class CommandTopicLost(CommandTopicBroken):
+    """Commands that were read are not in the topic any more: later ones could contradict them."""
+
+    def __init__(self, topic: str, what: str) -> None:
+        super().__init__(
+            "The server has detected corruption in the command topic due to modifications "
+            f"performed on it: {what}",
+            detail="Statements that change something are refused. Running queries continue: what "
+            "they compute does not depend on the topic. The next start without it is refused.",
+            hint=f"Stop the server, bring {topic} back from a backup (`ksql restore DIRECTORY`) "
+            "and start again. Without a backup, note what SHOW QUERIES and DESCRIBE say before you "
+            "stop.",
+        )
+        self.what = what
 
 
 class CommandTopicAnew(CommandTopicBroken):
@@ -89,18 +84,14 @@ class NotCommitted(ServerError):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Doubt:
-    """A command that may be in the topic: the first of these bytes from that offset on."""
+    """A command that may be in the topic, as these records from that offset on."""
 
     name: str
     offset: int
-    key: bytes
-    value: bytes
+    entries: list[tuple[bytes, bytes]]
     fenced: bool
-
-    def is_in(self, record: RawRecord) -> bool:
-        return (record.offset, record.key, record.value) == (self.offset, self.key, self.value)
 
 
 @dataclass
@@ -137,15 +128,10 @@ class KafkaCommandLog:
     ) -> None:
         """Take ``skip``: the offsets that the operator gives up if they cannot be taken in."""
         self.topic = topic_name(service_id)
-        self._settings = settings
-        self._replicas = replicas
         self._apply = apply
-        self._admin = Admin(settings)
-        self._sender = TransactionalSender(settings, self.topic)
-        self._reader = Reader(settings)
+        self._journal = Journal(settings, self.topic, replicas, _CONFIGS)
         self._known = 0
         self._doubt: _Doubt | None = None
-        self._writing = False
         self._followed = ""
         self._skip = skip
         self.quarantine: Quarantine | None = None
@@ -165,6 +151,10 @@ class KafkaCommandLog:
         return self.trouble is None
 
     @property
+    def _sender(self) -> TransactionalSender:
+        return self._journal.sender
+
+    @property
     def known(self) -> int:
         """The offset after the last command that was applied."""
         return self._known
@@ -177,11 +167,8 @@ class KafkaCommandLog:
         """
         if self._ensure_topic():
             self._mend()
-        self._sender.start()
-        self._writing = True
-        self._reader.assign({(self.topic, 0): 0})
-        self._replay()
-        self.wholeness.know(span_of(self._admin, self.topic))
+        self._journal.take_over()
+        self._replay_all()
 
     def follow(self) -> None:
         """Replay the topic, made if it is missing, without taking over its writing.
@@ -189,10 +176,8 @@ class KafkaCommandLog:
         Raises: as ``open`` does.
         """
         self._ensure_topic()
-        self._followed = self._admin.topic_id(self.topic) or ""
-        self._reader.assign({(self.topic, 0): 0})
-        self._replay()
-        self.wholeness.know(span_of(self._admin, self.topic))
+        self._followed = self._journal.admin.topic_id(self.topic) or ""
+        self._replay_all()
 
     def take(self) -> None:
         """Take over the writing of a topic that was followed; replay what comes after.
@@ -201,8 +186,7 @@ class KafkaCommandLog:
         """
         self._check_followed()
         self._mend()
-        self._sender.start()
-        self._writing = True
+        self._journal.take_over()
         self._replay()
 
     def _check_followed(self) -> None:
@@ -210,20 +194,23 @@ class KafkaCommandLog:
 
         Raises: CommandTopicAnew.
         """
-        topic_id = self._admin.topic_id(self.topic) or ""
+        topic_id = self._journal.admin.topic_id(self.topic) or ""
         if self._followed and topic_id not in ("", self._followed):
             raise CommandTopicAnew(self.topic)
 
     def _ensure_topic(self) -> bool:
         """Return whether the topic was there; make it otherwise."""
-        topic = self._admin.topics().get(self.topic)
-        if topic is None:
-            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
-        elif topic.partitions != 1:
+        topic = self._journal.ensure_topic()
+        if topic is not None and topic.partitions != 1:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {topic.partitions} partitions, not 1"
             )
         return topic is not None
+
+    def _replay_all(self) -> None:
+        self._journal.seek(0)
+        self._replay()
+        self.wholeness.know(span_of(self._journal.admin, self.topic))
 
     def _replay(self) -> None:
         try:
@@ -235,11 +222,12 @@ class KafkaCommandLog:
 
     def _mend(self) -> None:
         """Give a topic that may forget commands, or might, the settings that it must have."""
-        configs = self._admin.describe([self.topic])[self.topic].configs
+        admin = self._journal.admin
+        configs = admin.describe([self.topic])[self.topic].configs
         wrong = {name: value for name, value in _CONFIGS.items() if configs.get(name) != value}
         if wrong:
             _log.warning("command_topic_mended", extra={"topic": self.topic, "configs": wrong})
-            self._admin.alter_configs(self.topic, wrong)
+            admin.alter_configs(self.topic, wrong)
 
     def catch_up(self) -> int:
         """Apply what others have written meanwhile; returns the offset after the last record.
@@ -247,25 +235,26 @@ class KafkaCommandLog:
         Raises: CommandTrouble, and every time again: nothing after such a command is applied;
             CommandTopicBroken, CommandTopicLost.
         """
-        if self._writing and self.wholeness.problem:
+        writing = self._journal.writing
+        if writing and self.wholeness.problem:
             raise CommandTopicLost(self.topic, self.wholeness.problem)
         if self._doubt is not None:
             raise CommandInDoubt(self._doubt.name, "")
-        if self._writing:
+        if writing:
             self._sender.recover()
         end = self._settled_end()
         if end == self._known:
             return end
-        if self._writing:
+        if writing:
             self._check_whole()
         else:
             self._check_followed()
-        if self._known > self._reader.positions[self.topic, 0]:
-            self._reader.assign({(self.topic, 0): self._known})
+        if self._known > self._journal.position:
+            self._journal.seek(self._known)
         while not self._read_on():
             pass
         self.quarantine = None
-        self._known = self._reader.positions[self.topic, 0]
+        self._known = self._journal.position
         return self._known
 
     def _check_whole(self) -> None:
@@ -273,7 +262,7 @@ class KafkaCommandLog:
 
         Raises: CommandTopicLost.
         """
-        if damage := self.wholeness.damage(span_of(self._admin, self.topic)):
+        if damage := self.wholeness.damage(span_of(self._journal.admin, self.topic)):
             raise CommandTopicLost(self.topic, damage)
 
     def _read_on(self) -> bool:
@@ -281,7 +270,7 @@ class KafkaCommandLog:
 
         Raises: CommandTrouble; what was read before it is applied.
         """
-        for batch in self._reader.read_to_end():
+        for batch in self._journal.read_to_end():
             for record in batch:
                 try:
                     self._take(record)
@@ -289,7 +278,7 @@ class KafkaCommandLog:
                     self._judge(trouble, record)
                     return False
                 except BaseException:
-                    self._reader.assign({(self.topic, 0): record.offset})
+                    self._journal.seek(record.offset)
                     raise
         return True
 
@@ -311,19 +300,17 @@ class KafkaCommandLog:
 
         Raises: the trouble.
         """
-        partition, behind = (self.topic, 0), record.offset + 1
-        self._reader.assign({partition: behind})
-        later = [c for batch in self._reader.read_to_end() for c in map(_readable, batch) if c]
-        if self._writing and record.offset in self._skip - stepped_over(later):
+        behind = record.offset + 1
+        self._journal.seek(behind)
+        later = [c for batch in self._journal.read_to_end() for c in map(_readable, batch) if c]
+        if self._journal.writing and record.offset in self._skip - stepped_over(later):
             _log.warning("command_stepped_over", extra={"offset": record.offset})
-            key, value = encode(stepping_over(record.offset))
-            with self._sender.transaction():
-                self._sender.send(self.topic, key, value, partition=0)
+            self._journal.append([encode(stepping_over(record.offset))])
             self._settled_end()
         elif record.offset not in stepped_over(later):
             self.quarantine = Quarantine.of(trouble, record.key, later)
             behind = record.offset
-        self._reader.assign({partition: behind})
+        self._journal.seek(behind)
         if behind == record.offset:
             raise trouble
 
@@ -334,10 +321,10 @@ class KafkaCommandLog:
 
         Raises: CommandTopicBroken.
         """
-        if not self._writing:
-            return self._admin.end_offsets([self.topic])[self.topic, 0]
+        if not self._journal.writing:
+            return self._journal.end()
         try:
-            return settled_end(self._admin, (self.topic, 0), self._settings.timeout_s)
+            return self._journal.settled_end()
         except OpenTransaction as problem:
             raise CommandTopicBroken(
                 f"a transaction on the command topic {self.topic} stays open"
@@ -354,15 +341,12 @@ class KafkaCommandLog:
         offset = self.catch_up()
 
         def write(command: Command) -> None:
-            key, value = encode(command)
+            entries = [encode(command)]
             try:
-                with self._sender.transaction():
-                    self._sender.send(self.topic, key, value, partition=0)
+                self._journal.append(entries)
             except CommitInDoubt as problem:
                 fenced = isinstance(problem.__cause__, ProducerFenced)
-                self._doubt = _Doubt(
-                    name=command.id, offset=offset, key=key, value=value, fenced=fenced
-                )
+                self._doubt = _Doubt(command.id, offset, entries, fenced)
                 self._settle_now(problem)
             else:
                 self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written
@@ -392,20 +376,15 @@ class KafkaCommandLog:
         if not doubt.fenced:
             self._sender.reopen()
         self._settled_end()
-        partition = (self.topic, 0)
-        self._reader.assign({partition: doubt.offset})
-        records = [record for batch in self._reader.read_to_end() for record in batch]
-        written = any(doubt.is_in(record) for record in records)
+        written = self._journal.has(doubt.offset, doubt.entries)
         self._doubt = None
         self._known = doubt.offset + 1 if written else doubt.offset
-        self._reader.assign({partition: self._known})
+        self._journal.seek(self._known)
         return written
 
     def close(self) -> None:
         """Release the connections."""
-        self._reader.close()
-        self._sender.close()
-        self._admin.close()
+        self._journal.close()
 
 
 def _why_not(problem: CommitInDoubt) -> KsqlError:

@@ -13,6 +13,7 @@ from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
+from ksql.kafka.settings import KafkaSettings
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.spark.checkpoint import (
@@ -300,9 +301,9 @@ class Reader:
 
 
 def schema_log(lines):
-    log = object.__new__(KafkaSchemaLog)  # its makers ask for Kafka
-    log._topic, log._reader = "schemas", Reader(lines)  # type: ignore[assignment]  # a stand-in
-    return log
+    log = KafkaSchemaLog(KafkaSettings("nowhere:1"), "schemas", 1)
+    reader = log._journal._reader = Reader(lines)  # type: ignore[assignment]  # a stand-in
+    return log, reader
 
 
 @pytest.mark.parametrize(
@@ -318,10 +319,10 @@ def schema_log(lines):
 def test_a_record_of_the_registry(at, key, value):
     lines = read_lines(V1 / "schemas.jsonl")
     good = lines[at]
-    log = schema_log([*lines[:at], [key or good[0], value], *lines[at + 1 :]])
+    log, reader = schema_log([*lines[:at], [key or good[0], value], *lines[at + 1 :]])
     for _ in range(2):  # it is not stepped over by asking again
         with pytest.raises(records.UnreadableRecord, match=f"at offset {at} of schemas") as caught:
             log.read(to_end=False)
         assert "Start the version that wrote it" in caught.value.hint
-    log._reader.records[at] = Record(at, *good)
+    reader.records[at] = Record(at, *good)
     assert log.read(to_end=False) == make.schema_changes()

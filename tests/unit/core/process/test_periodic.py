@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +20,7 @@ class Steps:
         self.problems = list(problems)
         self.taken = threading.Semaphore(0)
         self.threads = []
-        self.during = lambda: None
+        self.during: Callable[[], object] = lambda: None
         self.ended = threading.Event()
         self.failure = RepeatedFailure(_log, "step_failed", (OSError,), what="x")
 

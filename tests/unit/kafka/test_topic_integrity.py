@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.control.log.topic_integrity import LOOKS, Span, TopicIntegrity, damage
 from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.topic_integrity import LOOKS, Span, TopicIntegrity, damage
 
 WAS = Span("a", 0, 8)
 

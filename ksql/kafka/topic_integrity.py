@@ -1,4 +1,4 @@
-"""Whether the command topic is still whole: the one that was read, and none but appended to.
+"""Whether a journal's topic is still whole: the one that was read, and none but appended to.
 
 Source: ksqlDB's command runner, which is degraded when its topic was modified.
 """
@@ -8,35 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError, ServerError
+from ksql.core.errors import KsqlError
+from ksql.kafka.errors import UnknownTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.kafka.admin import Admin
+
 LOOKS: Final = 2
 """In a row that must find the same: a broker that has just come up may not know all topics yet."""
-
-
-class CommandTopicBroken(ServerError):
-    """The command topic does not look as this service left it."""
-
-    operator = True
-
-
-class CommandTopicLost(CommandTopicBroken):
-    """Commands that were read are not in the topic any more: later ones could contradict them."""
-
-    def __init__(self, topic: str, what: str) -> None:
-        super().__init__(
-            "The server has detected corruption in the command topic due to modifications "
-            f"performed on it: {what}",
-            detail="Statements that change something are refused. Running queries continue: what "
-            "they compute does not depend on the topic. The next start without it is refused.",
-            hint=f"Stop the server, bring {topic} back from a backup (`ksql restore DIRECTORY`) "
-            "and start again. Without a backup, note what SHOW QUERIES and DESCRIBE say before you "
-            "stop.",
-        )
-        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +30,25 @@ class Span:
     id: str | None
     first: int = 0
     end: int = 0
+
+
+def span_of(admin: Admin, topic: str) -> Span:
+    """Return a topic of one partition as it is now.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
+    return span_with(admin, topic, admin.topic_id(topic))
+
+
+def span_with(admin: Admin, topic: str, topic_id: str | None) -> Span:
+    """Return a topic whose id is known: None if there is none.
+
+    Raises: KafkaUnreachable, KafkaDenied.
+    """
+    try:
+        return Span(None) if topic_id is None else Span(topic_id, *admin.span(topic))
+    except UnknownTopic:
+        return Span(None)
 
 
 def damage(topic: str, then: Span, now: Span) -> str:
