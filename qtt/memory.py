@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
 
+from ksql.cluster.replicas.cluster import HeartbeatsOff
+from ksql.cluster.replicas.read_request import Processed
+from ksql.cluster.replicas.replica_reader import Unreachable
 from ksql.control.statements import execute as requests
+from ksql.control.statements import reports
+from ksql.control.statements.answers import Health, ServerInfo
+from ksql.control.statements.inserts import row_writer
+from ksql.control.statements.teardown import end_cluster
 from ksql.core.config import Settings
+from ksql.core.errors import NotReady
 from ksql.core.ids import Offset
 from ksql.core.token import Token, TokenScope
 from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
@@ -17,20 +26,29 @@ from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
 from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
+from server.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ksql.app.service import KsqlService
+    from ksql.cluster.cluster import ClusterStatus, HostStoreLags
+    from ksql.cluster.members import Server
     from ksql.cluster.replicas.failover import Freshness
+    from ksql.cluster.replicas.read_request import ReadRequest
+    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.cluster.replicas.replicated import Caller
     from ksql.control.engine.engine import Engine
+    from ksql.control.engine.progress import CommandStatus
     from ksql.control.pull_metrics import BySite
+    from ksql.control.statements.entities import Entity
+    from ksql.control.statements.inserts import RowWriter
     from ksql.control.statements.services import Services
     from ksql.exec.memory.driver import MemoryTopics
     from ksql.serving.results import ResultStream, TextStream
     from ksql.sql.catalog.model import DataSource
     from ksql.views.stores.base import Rows, Store
+    from server.service import RunningRequest
 
 ANYWHERE_FREE: Final = "http://127.0.0.1:0"
 
@@ -105,21 +123,34 @@ def memory_reads(
     )
 
 
-class MemoryService:
-    """The part of ``KsqlService`` that a client's statements and queries ask."""
+class MemoryService(Service):
+    """A server that is alone; what others would need of it is not there.
+
+    ``follow``: push queries wait for records that are still to come.
+    """
 
     is_follower = False
     terminated = False
     scope = TokenScope("memory", "default_")
     host = "localhost:8088"
+    scheme = "http"
+    secret = None
+    tls = None
 
     def __init__(
-        self, engine: Engine, topics: MemoryTopics, services: Services, settings: Settings
+        self,
+        engine: Engine,
+        topics: MemoryTopics,
+        services: Services,
+        settings: Settings,
+        *,
+        follow: bool = True,
     ) -> None:
-        self._services = services
-        self._settings = settings
-        self._reads = memory_reads(engine, topics, services.now_ms)
-        services.close_push, services.pushes = self._reads.close, self._reads.pushes
+        self.services = services
+        self.settings = settings
+        self.reads = memory_reads(engine, topics, services.now_ms, follow=follow)
+        self._topics = topics
+        services.close_push, services.pushes = self.reads.close, self.reads.pushes
 
     def begin(
         self,
@@ -128,20 +159,49 @@ class MemoryService:
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> requests.Execution:
+    ) -> RunningRequest:
         """Begin to run statements.
 
         Raises: RequestFailed.
         """
         del credentials
-        return requests.Execution(
-            text, self._services, self._settings, properties, variables, token
-        )
+        return requests.Execution(text, self.services, self.settings, properties, variables, token)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
         """Return a question: every command was carried out before its answer."""
         del offset
         return lambda: True
+
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+        """Return the writer of rows to the stream of that name.
+
+        Raises: RequestFailed.
+        """
+        return row_writer(target, self.services, self.settings, properties)
+
+    def statuses(self) -> Mapping[str, CommandStatus]:
+        """Return the status of every distributed statement, by command id."""
+        return dict(self.services.engine.statuses)
+
+    def status(self, command_id: str) -> CommandStatus | None:
+        """Return the status of one distributed statement."""
+        return self.statuses().get(command_id)
+
+    def check_property(self, name: str) -> None:
+        """Check that SET would accept that name.
+
+        Raises: UnknownProperty, FixedProperty.
+        """
+        self.settings.settable(name)
+
+    def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
+        """End all queries, and delete the sink topics that the list matches.
+
+        Raises: BadPattern, RequestFailed.
+        """
+        return end_cluster(
+            self.services, self.settings, self._topics, "commands", delete_topics, lambda: None
+        )
 
     def query(
         self,
@@ -156,10 +216,10 @@ class MemoryService:
 
         Raises: RequestFailed.
         """
-        return self._reads.open(
+        return self.reads.open(
             text,
-            self._services,
-            self._settings,
+            self.services,
+            self.settings,
             properties,
             variables,
             tombstones=tombstones,
@@ -173,15 +233,87 @@ class MemoryService:
 
         Raises: RequestFailed.
         """
-        return self._reads.at_once(text, self._settings, properties, caller)
+        return self.reads.at_once(text, self.settings, properties, caller)
 
     def close_query(self, query_id: str) -> bool:
         """End a push query; False when there is none of that id."""
-        return self._reads.close(query_id)
+        return self.reads.close(query_id)
 
     def close(self) -> None:
         """End all push queries."""
-        self._reads.close_all()
+        self.reads.close_all()
+
+    def info(self) -> ServerInfo:
+        """Return version and identity."""
+        return ServerInfo(metadata.version("ksql-spark"), self.scope.cluster, self.scope.service)
+
+    def health(self) -> Health:
+        """Return that all is well: what is in memory does not fail."""
+        return Health({"metastore": True, "kafka": True, "commandRunner": True})
+
+    def elsewhere(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        """Return nothing: every request is answered here."""
+        del text, properties, variables
+
+    def leader(self) -> Server:
+        """Refuse: this server follows nobody.
+
+        Raises: NotReady.
+        """
+        raise NotReady("there is no other server")
+
+    def has_charge(self, server: Server) -> bool:
+        """Return False: no other server leads."""
+        del server
+        return False
+
+    def cluster_status(self) -> ClusterStatus:
+        """Refuse: there are no heartbeats.
+
+        Raises: HeartbeatsOff.
+        """
+        raise HeartbeatsOff
+
+    def heard(self, host: str) -> None:
+        """Refuse likewise.
+
+        Raises: HeartbeatsOff.
+        """
+        raise HeartbeatsOff
+
+    def reported(self, host: str, lags: HostStoreLags) -> None:
+        """Refuse likewise.
+
+        Raises: HeartbeatsOff.
+        """
+        raise HeartbeatsOff
+
+    def read_copy(self, ask: ReadRequest) -> ReadResult:
+        """Refuse: a table is read from its topic.
+
+        Raises: Unreachable.
+        """
+        raise Unreachable(f"no copy of {ask.query_id} is here")
+
+    def report(self, queries: Sequence[str]) -> bytes:
+        """Report the queries: those in detail, or all in short."""
+        return reports.form(reports.report(self.services, queries))
+
+    def standings(self) -> Mapping[tuple[str, int], ReplicaStatus]:
+        """Return nothing: there are no copies."""
+        return {}
+
+    def processed(self, query_id: str) -> Processed:
+        """Return nothing: nobody waits for a query, each runs to its end in its turn."""
+        del query_id
+        return Processed({})
+
+    def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
+        """Return nothing: there are no copies."""
+        del table, key
+        return []
 
 
 @contextmanager
@@ -192,5 +324,5 @@ def hosted(service: MemoryService) -> Iterator[str]:
         for sock in sockets:
             stack.callback(sock.close)
         stack.callback(service.close)
-        stack.enter_context(behind_http(cast("KsqlService", service), sockets))
+        stack.enter_context(behind_http(service, sockets))
         yield url_of(sockets[0])

@@ -31,8 +31,8 @@ from server.serversonly import ServersDoors
 from server.signin import SignIn
 
 if TYPE_CHECKING:
-    from ksql.app.service import KsqlService
     from ksql.core.servertoken import ServerSecret
+    from server.service import Service
     from server.users import Users
 
 FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
@@ -51,7 +51,7 @@ WEBSOCKET_S = 3600.0
 
 
 def create_app(
-    service: KsqlService | None = None,
+    service: Service | None = None,
     *,
     context: AppContext | None = None,
     access: Access | None = None,

@@ -21,11 +21,11 @@ from server.errors import ClusterTerminated, ShuttingDown
 from server.io_budget import IoBudget
 
 if TYPE_CHECKING:
-    from ksql.app.service import KsqlService
     from ksql.cluster.replicas.replicated import Caller
     from ksql.control.statements.entities import Entity
     from ksql.core.token import Token
     from ksql.serving.results import ResultStream, TextStream
+    from server.service import Service
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class AppContext:
     """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
 
     def __init__(
-        self, service: KsqlService, state: State = "READY", health_age_s: float = HEALTH_AGE_S
+        self, service: Service, state: State = "READY", health_age_s: float = HEALTH_AGE_S
     ) -> None:
         """Take ``health_age_s``: how long a verdict on the service's health is given again."""
         self._service = service
@@ -116,7 +116,7 @@ class AppContext:
         self._state = state
 
     @property
-    def service(self) -> KsqlService:
+    def service(self) -> Service:
         """The service, once it answers.
 
         Raises: Starting, ShuttingDown, ClusterTerminated.

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
-    from ksql.app.service import KsqlService
+    from server.service import Service
 
 _GRACE_S = 2
 
 
 @contextlib.contextmanager
-def behind_http(service: KsqlService, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
+def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
     """Answer on these sockets for a running service; the caller starts and stops both."""
     context = AppContext(service)
     http = HttpServer(create_app(context=context), sockets, _GRACE_S)

@@ -14,12 +14,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from ksql.control.statements.answers import UnknownField
-from ksql.control.statements.inserts import RowWriter
 from ksql.control.statements.services import Delivery
 from ksql.core.token import Token
 from ksql.http.access import BodyTooLong
 from server.context import AppContext
 from server.errors import ShuttingDown, streamed_body
+from server.service import RowInserter
 from server.values import dumps
 from server.wire import DELIMITED, BadRequest
 
@@ -83,7 +83,7 @@ class InsertsResponse(Response):
     def __init__(
         self,
         context: AppContext,
-        writer: RowWriter,
+        writer: RowInserter,
         first: list[bytes],
         more: AsyncIterator[list[bytes]],
         form: AckForm,

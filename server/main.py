@@ -40,20 +40,20 @@ from server.users import Users
 from server.variables import odd_variables
 
 if TYPE_CHECKING:
-    from ksql.app.service import KsqlService
+    from server.service import ServerProcess
 
 log = logging.getLogger(__name__)
 
-Build = Callable[[Mapping[str, str]], "KsqlService"]
+Build = Callable[[Mapping[str, str]], "ServerProcess"]
 DRAIN_S = 3.0  # how long running requests may take to end at a stop
 GRACE_S = 1  # how long what was cut off then may take
 _START_S = 5.0  # how long a start may continue after the signal that ends it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def build_service(configuration: Mapping[str, str]) -> KsqlService:
+def build_service(configuration: Mapping[str, str]) -> ServerProcess:
     """Return the real service; imported late, because it brings Spark."""
-    service: KsqlService = importlib.import_module("ksql.app").create_service(configuration)
+    service: ServerProcess = importlib.import_module("ksql.app").create_service(configuration)
     return service
 
 
@@ -82,7 +82,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
 
 async def _serve(
-    service: KsqlService,
+    service: ServerProcess,
     doors: Doors,
     users: Users | None,
     configuration: Mapping[str, str],
@@ -159,7 +159,7 @@ def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 async def _run(
-    service: KsqlService, context: AppContext, stop: asyncio.Event, ready: Callable[[], None]
+    service: ServerProcess, context: AppContext, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Start the service and wait for the stop; one during the start waits a while for its end."""
     starting = _in_thread(service.start)
@@ -179,7 +179,7 @@ async def _run(
 
 
 def _say_ready(
-    service: KsqlService,
+    service: ServerProcess,
     urls: Sequence[str],
     reach: Mapping[str, Sequence[str]],
     known: Sequence[str],

@@ -13,10 +13,10 @@ from ksql.cluster.replicas import frames, read_request
 from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
 
 if TYPE_CHECKING:
-    from ksql.app.service import KsqlService
     from ksql.cluster.replicas.read_request import ReadRequest
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from server.context import AppContext
+    from server.service import Service
 
 _FIRST_BYTES: Final = 262_144
 
@@ -24,7 +24,7 @@ _FIRST_BYTES: Final = 262_144
 class ReplicaAnswer:
     """The frames of one read; ``close`` may come from another thread."""
 
-    def __init__(self, service: KsqlService, ask: ReadRequest) -> None:
+    def __init__(self, service: Service, ask: ReadRequest) -> None:
         self._pieces = _pieces(service, ask)
         self._lock = threading.Lock()
 
@@ -39,7 +39,7 @@ class ReplicaAnswer:
             self._pieces.close()
 
 
-def _pieces(service: KsqlService, ask: ReadRequest) -> Generator[bytes]:
+def _pieces(service: Service, ask: ReadRequest) -> Generator[bytes]:
     try:
         reading = service.read_copy(ask)
     except ReadRejected as turned:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.node import Node
-from ksql.app.teardown import end_cluster
 from ksql.cluster.replicas.cluster import own_scheme
 from ksql.control.log.log import CommandTopicLost
 from ksql.control.log.quarantine import CommandTrouble
@@ -18,9 +17,10 @@ from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
 from ksql.control.statements import reports
 from ksql.control.statements.answers import Health, RequestFailed, ServerInfo
-from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.inserts import RowWriter, row_writer
 from ksql.control.statements.queriesfile import StatedCommands
-from ksql.core.errors import CommandTimeout, KsqlError, NotReady
+from ksql.control.statements.teardown import end_cluster
+from ksql.core.errors import CommandTimeout, NotReady
 from ksql.core.process.lease import NotLeader
 from ksql.core.token import TokenScope
 from ksql.kafka.topics import KafkaTopics
@@ -332,11 +332,7 @@ class KsqlService(Node):
         """
         if self._lost:
             raise RequestFailed(NotLeader(self._lost))
-        request = requests.session(self.services, self.settings, properties, {})
-        try:
-            return RowWriter(target, request)
-        except KsqlError as error:
-            raise RequestFailed(error) from error
+        return row_writer(target, self.services, self.settings, properties)
 
     def info(self) -> ServerInfo:
         """Return version and identity; cheap."""

@@ -9,20 +9,14 @@ from contextlib import contextmanager
 
 import httpx
 
-from ksql.app.teardown import end_cluster
 from ksql.cluster.members import Alone
 from ksql.cluster.replicas.cluster import ENABLED, own_server
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.replica_service import ReplicaService
-from ksql.control.statements import execute
-from ksql.control.statements.answers import Health, RequestFailed, ServerInfo
-from ksql.control.statements.inserts import RowWriter
 from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
-from ksql.core.token import TokenScope
 from ksql.exec.memory.feed import MemoryExtents
 from ksql.formats.schema_registry import MemoryRegistry
-from qtt.memory import memory_reads
+from qtt.memory import MemoryService
 from server.app import create_app
 from server.errors import DEFECT, SERVER_ERROR
 from tests.traces import TRACES
@@ -54,93 +48,41 @@ class Draining:
         return done
 
 
-class MemoryService:
-    """What a door needs of the service, in memory."""
-
-    is_follower = False
-    terminated = False
-    home = TokenScope("memory", "default_")
+class FuzzedService(MemoryService):
+    """A server with heartbeats and an empty set of copies."""
 
     def __init__(self, script):
-        self.world = World(script, registry=MemoryRegistry())
+        self.world = world = World(script, registry=MemoryRegistry())
+        super().__init__(world.engine, world.topics, world.services, world.settings, follow=False)
         beating = Settings({ENABLED: "true"})
-        admin = MemoryExtents(self.world.topics)
+        admin = MemoryExtents(world.topics)
         assignment = PartitionAssignment(Alone(own_server(beating)), 0)
         self.copies = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
         self.cluster = self.copies.cluster
         self.host = self.copies.host
-        self.heard, self.reported = self.cluster.heard, self.cluster.reported
-        self.read_copy, self.standings = self.copies.read, self.copies.standings
-        engine, topics = self.world.engine, self.world.topics
-        self.reads = memory_reads(engine, topics, lambda: 1000, follow=False)
-        self.world.services.pushes = self.reads.pushes
 
-    def start(self):
-        """It is there."""
-
-    def stop(self):
-        """It goes by itself."""
-
-    def begin(self, text, properties, variables, _credentials="", token=None):
-        world = self.world
+    def begin(self, text, properties, variables, credentials="", token=None):
         return Draining(
-            execute.Execution(text, world.services, world.settings, properties, variables, token),
-            world.drain,
+            super().begin(text, properties, variables, credentials, token), self.world.drain
         )
-
-    def awaiting(self, _offset):
-        return lambda: True
-
-    def holders(self, table, key):
-        return self.copies.hosts(self.world.catalog, table, key, None)
-
-    def query(self, text, properties, variables, *, tombstones=True, caller=None):
-        world = self.world
-        services, settings = world.services, world.settings
-        return self.reads.open(
-            text, services, settings, properties, variables, tombstones=tombstones, caller=caller
-        )
-
-    def at_once(self, text, properties, caller):
-        return self.reads.at_once(text, self.world.settings, properties, caller)
-
-    def close_query(self, query_id):
-        return self.reads.close(query_id)
-
-    def inserts(self, target, properties):
-        world = self.world
-        request = execute.session(world.services, world.settings, properties, {})
-        try:
-            return RowWriter(target, request)
-        except KsqlError as error:
-            raise RequestFailed(error) from error
-
-    def info(self):
-        return ServerInfo("0", "memory", "default_")
-
-    def addresses(self):
-        return {}
-
-    def health(self):
-        return Health({"metastore": True, "kafka": True, "commandRunner": True})
 
     def cluster_status(self):
         return self.cluster.status()
 
-    def statuses(self):
-        return dict(self.world.engine.statuses)
+    def heard(self, host):
+        self.cluster.heard(host)
 
-    def status(self, command_id):
-        return self.statuses().get(command_id)
+    def reported(self, host, lags):
+        self.cluster.reported(host, lags)
 
-    def check_property(self, name):
-        self.world.settings.settable(name)
+    def read_copy(self, ask):
+        return self.copies.read(ask)
 
-    def terminate(self, delete_topics):
-        world = self.world
-        return end_cluster(
-            world.services, world.settings, world.topics, "commands", delete_topics, lambda: None
-        )
+    def standings(self):
+        return self.copies.standings()
+
+    def holders(self, table, key):
+        return self.copies.hosts(self.world.catalog, table, key, None)
 
 
 class _Failures(logging.Handler):
@@ -204,4 +146,4 @@ class Doors:
 
 def doors(script):
     """Of a new service on which the script has run."""
-    return Doors(create_app(MemoryService(script)))
+    return Doors(create_app(FuzzedService(script)))

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fastapi import FastAPI
 
 WEBSOCKET = "WS"
@@ -88,7 +90,7 @@ async def _websocket(app: FastAPI, target: str, headers: dict[str, str]) -> list
     ended = asyncio.Event()
     opening = [{"type": "websocket.connect"}]
 
-    async def receive() -> dict[str, object]:
+    async def receive() -> Mapping[str, object]:
         if opening:
             return opening.pop()
         await ended.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ksql.control.statements.services import QueryHealth
 from ksql.views.stores.base import Stored
 from server.app import ROUTERS, create_app
 from tests.golden.exchange import WEBSOCKET, Exchange
-from tests.unit.docs.memory import MemoryService
+from tests.unit.docs.memory import DocumentService
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
 
 HERE = Path(__file__).parent
@@ -36,7 +37,7 @@ class Member(FakeService):
     def processed(self, query_id: str) -> Processed:
         return Processed({"s": {0: 9, 1: 4}}, "" if query_id == "CTAS_T_1" else "it has failed")
 
-    def report(self, queries: list[str]) -> bytes:
+    def report(self, queries: Sequence[str]) -> bytes:
         health = QueryHealth(state="RUNNING", rows_in=5)
         return form(HostReport(health=dict.fromkeys(queries or ["CTAS_T_1", "CSAS_S_2"], health)))
 
@@ -44,7 +45,7 @@ class Member(FakeService):
 def application(name: str):
     """The application whose answers that file has."""
     if name == STATEMENTS:
-        return create_app(MemoryService())
+        return create_app(DocumentService())
     stream = FakeStream([rows((1, "a"))], ends_with="Limit Reached")
     service = Member([created()], stream=lambda: stream)
     return create_app(service, headless=name == HEADLESS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ksql.control.statements.entities import ConsistencyToken, warned
 from ksql.control.statements.services import Request, Services, StillWaiting
 from ksql.control.statements.table import HANDLERS
 from ksql.core.errors import KsqlError, StatementError
+from ksql.core.types.model import SqlType
 from ksql.exec.ports import Topics
 from ksql.formats.schema_registry import SandboxRegistry
 from ksql.sql.catalog.topic import Topic
@@ -23,7 +25,7 @@ from ksql.sql.syntax import ast
 from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ksql.control.engine.context import Context
     from ksql.control.statements.entities import Entity
@@ -95,13 +97,13 @@ class Execution:
         variables: Mapping[str, str],
         token: Token | None = None,
     ) -> None:
-        self._left = deque(_split(text, settings))
+        raw = _split(text, settings)
         self._request = session(services, settings, properties, variables)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
         self._size = AnswerSize(settings)
-        _sandbox(list(self._left), session(services, settings, properties, variables))
+        self._left = deque(_sandbox(raw, session(services, settings, properties, variables)))
 
     def proceed(self) -> list[Entity] | None:
         """Carry out what is left; return the answers, None while a statement waits.
@@ -120,8 +122,8 @@ class Execution:
             self._deadline = None
         return [*self._done, *_token_entities(self._request, self._token)]
 
-    def _carry_out(self, raw: RawStatement) -> None:
-        parsed = parsed_one(raw, self._request)
+    def _carry_out(self, checked: _Checked) -> None:
+        parsed = checked.parsed_for(_names(self._request))
         self._request.text = parsed.text
         answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
         gaps = self._request.services.gaps()
@@ -138,7 +140,7 @@ class Execution:
 
     def _failed(self, error: KsqlError) -> RequestFailed:
         entities = [*self._done, *_token_entities(self._request, self._token)]
-        return RequestFailed(error, self._left[0].text, entities)
+        return RequestFailed(error, self._left[0].raw.text, entities)
 
 
 def _token_entities(request: Request, token: Token | None) -> list[Entity]:
@@ -208,25 +210,58 @@ def _split(text: str, settings: Settings) -> list[RawStatement]:
     return raw
 
 
-def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
-    """Parse with the types and variables of the request's moment."""
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """All that the meaning of a text depends on: types, and variables if they are substituted."""
+
+    types: Mapping[str, SqlType]
+    variables: Mapping[str, str] | None
+
+    def parse(self, raw: RawStatement) -> Parsed:
+        return parse_one(raw, types=self.types, variables=self.variables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A statement as the sandbox has parsed it."""
+
+    raw: RawStatement
+    parsed: Parsed
+    names: _Names
+
+    def parsed_for(self, names: _Names) -> Parsed:
+        """Return it, parsed once more only if other commands have changed a type meanwhile."""
+        return self.parsed if names == self.names else names.parse(self.raw)
+
+
+def _names(request: Request, catalog: Catalog | None = None) -> _Names:
+    """Return those of the request's moment; they stay as they are."""
     substitute = request.settings.flag("ksql.variable.substitution.enable")
     types = (catalog or request.engine.catalog).types
-    return parse_one(raw, types=types, variables=request.variables if substitute else None)
+    return _Names(types, dict(request.variables) if substitute else None)
 
 
-def _sandbox(raw: list[RawStatement], request: Request) -> None:
+def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
+    """Parse with the types and variables of the request's moment."""
+    return _names(request, catalog).parse(raw)
+
+
+def _sandbox(raw: list[RawStatement], request: Request) -> list[_Checked]:
     """Check all statements against what those before them would leave; nothing is changed.
 
+    Returns: the statements, parsed.
     Raises: RequestFailed for the first that could not be executed.
     """
     context = request.engine.context(request.settings, 0)
     registry = None if context.registry is None else SandboxRegistry(context.registry)
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
     unpacked = Unpacked(request.settings)
+    checked: list[_Checked] = []
     for part in raw:
         try:
-            parsed = parsed_one(part, request, context.catalog)
+            names = _names(request, context.catalog)
+            parsed = names.parse(part)
+            checked.append(_Checked(part, parsed, names))
             unpacked.add(parsed)
             statement = parsed.statement
             if statement.__class__ not in HANDLERS:
@@ -234,6 +269,7 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
             context = _pretend(statement, parsed.text, request, context)
         except KsqlError as error:
             raise RequestFailed(error, part.text) from error
+    return checked
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:

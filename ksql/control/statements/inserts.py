@@ -9,8 +9,10 @@ import json
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
-from ksql.control.statements.answers import UnknownField
+from ksql.control.statements.answers import RequestFailed, UnknownField
+from ksql.control.statements.execute import session
 from ksql.control.statements.insert import CannotInsert, serdes, target
+from ksql.core.errors import KsqlError
 from ksql.core.ident import quote_always
 from ksql.core.types import coerce, decimals, model
 from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
@@ -20,7 +22,8 @@ from ksql.formats.table import EncodeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.control.statements.services import Delivery, Request
+    from ksql.control.statements.services import Delivery, Request, Services
+    from ksql.core.config import Settings
     from ksql.core.types.model import SqlType
     from ksql.core.types.schema import Column
 
@@ -59,6 +62,20 @@ class RowWriter:
         except EncodeError as error:
             raise CannotInsert(error.message) from error
         return self._services.writer.begin(self._source.topic, *record, self._services.now_ms())
+
+
+def row_writer(
+    name: str, services: Services, settings: Settings, properties: Mapping[str, str]
+) -> RowWriter:
+    """Return the writer of rows to the stream of that name, with the properties of a request.
+
+    Raises: RequestFailed for what does not take rows.
+    """
+    request = session(services, settings, properties, {})
+    try:
+        return RowWriter(name, request)
+    except KsqlError as error:
+        raise RequestFailed(error) from error
 
 
 def name_of(text: str) -> str:

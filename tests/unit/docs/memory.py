@@ -5,13 +5,10 @@ from __future__ import annotations
 import itertools
 
 from ksql.control.statements.answers import ServerInfo
-from ksql.control.statements.execute import session
-from ksql.control.statements.inserts import RowWriter
 from ksql.control.statements.services import Services
 from ksql.core.config import Settings
-from ksql.core.token import TokenScope
 from ksql.formats.schema_registry import MemoryRegistry
-from qtt.memory import memory_reads
+from qtt.memory import MemoryService
 from tests.unit.server.schemas import check_entity
 from tests.unit.world import StillMonitor, World
 
@@ -70,17 +67,12 @@ class Answered:
         return self._entities
 
 
-class MemoryService:
-    """What the doors ask of a service."""
-
-    is_follower = False
-    terminated = False
-    scope = TokenScope("memory", "default_")
-    host = "localhost:8088"
+class DocumentService(MemoryService):
+    """A server whose queries run before the next request, and whose answers fit their schemas."""
 
     def __init__(self):
         self.world = world = Clocked(MemoryRegistry())
-        self._reads = memory_reads(world.engine, world.topics, world.now, follow=False)
+        super().__init__(world.engine, world.topics, world.services, world.settings, follow=False)
 
     def execute(self, text, properties=None, variables=None, *_more):
         found = self.world.run(text, dict(variables or {}), **dict(properties or {}))
@@ -89,41 +81,16 @@ class MemoryService:
             check_entity(entity)
         return found
 
-    def begin(self, text, *more):
+    def begin(self, text, properties, variables, credentials="", token=None):
         """A request that is answered at once."""
-        return Answered(self.execute(text, *more))
+        return Answered(self.execute(text, properties, variables))
 
-    def awaiting(self, _offset):
-        """A question that is answered with yes."""
-        return lambda: True
-
-    def at_once(self, _text, _properties, _caller):
-        """What a query reads is first to be made."""
+    def at_once(self, text, properties, caller):
+        """Nothing: what a query reads is first to be made."""
 
     def query(self, text, properties, variables, *, tombstones=True, caller=None):
         self.world.drain()
-        world = self.world
-        return self._reads.open(
-            text,
-            world.services,
-            world.settings,
-            properties,
-            variables,
-            tombstones=tombstones,
-            caller=caller,
-        )
-
-    def close_query(self, query_id):
-        return self._reads.close(query_id)
-
-    def inserts(self, target, properties):
-        return RowWriter(target, session(self.world.services, self.world.settings, properties, {}))
-
-    def addresses(self):
-        return {}
+        return super().query(text, properties, variables, tombstones=tombstones, caller=caller)
 
     def info(self):
         return ServerInfo("0.1.0", "memory", "default_")
-
-    def check_property(self, name):
-        self.world.settings.settable(name)

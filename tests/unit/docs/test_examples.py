@@ -11,7 +11,7 @@ from ksql.functions.udf import load_sources
 from ksql.sql.syntax.parser import parse_one, split
 from tests.unit.cli.desk import Desk
 from tests.unit.docs.fences import PAGES, ROOT, blocks, exchanges, plain, replaced, session_text
-from tests.unit.docs.memory import MemoryService
+from tests.unit.docs.memory import DocumentService
 from tests.unit.server.web import serving
 
 NOT_RUN = {"", "text", "console", "properties", "toml"}
@@ -85,7 +85,7 @@ def test_examples(path, monkeypatch, request):
     page_text = path.read_text("utf-8")
     examples = [block for block in blocks(page_text) if block.kind not in NOT_RUN]
     monkeypatch.delenv("COLUMNS", raising=False)
-    service = MemoryService()
+    service = DocumentService()
     with serving(service) as (url, _app):
         page = Page(service, url)
         try:

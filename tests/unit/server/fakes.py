@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.cluster.cluster import ClusterStatus, HostStatus, HostStoreLags
+from ksql.cluster.replicas.read_request import Processed
+from ksql.cluster.replicas.replica_reader import Unreachable
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller
 from ksql.control.engine.progress import CommandStatus
@@ -21,16 +23,15 @@ from ksql.core.token import Token, TokenScope
 from ksql.core.types import model
 from ksql.core.types.schema import Column, Role
 from ksql.serving.results import ResultRow, ResultStream, TextStream
+from server.service import RowInserter, RunningRequest, ServerProcess
 
-if TYPE_CHECKING:  # what a fake does not have, its test gives it
+if TYPE_CHECKING:
     import ssl
 
-    from ksql.app.service import KsqlService, Running
     from ksql.cluster.members import Server
-    from ksql.control.statements.inserts import RowWriter
+    from ksql.cluster.replicas.read_request import ReadRequest
+    from ksql.cluster.replicas.replica_reader import ReadResult
     from ksql.core.servertoken import ServerSecret
-else:
-    KsqlService = RowWriter = Running = object
 
 Answer = Callable[[str], list[Entity] | None] | Sequence[Entity] | Exception
 HERE = TokenScope()  # of which tokens without a scope are
@@ -98,7 +99,7 @@ def created(name: str = "S", text: str = "CREATE STREAM S ...;") -> CurrentStatu
 
 
 @dataclass
-class FakeRows(RowWriter):
+class FakeRows(RowInserter):
     """Takes rows whose A is an integer and that have no Z."""
 
     service: FakeService
@@ -119,7 +120,7 @@ class FakeRows(RowWriter):
         return self.written
 
 
-class FakeRunning(Running):
+class FakeRunning(RunningRequest):
     """A request that is answered once its answer is no longer None."""
 
     def __init__(self, answer: Answer, text: str) -> None:
@@ -134,7 +135,7 @@ class FakeRunning(Running):
 
 
 @dataclass
-class FakeService(KsqlService):
+class FakeService(ServerProcess):
     """Answers every statement with the same, and remembers what it was asked."""
 
     answer: Answer = ()
@@ -159,6 +160,8 @@ class FakeService(KsqlService):
     scope: TokenScope = HERE
     tls: ssl.SSLContext | None = None
     secret: ServerSecret | None = None
+    on_lost: Callable[[], object] = lambda: None
+    host: str = "127.0.0.1:8088"
 
     @property
     def is_follower(self) -> bool:
@@ -193,7 +196,7 @@ class FakeService(KsqlService):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> Running:
+    ) -> RunningRequest:
         self.credentials, self.token = credentials, token
         self.calls.append((text, dict(properties), dict(variables)))
         return FakeRunning(self.answer, text)
@@ -227,7 +230,7 @@ class FakeService(KsqlService):
             raise self.ready_stream
         return self.ready_stream
 
-    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowInserter:
         self.calls.append(("inserts", target, dict(properties)))
         if target != "S":
             raise RequestFailed(StatementError(f"no stream {target}"))
@@ -247,10 +250,6 @@ class FakeService(KsqlService):
         details = {"metastore": True, "kafka": self.healthy, "commandRunner": not self.lost}
         return Health(details, {"commandRunner": self.lost})
 
-    @property
-    def host(self) -> str:
-        return "127.0.0.1:8088"
-
     def cluster_status(self) -> ClusterStatus:
         status = HostStatus(True, 7, {}, HostStoreLags({}, 7))
         return ClusterStatus({self.host: status})
@@ -263,6 +262,15 @@ class FakeService(KsqlService):
 
     def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
         return {("CTAS_T_1", 0): ReplicaStatus(state="RUNNING", role="ACTIVE", position=3)}
+
+    def read_copy(self, ask: ReadRequest) -> ReadResult:
+        raise Unreachable(f"no copy of {ask.query_id} is here")
+
+    def report(self, queries: Sequence[str]) -> bytes:
+        return b"{}"
+
+    def processed(self, query_id: str) -> Processed:
+        return Processed({})
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
         place = {"partition": 0, "topic": "T", "query": "CTAS_T_1"}

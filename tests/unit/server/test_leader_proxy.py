@@ -223,10 +223,7 @@ def test_servers_that_know_one_another_pass_no_password_on():
     sock = listen("127.0.0.1", 0)
     server = Server("127.0.0.1", sock.getsockname()[1])
 
-    class Far(FakeService):
-        host = str(server)
-
-    far = Far([created()])
+    far = FakeService([created()], host=str(server))
     context = AppContext(far)
     http = HttpServer(create_app(context=context, users=users, secret=secret), [sock], 1)
     http.start("far")

@@ -117,14 +117,9 @@ class Host(FakeService):
         self.asks = 0
         self.done = {}
         self.failure = ""
-        self.own = ""
 
     def clock(self):
         return self.now_s
-
-    @property
-    def host(self):
-        return self.own or super().host
 
     def processed(self, query_id):
         return Processed(self.done.get(query_id, {}), self.failure)
@@ -149,7 +144,7 @@ class Running:
         self.server = Server("127.0.0.1", self.sock.getsockname()[1])
         there.append(self.server)
         self.host = Host(Members(self.server, there))
-        self.host.own = str(self.server)
+        self.host.host = str(self.server)
         self.context = AppContext(self.host)
         app = create_app(context=self.context, users=users, secret=secret)
         self.http = HttpServer(app, [self.sock], 1)

@@ -6,12 +6,15 @@ import pytest
 
 from ksql.control.engine.progress import CommandStatus
 from ksql.control.statements import entities as e
+from ksql.control.statements import execute as module
 from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.connectors import ELSEWHERE
 from ksql.control.statements.execute import SandboxTopics, is_distributed, session
 from ksql.core.errors import ServerError
 from ksql.exec.memory.driver import MemoryRunner
+from ksql.formats.schema_registry import MemoryRegistry, Schema
 from ksql.sql.catalog.topic import Topic
+from ksql.sql.syntax.parser import parse_one
 from server.wire import to_wire
 from tests.unit.world import World
 
@@ -251,3 +254,71 @@ def test_connectors_run_elsewhere_and_end_no_script():
         "warning_entity",
     ]
     assert dropped.message == "Connector 'C' does not exist."
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The texts that were parsed, in order."""
+    texts = []
+
+    def counted(raw, **names):
+        texts.append(raw.text)
+        return parse_one(raw, **names)
+
+    monkeypatch.setattr(module, "parse_one", counted)
+    return texts
+
+
+NAMED = (
+    "DEFINE place = 'here';",
+    "CREATE TYPE P AS STRUCT<X INT>;",
+    "CREATE STREAM A (V P) WITH (KAFKA_TOPIC='${place}', PARTITIONS=1);",
+    "DEFINE place = 'there';",
+    "DROP TYPE P;",
+    "CREATE TYPE P AS BIGINT;",
+    "CREATE STREAM B (V P) WITH (KAFKA_TOPIC='${place}', PARTITIONS=1);",
+    "UNDEFINE place;",
+    "INSERT INTO B (V) VALUES (1);",
+)
+
+
+def test_a_statement_is_parsed_once_whatever_those_before_it_define(read):
+    world = World()
+    world.run("".join(NAMED))
+    assert tuple(read) == NAMED
+    sources = world.catalog.sources
+    assert {name: (source.topic, str(source.schema)) for name, source in sources.items()} == {
+        "A": ("here", "`V` STRUCT<`X` INTEGER>"),
+        "B": ("there", "`V` BIGINT"),
+    }
+
+
+def test_one_that_waits_is_not_parsed_again(read):
+    text = "ASSERT SCHEMA SUBJECT 'late-value' TIMEOUT 1 MINUTE;"
+    registry = MemoryRegistry()
+    running = World(registry=registry).running(text)
+    assert running.proceed() is None
+    registry.register("late-value", Schema("AVRO", '"string"'))
+    assert running.proceed() is not None
+    assert read == [text]
+
+
+def test_a_type_that_another_request_has_changed_since_holds(read):
+    world = World()
+    world.run("CREATE TYPE P AS INT;")
+    text = "CREATE STREAM A (V P) WITH (KAFKA_TOPIC='a', PARTITIONS=1);"
+    running = world.running(text)
+    world.run("DROP TYPE P; CREATE TYPE P AS STRING;")
+    assert running.proceed() is not None
+    assert str(world.catalog.sources["A"].schema) == "`V` STRING"
+    assert read.count(text) == 2
+
+
+def test_a_type_that_another_request_has_dropped_since_is_missed():
+    world = World()
+    world.run("CREATE TYPE P AS INT;")
+    running = world.running("CREATE STREAM A (V P) WITH (KAFKA_TOPIC='a', PARTITIONS=1);")
+    world.run("DROP TYPE P;")
+    with pytest.raises(RequestFailed, match="P"):
+        running.proceed()
+    assert not world.catalog.sources
