@@ -151,13 +151,13 @@ def test_the_context_of_the_build_is_all_that_the_package_needs(tmp_path):
     options = ("--no-deps", "--no-build-isolation", "--no-index", "--target", installed)
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     subprocess.run([*pip, *options, "."], cwd=folder, check=True)
-    wanted = {
+    expected = {
         path.relative_to(ROOT)
         for name in ("ksql", "server", "qtt", "grammar", "migrations")
         for path in (ROOT / name).rglob("*")
         if path.is_file() and path.suffix in {".py", ".lark", ".toml", ".json", ".sql", ".jar"}
     }
-    assert {path for path in wanted if not (installed / path).is_file()} == set()
+    assert {path for path in expected if not (installed / path).is_file()} == set()
 
 
 # --- what a container may do: C6, C8 --------------------------------------------------------------
@@ -208,10 +208,10 @@ def test_all_can_tell_their_health_at_little_cost(name):
 
 
 def kafka_settings():
-    found = SERVICES["kafka"]["environment"]
+    variables = SERVICES["kafka"]["environment"]
     return {
         name.removeprefix("KAFKA_").lower().replace("_", "."): value
-        for name, value in found.items()
+        for name, value in variables.items()
     }
 
 

@@ -44,10 +44,10 @@ class Place:
         return caught.value.text().replace(str(self.file), "FILE")
 
     def _stated(self):
-        found = StatedCommands()
+        commands = StatedCommands()
         for command in self.world.log.commands:
-            found.note(command)
-        return found
+            commands.note(command)
+        return commands
 
     @property
     def queries(self):

@@ -33,11 +33,11 @@ def test_kafka_that_does_not_answer_is_told_once_until_it_does(caplog):
     answers = ["", "away", "away still", "", ""]
     returns = []
     watch = HealthLoop(lambda: answers.pop(0), None, lambda: returns.append(1))
-    told = []
+    reports = []
     while answers:
         watch.check_kafka()
-        told.append(watch.kafka)
-    assert told == ["", "away", "away still", "", ""]
+        reports.append(watch.kafka)
+    assert reports == ["", "away", "away still", "", ""]
     assert returns == [1]
     assert [r.message for r in caplog.records] == ["kafka_does_not_answer", "kafka_answers_again"]
 
@@ -137,7 +137,7 @@ def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
         watch.check_kafka()
         now[0] += 20.0
     assert broker.patience == [60.0, 120.0, 240.0, 480.0, 960.0, 960.0, 960.0, 960.0]
-    assert [f"It is being started again, try {n}." in told for n, told in enumerate(seen, 1)] == [
+    assert [f"It is being started again, try {n}." in line for n, line in enumerate(seen, 1)] == [
         True
     ] * 8
     failed = [r for r in caplog.records if r.message == "broker_not_started"]

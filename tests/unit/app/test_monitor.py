@@ -79,7 +79,7 @@ ELSEWHERE = RemoteLeader("b:1", silent=False, troubled={})
 def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere, abandoned, state):
     catalog = SimpleNamespace(query=lambda _id: SimpleNamespace(paused=paused))
     runner = SimpleNamespace(running={}, abandoned=abandoned)
-    found = SparkMonitor(
+    monitor = SparkMonitor(
         runner,
         None,
         SimpleNamespace(catalog=catalog),
@@ -88,5 +88,5 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
         Stores(),
         lambda: elsewhere,
     ).health("Q")
-    assert (found.state, found.store) == (state, "that of Q")
-    assert found.warnings == ((5, "a store of Q is filled anew"),)
+    assert (monitor.state, monitor.store) == (state, "that of Q")
+    assert monitor.warnings == ((5, "a store of Q is filled anew"),)

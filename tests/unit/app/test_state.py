@@ -64,9 +64,9 @@ def again(state, opened):
     return opened()
 
 
-def checked(state, found, adopt=""):
+def checked(state, identity, adopt=""):
     trash = Trash(state.trash, lambda: 0)
-    check(state, found, adopt, trash)
+    check(state, identity, adopt, trash)
     return sorted(moved.name.split("-")[-1] for moved in trash.entries())
 
 
@@ -140,12 +140,12 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("found", OTHERS.values(), ids=OTHERS)
-def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, found):
+@pytest.mark.parametrize("identity", OTHERS.values(), ids=OTHERS)
+def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, identity):
     with pytest.raises(StateInDanger) as refused:
-        checked(state, found)
+        checked(state, identity)
     assert "CTAS_T_4" in refused.value.detail
-    assert f"-o ksql.state.adopt={found.word}" in refused.value.hint
+    assert f"-o ksql.state.adopt={identity.word}" in refused.value.hint
     assert (state.queries / "CTAS_T_4" / "rows").read_text() == "five"
     assert (state.stores / "T" / "rows").exists()
     assert not state.trash.exists()
@@ -158,9 +158,9 @@ def test_so_is_a_directory_from_before_the_marker_knew(state, name):
         checked(state, OTHERS[name])
 
 
-@pytest.mark.parametrize("found", OTHERS.values(), ids=OTHERS)
-def test_on_purpose_it_is_moved_aside(state, found):
-    assert checked(state, found, found.word) == ["CTAS_T_4", "T"]
+@pytest.mark.parametrize("identity", OTHERS.values(), ids=OTHERS)
+def test_on_purpose_it_is_moved_aside(state, identity):
+    assert checked(state, identity, identity.word) == ["CTAS_T_4", "T"]
     assert list(state.queries.iterdir()) == []
 
 
@@ -185,9 +185,9 @@ def test_a_directory_without_state_follows_its_settings(state):
     assert checked(state, OTHERS["another cluster"]) == ["T"]  # rows of the other cluster's table
 
 
-@pytest.mark.parametrize("found", [FIRST, *OTHERS.values()], ids=["the first", *OTHERS])
-def test_a_new_directory_fits_everything(opened, found, caplog):
-    assert checked(opened(), found) == []
+@pytest.mark.parametrize("identity", [FIRST, *OTHERS.values()], ids=["the first", *OTHERS])
+def test_a_new_directory_fits_everything(opened, identity, caplog):
+    assert checked(opened(), identity) == []
     assert caplog.records == []
 
 
@@ -264,9 +264,9 @@ def test_one_that_was_renamed_away_looks_again(sharing):
     one, two = sharing("a_1"), sharing("a_2")
     one.claim(lambda: None)
     others = [lambda: one.claim(lambda: None)]  # the former one is late: it claims once more
-    found = two.claim(lambda: others.pop()() if others else None)
-    assert found == two.queries
-    assert found.name == "queries-3"
+    lease = two.claim(lambda: others.pop()() if others else None)
+    assert lease == two.queries
+    assert lease.name == "queries-3"
 
 
 def test_what_a_replaced_server_writes_lies_where_nobody_looks(sharing):
@@ -282,8 +282,8 @@ def test_what_a_replaced_server_writes_lies_where_nobody_looks(sharing):
 def test_a_directory_is_shared_from_now_on_and_later_no_more(state, sharing, opened):
     state.close()
     one = sharing("a_1")
-    found = one.claim(lambda: None)
-    assert [place.name for place in found.iterdir()] == ["CTAS_T_4"]
+    lease = one.claim(lambda: None)
+    assert [place.name for place in lease.iterdir()] == ["CTAS_T_4"]
     one.close()
     again = opened()
     assert again.queries.name == "queries"

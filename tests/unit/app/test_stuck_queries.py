@@ -12,9 +12,9 @@ def looked(*totals):
 
 
 def test_a_query_that_handles_none_of_what_it_reads_is_noticed():
-    ((since, told),) = looked((0, 0, 0), (3, 0, 3), (3, 0, 3), (8, 0, 8))
+    ((since, warning),) = looked((0, 0, 0), (3, 0, 3), (3, 0, 3), (8, 0, 8))
     assert since == 1
-    assert "none of the last 8 records" in told
+    assert "none of the last 8 records" in warning
 
 
 def test_it_is_well_again_with_the_first_record_that_comes_through():

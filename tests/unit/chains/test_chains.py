@@ -57,8 +57,8 @@ def test_a_stream_that_is_further_behind_than_its_sources_is_named():
     late = topics.of(link.sink)
     [partition] = list(late)[:1]
     topics.write([Event(link.sink, partition, "k", {}, 1)])
-    [found] = out_of_order(chain, topics, running, "cut")
-    assert found.startswith(f"{link.sink}/{partition} is ")
+    [problem] = out_of_order(chain, topics, running, "cut")
+    assert problem.startswith(f"{link.sink}/{partition} is ")
 
 
 def test_rows_that_differ_are_named():
@@ -70,8 +70,8 @@ def test_rows_that_differ_are_named():
     rows = rows_of(events)
     assert rows == {b"a": b'{"C": 1}'}
     assert list(differences({"R": rows}, {"R": rows})) == []
-    [found] = differences({"R": rows}, {"R": {}})
-    assert found.startswith("R differs in 1 of 1 rows: b'a' is None")
+    [difference] = differences({"R": rows}, {"R": {}})
+    assert difference.startswith("R differs in 1 of 1 rows: b'a' is None")
 
 
 def test_topics_keep_the_order_of_writing():

@@ -13,7 +13,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from server.cli.colours import SqlColours
-from server.cli.names import ASKED
+from server.cli.names import NAME_STATEMENTS
 from server.cli.repl import Memory, Repl, _continuation, history_file
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created
@@ -23,19 +23,19 @@ CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def typed(desk: Desk, service: FakeService, keys: str) -> list[str]:
     """The statements that reach the server when these keys are pressed, then Ctrl-D."""
-    service.answer = lambda text: [] if text == ASKED else [created()]
+    service.answer = lambda text: [] if text == NAME_STATEMENTS else [created()]
     with create_pipe_input() as source:
         source.send_text(keys + CTRL_D)
         desk.terminal.interactive = True
         history = InMemoryHistory()
         Repl(desk.terminal, source=source, sink=DummyOutput(), history=history).run()
-    return [call[0] for call in service.calls if call[0] not in (ASKED, "await")]
+    return [call[0] for call in service.calls if call[0] not in (NAME_STATEMENTS, "await")]
 
 
 def test_a_statement_goes_on_until_its_semicolon(desk: Desk, service: FakeService) -> None:

@@ -19,8 +19,8 @@ from tests.unit.server.fakes import FakeService, created
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
     service.answer = _answer
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def _answer(text: str) -> list[Entity]:
@@ -36,9 +36,9 @@ def pipe(desk: Desk, text: str) -> None:
 
 
 def sent(service: FakeService) -> list[str]:
-    found = [call[0] for call in service.calls if call[0] != "await"]
+    calls = [call[0] for call in service.calls if call[0] != "await"]
     service.calls.clear()
-    return found
+    return calls
 
 
 # --- a pipe is read as the prompt is -------------------------------------------------------------

@@ -46,8 +46,8 @@ TABLE = """\
 
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def streams() -> list[Entity]:
@@ -78,12 +78,12 @@ def test_queries_show_what_the_session_has_written_and_seen(
     assert desk.run("A;") == ""  # nobody wants to look at it
     sent = [service.token]
     assert desk.run("SELECT;").startswith(TABLE)
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     desk.run("SELECT;")
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     desk.run("request-pipelining on")
     desk.run("SELECT;")
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     service.answer = []
     desk.run("A;")
     assert [*sent, service.token] == [Token(), written, seen, None, None]
@@ -100,7 +100,7 @@ def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
     assert desk.run("SELECT;").startswith(TABLE)
 
 
-def asked(service: FakeService) -> Token | None:
+def token_sent(service: FakeService) -> Token | None:
     """The token of the last query."""
     assert service.caller is not None
     return service.caller.token

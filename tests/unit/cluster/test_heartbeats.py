@@ -25,7 +25,7 @@ class Three:
         return A
 
 
-class Told(Calls):
+class RecordingCalls(Calls):
     """Requests are given to a function."""
 
     def __init__(self, answer):
@@ -45,7 +45,7 @@ class Taken:
 
 
 def heartbeats(answer, interval_s=60.0):
-    return Heartbeats(Three(), interval_s, now_ms=lambda: 1234, calls=Told(answer))
+    return Heartbeats(Three(), interval_s, now_ms=lambda: 1234, calls=RecordingCalls(answer))
 
 
 def beat(beating):

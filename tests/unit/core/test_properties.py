@@ -21,20 +21,20 @@ _NOT_IN_THE_TABLE = {
 
 def _texts_of_code() -> set[str]:
     """The string constants of the product, docstrings and the table itself left out."""
-    found = set()
+    texts = set()
     for file in [*ROOT.glob("ksql/**/*.py"), *ROOT.glob("server/**/*.py")]:
         if file.is_relative_to(TABLE):
             continue
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
         docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        found |= {
+        texts |= {
             node.value
             for node in nodes
             if isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in docs
         }
-    return found
+    return texts
 
 
 @pytest.fixture(scope="module")

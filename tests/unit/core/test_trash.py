@@ -72,8 +72,8 @@ def test_without_a_time_nothing_goes(aside, tmp_path, clock):
 def test_an_entry_without_its_description_still_has_a_date(aside, tmp_path):
     moved = aside.take(state(tmp_path), "checkpoint", "")
     (moved.entry / "about.json").write_text("{")
-    (found,) = aside.entries()
-    assert (found.what, found.when_ms) == ("unknown", NOW)
+    (entry,) = aside.entries()
+    assert (entry.what, entry.when_ms) == ("unknown", NOW)
 
 
 def test_what_lies_there_and_is_not_ours_is_left_alone(aside, tmp_path, clock):

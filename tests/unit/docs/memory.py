@@ -82,11 +82,11 @@ class MemoryService:
         self._reads = memory_reads(world.engine, world.topics, world.now, follow=False)
 
     def execute(self, text, properties=None, variables=None, *_more):
-        found = self.world.run(text, dict(variables or {}), **dict(properties or {}))
+        entities = self.world.run(text, dict(variables or {}), **dict(properties or {}))
         self.world.drain()
-        for entity in found:
+        for entity in entities:
             check_entity(entity)
-        return found
+        return entities
 
     def begin(self, text, *more):
         """A request that is answered at once."""

@@ -130,22 +130,22 @@ def test_a_star_stands_for_all():
 
 @pytest.mark.parametrize("kind", ["http", "websocket", "lifespan"])
 def test_the_guard_stands_before_everything_that_is_asked(kind):
-    asked, told = [], []
+    checked, answers = [], []
 
     async def app(scope, receive, send):
-        asked.append(scope["type"])
+        checked.append(scope["type"])
 
     async def send(message):
-        told.append(message)
+        answers.append(message)
 
     guard = Guard(app, OWN)
     scope = {"type": kind, "headers": [(b"origin", b"https://evil.example")]}
     asyncio.run(guard(scope, None, send))
     if kind == "lifespan":
-        assert (asked, told) == (["lifespan"], [])
+        assert (checked, answers) == (["lifespan"], [])
     else:
-        assert asked == []
-        assert told[0].get("status", told[0].get("code")) in (403, 1008)
+        assert checked == []
+        assert answers[0].get("status", answers[0].get("code")) in (403, 1008)
 
 
 @pytest.mark.parametrize(

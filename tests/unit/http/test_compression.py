@@ -14,7 +14,7 @@ LONG = b"a row of a table " * 100
 
 
 @pytest.mark.parametrize(
-    ("accepted", "found"),
+    ("accepted", "encoding"),
     [
         ("", None),
         ("identity", None),
@@ -33,8 +33,8 @@ LONG = b"a row of a table " * 100
         ("gzip;q=inf, deflate", "deflate"),
     ],
 )
-def test_the_client_chooses(accepted, found):
-    assert coding(accepted) == found
+def test_the_client_chooses(accepted, encoding):
+    assert coding(accepted) == encoding
 
 
 def answer(accepted, *pieces, method="GET"):

@@ -56,11 +56,11 @@ def opened(port):
 
 def to_the_end(sock):
     """Read until the server closes, or resets what it was not sent in full."""
-    found = b""
+    received = b""
     with contextlib.suppress(ConnectionResetError):
         while data := sock.recv(1 << 16):
-            found += data
-    return found
+            received += data
+    return received
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_a_websocket_may_be_idle():
 
     with hosted(app, idle_s=SHORT_S) as port, opened(port) as sock:
         sock.sendall(UPGRADE)
-        found = b""
-        while b"a row" not in found:
+        received = b""
+        while b"a row" not in received:
             data = sock.recv(1 << 16)
-            assert data, found
-            found += data
+            assert data, received
+            received += data
 
 
 # --- the clock

@@ -86,8 +86,8 @@ def test_strangers_are_not_trusted(authority):
 
 
 def test_ciphers_are_the_configured_ones(authority):
-    found = epochtls.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
-    names = {each["name"] for each in found.get_ciphers() if each["protocol"] == "TLSv1.2"}
+    context = epochtls.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
+    names = {each["name"] for each in context.get_ciphers() if each["protocol"] == "TLSv1.2"}
     assert names == {"ECDHE-RSA-AES256-GCM-SHA384"}
 
 

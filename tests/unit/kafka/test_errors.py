@@ -66,6 +66,6 @@ def test_a_refusal_is_told_at_once():
     ],
 )
 def test_time_that_is_over_says_whether_anybody_answered(code, says):
-    with pytest.raises(KafkaUnreachable, match=says) as found:
+    with pytest.raises(KafkaUnreachable, match=says) as caught:
         retrying(Broker(code), bootstrap="b:1", timeout_s=0.0)
-    assert isinstance(found.value, KafkaNotReady) == (code > 0)
+    assert isinstance(caught.value, KafkaNotReady) == (code > 0)

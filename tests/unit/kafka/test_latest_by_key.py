@@ -34,10 +34,10 @@ def kafka():
 
 def polled(reader, ends):
     """All batches until the reader has come to these offsets."""
-    found = []
+    batches = []
     while reader.positions != ends:
-        found += [reader.poll_last(timeout_s=0.5)]
-    return [batch for batch in found if batch]
+        batches += [reader.poll_last(timeout_s=0.5)]
+    return [batch for batch in batches if batch]
 
 
 ENDS = {("t", 0): 5, ("t", 1): 2}
@@ -62,13 +62,13 @@ def test_a_poll_ends_at_a_stop_and_the_next_one_goes_on(kafka):
     """Behind the stop nothing is lost, and records of other partitions come as ever."""
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 0, ("t", 1): 0})
-        found: dict[bytes, Any] = {}
+        latest: dict[bytes, Any] = {}
         stop = ("t", 0)
         while reader.positions[stop] < 2:
             batch = reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={stop: 2})
-            found |= batch.get(stop, {})
+            latest |= batch.get(stop, {})
         assert reader.positions[stop] == 2
-        assert found == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
+        assert latest == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
         later: dict[Any, dict[bytes, Any]] = {}
         while reader.positions != ENDS:
             for place, records in reader.poll_last(timeout_s=0.5, stops={stop: 2}).items():

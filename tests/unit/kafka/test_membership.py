@@ -21,14 +21,14 @@ class Groups:
         self.answers = iter(answers)
 
     def describe_consumer_groups(self, names, **_more):
-        asked: Future[Any] = Future()
+        future: Future[Any] = Future()
         answer = next(self.answers)
         if isinstance(answer, Exception):
-            asked.set_exception(answer)
+            future.set_exception(answer)
         else:
             members = [SimpleNamespace(client_id=name) for name in answer]
-            asked.set_result(SimpleNamespace(members=members))
-        return dict.fromkeys(names, asked)
+            future.set_result(SimpleNamespace(members=members))
+        return dict.fromkeys(names, future)
 
 
 def test_members_that_cannot_be_seen_are_logged_once_for_each_outage(caplog):

@@ -23,11 +23,11 @@ BAD = {**GOOD, "name": "bad", "outputs": [{"topic": "B", "key": 1, "value": {"V"
 
 @pytest.fixture
 def folder(tmp_path):
-    def made(*tests):
+    def folder_of(*tests):
         (tmp_path / "f.json").write_text(json.dumps({"tests": list(tests)}))
         return str(tmp_path)
 
-    return made
+    return folder_of
 
 
 def _run(*args):
@@ -44,9 +44,9 @@ def test_a_failure_is_told_and_counts(folder, capsys, tmp_path):
     out = tmp_path / "out" / "report.json"
     out.parent.mkdir()
     assert _run("--report", str(out), path) == 1
-    told = capsys.readouterr().out
-    assert 'value {"V":3} expected, {"V":2} found' in told
-    assert told.endswith("1 passed, 1 failed, 0 unsupported\n")
+    output = capsys.readouterr().out
+    assert 'value {"V":3} expected, {"V":2} found' in output
+    assert output.endswith("1 passed, 1 failed, 0 unsupported\n")
     assert json.loads(out.read_text())["failed"] == 1
 
 

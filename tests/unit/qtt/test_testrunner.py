@@ -26,7 +26,7 @@ OUTPUTS = """{"outputs": [
 def files(tmp_path):
     """Return the arguments for a test of these texts."""
 
-    def made(script=SCRIPT, inputs=INPUTS, outputs=OUTPUTS):
+    def write_files(script=SCRIPT, inputs=INPUTS, outputs=OUTPUTS):
         arguments = []
         for option, name, text in (
             ("-s", "statements.sql", script),
@@ -37,7 +37,7 @@ def files(tmp_path):
             arguments += [option, str(tmp_path / name)]
         return arguments
 
-    return made
+    return write_files
 
 
 def test_a_script_with_its_records(files, capsys):

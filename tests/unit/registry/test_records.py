@@ -76,10 +76,10 @@ def test_what_confluents_registry_adds_is_read_and_kept():
         b'{"subject":"s","version":1,"id":1,"md5":"1B2M2Y8AsgTpgAmY7PhCfg==",'
         b'"ruleSet":{"domainRules":[]},"schema":"\\"int\\"","deleted":false}'
     )
-    found = decode(key, value)
-    assert isinstance(found, r.VersionSet)
-    assert found == r.VersionSet(subject="s", version=1, id=1, schema=Schema("AVRO", '"int"'))
-    assert encode(found) == (key, value)
+    record = decode(key, value)
+    assert isinstance(record, r.VersionSet)
+    assert record == r.VersionSet(subject="s", version=1, id=1, schema=Schema("AVRO", '"int"'))
+    assert encode(record) == (key, value)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def opened(topic):
     return Subjects(SchemaStore(MemoryLog(topic)))
 
 
-def told(subjects):
+def entries_of(subjects):
     """All that a client can ask for."""
     levels = {name: subjects.config(name, effective=True) for name in ("", "a", "b")}
     modes = {name: subjects.mode(name, effective=True) for name in ("", "a", "b")}
@@ -50,10 +50,10 @@ def test_a_restart_finds_everything_again(topic, compacted):
     subjects.set_mode("READONLY", "b")
     subjects.delete_version("a", 2)
     subjects.delete_subject("c")
-    before = told(subjects)
+    before = entries_of(subjects)
     if compacted:
         topic.compact()
-    assert told(opened(topic)) == before
+    assert entries_of(opened(topic)) == before
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -67,8 +67,8 @@ def test_no_number_is_given_twice_though_its_schema_is_gone_for_good(topic, comp
     if compacted:
         topic.compact()
     again = opened(topic)
-    made = again.register("a", avro("z"))
-    assert (made.version, made.id) == (3, 3)
+    entry = again.register("a", avro("z"))
+    assert (entry.version, entry.id) == (3, 3)
 
 
 def test_two_servers_share_a_topic(topic):
@@ -83,16 +83,16 @@ def test_two_servers_share_a_topic(topic):
 def test_who_was_shut_out_while_writing_writes_over_what_is_there_then(topic):
     rests: list[int] = []
     one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def late(draft):
-        if len(found) < 2:
-            other.register("s", avro(*"abc"[: len(found) + 1]))
-        found.append([version.version for version in draft.versions("s")])
+        if len(batches) < 2:
+            other.register("s", avro(*"abc"[: len(batches) + 1]))
+        batches.append([version.version for version in draft.versions("s")])
         return draft.add_version("s", draft.add_schema(avro("z"), "guid-z"))
 
     one.write(late)
-    assert found == [[], [1], [1, 2]]
+    assert batches == [[], [1], [1, 2]]
     assert rests == [1, 2]
     assert [entry.version for entry in other.entries()] == [1, 2, 3]
     assert other.version("s", 3).schema == avro("z")

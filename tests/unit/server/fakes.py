@@ -129,8 +129,8 @@ class FakeRunning(Running):
     def proceed(self) -> list[Entity] | None:
         if isinstance(self.answer, Exception):
             raise self.answer
-        found = self.answer(self.text) if callable(self.answer) else self.answer
-        return None if found is None else list(found)
+        answer = self.answer(self.text) if callable(self.answer) else self.answer
+        return None if answer is None else list(answer)
 
 
 @dataclass
@@ -164,7 +164,7 @@ class FakeService(KsqlService):
     def is_follower(self) -> bool:
         return self.other is not None
 
-    def elsewhere(self, *_asked: Any) -> Server | None:
+    def elsewhere(self, *_request: Any) -> Server | None:
         return self.other
 
     def has_charge(self, server: Server) -> bool:

@@ -71,9 +71,9 @@ def test_an_unreachable_repository_is_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "_TRIES", 1)
     monkeypatch.setattr(module, "locked", lambda: (JAR,))
     assert module.main() == 1
-    told = capsys.readouterr().err
-    assert "error: g:a:1 could not be downloaded" in told
-    assert "make setup" in told
+    output = capsys.readouterr().err
+    assert "error: g:a:1 could not be downloaded" in output
+    assert "make setup" in output
 
 
 @pytest.fixture

@@ -90,10 +90,10 @@ def test_a_row_that_fails_does_not_stop_the_later_ones() -> None:
 @pytest.mark.parametrize("accept", [DELIMITED, JSON])
 def test_what_ends_the_stream(line: bytes, code: int, says: str, accept: str) -> None:
     answer, rows = insert(TARGET + b'{"A":1}\n' + line + b'\n{"A":3}\n', accept)
-    found = answer.json() if accept == JSON else acks(answer)
-    assert [(ack["status"], ack["seq"]) for ack in found] == [("ok", 0), ("error", 1)]
-    assert found[1]["error_code"] == code
-    assert says in found[1]["message"]
+    body = answer.json() if accept == JSON else acks(answer)
+    assert [(ack["status"], ack["seq"]) for ack in body] == [("ok", 0), ("error", 1)]
+    assert body[1]["error_code"] == code
+    assert says in body[1]["message"]
     assert rows == [{"A": 1}]
 
 
@@ -140,9 +140,9 @@ def say(sock: socket.socket, piece: bytes) -> None:
 def hear(sock: socket.socket, until: bytes) -> bytes:
     text = b""
     while until not in text:
-        found = sock.recv(4096)
-        assert found, text
-        text += found
+        received = sock.recv(4096)
+        assert received, text
+        text += received
     return text
 
 

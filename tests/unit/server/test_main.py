@@ -312,10 +312,10 @@ def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, for
         while sign not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _out, told = process.communicate(timeout=60)
+        _out, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert ("stop_forced" in told) == forced
-    assert "Traceback" not in told
+    assert ("stop_forced" in stderr) == forced
+    assert "Traceback" not in stderr
 
 
 def test_a_start_that_fails_is_told_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,9 @@ LONG = "x" * 300
 
 @pytest.fixture(scope="module")
 def service():
-    found = doors(SCRIPT)
-    yield found
-    found.app.state.context.release()
+    fake = doors(SCRIPT)
+    yield fake
+    fake.app.state.context.release()
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def test_an_unhealthy_part_makes_503() -> None:
 
 def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
     service = FakeService()
-    found = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
-    service.health = lambda: found  # type: ignore[method-assign]  # a stand-in
+    health = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
+    service.health = lambda: health  # type: ignore[method-assign]  # a stand-in
     answer = ask(service, "GET", "/healthcheck")
     assert answer.json()["details"] == {
         "kafka": {"isHealthy": True},
@@ -126,8 +126,8 @@ def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
     }
 
 
-@pytest.mark.parametrize(("age_s", "asked"), [(60.0, 1), (-1.0, 2)])
-def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
+@pytest.mark.parametrize(("age_s", "calls"), [(60.0, 1), (-1.0, 2)])
+def test_health_is_asked_for_once_in_a_while(age_s: float, calls: int) -> None:
     service = FakeService()
     app = create_app(context=AppContext(service, health_age_s=age_s))
 
@@ -139,7 +139,7 @@ def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
 
     asyncio.run(twice())
     app.state.context.release()
-    assert service.calls == [("health",)] * asked
+    assert service.calls == [("health",)] * calls
 
 
 @pytest.mark.parametrize(

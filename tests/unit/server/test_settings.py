@@ -11,7 +11,7 @@ from server.settings import BadConfiguration, odd_properties, read_configuration
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "properties"),
     [
         ("a=b", {"a": "b"}),
         ("a = b c ", {"a": "b c "}),
@@ -31,15 +31,15 @@ from server.settings import BadConfiguration, odd_properties, read_configuration
         ("", {}),
     ],
 )
-def test_the_format_of_java(text: str, found: dict[str, str]) -> None:
-    assert parse_properties(text) == found
+def test_the_format_of_java(text: str, properties: dict[str, str]) -> None:
+    assert parse_properties(text) == properties
 
 
 def test_options_stand_above_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("ksql.service.id=a_\nlisteners=http://x:1\n")
-    found = read_configuration(file, ["ksql.service.id = b_", "k=v=w"])
-    assert found == {
+    configuration = read_configuration(file, ["ksql.service.id = b_", "k=v=w"])
+    assert configuration == {
         "ksql.service.id": "b_",
         "listeners": "http://x:1",
         "k": "v=w",

@@ -93,8 +93,8 @@ def test_columns_then_rows_then_the_end(kind: Any) -> None:
     batches = [DATA, [], [ResultRow((3, None), tombstone=True)]]
     service = FakeService(stream=lambda: FakeStream(batches, kind, ends_with="Limit Reached"))
     request = REQUEST | {"streamsProperties": {"a": 1}, "sessionVariables": {"v": "x"}, "odd": 2}
-    found = answered(service, request, "&version=1")
-    assert found == (
+    messages = answered(service, request, "&version=1")
+    assert messages == (
         [
             SCHEMA,
             {"row": {"columns": [1, "a"]}},
@@ -414,9 +414,9 @@ def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> No
 
     seen = Token().with_({("t", 0): 9})
     service = FakeService(stream=lambda: Dated([DATA], "pull", token=lambda: seen))
-    found, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
+    messages, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
     assert service.caller is not None
     assert service.caller.info is True
-    [told] = found[3]["consistencyInfo"]
-    assert (told["table"], told["host"], told["state"]) == ("T", "h:1", "RUNNING")
-    assert (len(found), list(found[4]), code) == (5, ["consistencyToken"], 1000)
+    [offsets] = messages[3]["consistencyInfo"]
+    assert (offsets["table"], offsets["host"], offsets["state"]) == ("T", "h:1", "RUNNING")
+    assert (len(messages), list(messages[4]), code) == (5, ["consistencyToken"], 1000)

@@ -15,11 +15,11 @@ class Topics:
 
     def __init__(self, **ids):
         self.ids = ids
-        self.asked = []
+        self.lookups = []
         self.now = 0.0
 
     def topic_ids(self, topics):
-        self.asked.append(tuple(topics))
+        self.lookups.append(tuple(topics))
         return {name: self.ids[name] for name in topics if name in self.ids}
 
 
@@ -65,7 +65,7 @@ def test_all_feeds_are_asked_for_in_one_request_and_closed_ones_not_at_all(kafka
     first.close()
     second.close()
     looked(feeds, topics)
-    assert topics.asked == [("a", "b"), ("a", "b")]
+    assert topics.lookups == [("a", "b"), ("a", "b")]
 
 
 def test_a_topic_that_was_made_anew_ends_its_readers_and_no_others(kafka, open_feeds):

@@ -15,8 +15,8 @@ CREATE TABLE R AS SELECT ID, LATEST_BY_OFFSET(BIKE) AS BIKE, LATEST_BY_OFFSET(DO
 
 
 def world():
-    found = World(SETUP)
-    found.feed(
+    world_ = World(SETUP)
+    world_.feed(
         "rides",
         ("r1", {"BIKE": "x", "DOCK": 2, "M": 1.5, "TAGS": ["a"]}, 1),
         ("r2", {"BIKE": "y", "DOCK": 1, "M": 2.5, "TAGS": []}, 2),
@@ -24,7 +24,7 @@ def world():
         ("r4", {"BIKE": "z", "M": 9.0, "TAGS": []}, 4),
         ("r5", {"DOCK": 2, "TAGS": []}, 5),
     )
-    return found
+    return world_
 
 
 WORLD = world()
@@ -159,8 +159,8 @@ def test_a_heap_of_the_limit_is_within_the_bound():
     big.feed("rides", *((f"r{n:03}", {"BIKE": str(n) * 500}, n) for n in range(400)))
     text = "SELECT ID, BIKE FROM R ORDER BY ID DESC LIMIT 3;"
     query, _ = bound(text, big, server={"ksql.query.pull.state.max.bytes": "100000"})
-    found = [row.values[0] for batch in query.batches() for row in batch]
-    assert found == ["r399", "r398", "r397"]
+    values = [row.values[0] for batch in query.batches() for row in batch]
+    assert values == ["r399", "r398", "r397"]
 
 
 def test_a_limit_stops_reading():

@@ -64,9 +64,9 @@ def slow(monkeypatch):
 
 
 def started(followers, **settings):
-    found = followers(**{name.replace("_", "."): text for name, text in settings.items()})
-    found.start()
-    return found
+    followers_ = followers(**{name.replace("_", "."): text for name, text in settings.items()})
+    followers_.start()
+    return followers_
 
 
 def until(condition):
@@ -87,8 +87,8 @@ def answered(topic, follower, source):
     return follower.readable_view(source)
 
 
-def rows(found):
-    return sorted(row for store in found.stores.values() for row in store.scan())
+def rows(table):
+    return sorted(row for store in table.stores.values() for row in store.scan())
 
 
 def listed(place):
@@ -109,9 +109,9 @@ def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, pla
     assert follower.problem == ""
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     slow.append(True)
-    found = answered(topic, follower, source)
-    assert [row[:2] for row in rows(found)][1:] == [KEPT[:2], KEPT[:2]]
-    assert rows(found)[0].key == b"2"
+    rows_ = answered(topic, follower, source)
+    assert [row[:2] for row in rows(rows_)][1:] == [KEPT[:2], KEPT[:2]]
+    assert rows(rows_)[0].key == b"2"
     assert topic.read == [("T", 0, 2)]
     assert follower.hindrance(source) == follower.hindrance() == ""
     assert "upgrade" not in follower.summary(query)
@@ -141,8 +141,8 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
     mode = {SETTING: "in_place"}
     first = followers(**mode)
     first.start()
-    found = answered(topic, first, source)
-    assert [row.timestamp for row in rows(found)] == [UNKNOWN_TIME] * 3
+    rows_ = answered(topic, first, source)
+    assert [row.timestamp for row in rows(rows_)] == [UNKNOWN_TIME] * 3
     query = source.created_by
     shown = "upgrade (in place): partition 0 0%, partition 1 0%"
     assert first.summary(query).endswith(f"; {shown}")
@@ -154,9 +154,9 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     second = followers(**mode)
     second.start()
-    found = second.await_table(source, {}, PATIENCE_S)
-    assert rows(found)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
-    assert rows(found)[1:] == [KEPT, KEPT]
+    rows_ = second.await_table(source, {}, PATIENCE_S)
+    assert rows(rows_)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
+    assert rows(rows_)[1:] == [KEPT, KEPT]
     assert topic.read == [("T", 0, 2)]
     assert listed(place) == ["0", "1"]
     assert "upgrade" not in second.summary(query)
@@ -165,9 +165,9 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
 def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
     first = followers(**{SETTING: "in_place"})
     first.start()
-    found = answered(topic, first, source)
+    rows_ = answered(topic, first, source)
     until(lambda: "the next start" in first.summary(source.created_by))
-    found.stores[1]._rocks.damage = "Corruption"
+    rows_.stores[1]._rocks.damage = "Corruption"
     until(lambda: isinstance(first.table(source).stores[1], TxnStore))
     assert listed(place) == ["0", "0.new", "1"]
     assert len(rows(first.readable_view(source))) == 3
@@ -214,10 +214,10 @@ def test_a_newer_store_stops_its_table_only(topic, followers, world, source, new
     follower = started(followers)
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.readable_view(source) is None
-    told = follower.hindrance(source)
-    assert f"{newer} has format 9, this version reads up to 1" in told
-    assert f"-o ksql.store.rebuild={source.created_by}/1" in told
-    assert follower.summary(source.created_by) == told
+    hindrance = follower.hindrance(source)
+    assert f"{newer} has format 9, this version reads up to 1" in hindrance
+    assert f"-o ksql.store.rebuild={source.created_by}/1" in hindrance
+    assert follower.summary(source.created_by) == hindrance
     assert follower.problem == ""
     follower.close()
     assert newer.exists()
@@ -228,8 +228,8 @@ def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
 ):
     follower = followers(**{store_manager.REBUILD: f"{source.created_by}/1"})
     follower.start()
-    found = answered(topic, follower, source)
-    assert [row.key for row in rows(found)] == [b"2"]
+    rows_ = answered(topic, follower, source)
+    assert [row.key for row in rows(rows_)] == [b"2"]
     [(_, note)] = follower.notes(source.created_by)
     assert "partition 1 is filled anew" in note
     assert "has format 9" in note

@@ -60,15 +60,15 @@ def overloads(value):
 
 
 def test_an_overload_is_stored_as_its_signature():
-    found = [
+    names = [
         name
         for command in commands([*EVERY, *SERVICE])
         for change in command.changes
         if isinstance(change, PutQuery)
         for name in overloads(json.loads(change.query.plan))
     ]
-    assert len(found) >= 20
-    assert all(name.startswith("(") for name in found)
+    assert len(names) >= 20
+    assert all(name.startswith("(") for name in names)
 
 
 FIRST = read_lines(V1 / "plans-1.jsonl")

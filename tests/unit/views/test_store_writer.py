@@ -30,9 +30,9 @@ class Clock:
 
 @pytest.fixture
 def store(tmp_path):
-    made = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
-    yield made
-    made.close()
+    store_ = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
+    yield store_
+    store_.close()
 
 
 def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatch):
@@ -70,10 +70,12 @@ def filling(store, clock, *, goal=0, most_bytes=1_000_000, place=PLACE):
 def turn(store_writer, batch, positions, ends=None):
     """Put a batch, and look where its partitions are decided: where the batch ends, as a rule."""
     store_writer.take(batch, positions)
-    asked, ends = store_writer.asks(), ends or {}
-    found = {place: ends.get(place, StableEnd(positions[place], quiet=True)) for place in asked}
-    store_writer.aim(asked, {place: end for place, end in found.items() if end is not None})
-    return asked
+    partitions, ends = store_writer.asks(), ends or {}
+    stable = {
+        place: ends.get(place, StableEnd(positions[place], quiet=True)) for place in partitions
+    }
+    store_writer.aim(partitions, {place: end for place, end in stable.items() if end is not None})
+    return partitions
 
 
 def records(*values, key=b"k", topic="t"):
@@ -414,8 +416,8 @@ def test_a_read_is_of_the_position_that_comes_with_it(store):
         for committed in (False, True):
             rows = store.committed() if committed else store
             for read in (lambda r=rows: list(r.scan()), lambda r=rows: [r.get(b"%d" % 3)]):
-                found, position, _ = part.read(read, committed=committed)
-                assert {int(row.value) for row in found if row} <= {position}
+                result, position, _ = part.read(read, committed=committed)
+                assert {int(row.value) for row in result if row} <= {position}
                 seen.add(position)
     writer.join()
     assert len(seen) > 2

@@ -41,8 +41,8 @@ def state(tmp_path):
 
 
 def files(folder):
-    found = (each for each in folder.rglob("*") if each.is_file())
-    return {each.relative_to(folder).as_posix() for each in found}
+    files_ = (each for each in folder.rglob("*") if each.is_file())
+    return {each.relative_to(folder).as_posix() for each in files_}
 
 
 KEPT = {

@@ -103,8 +103,8 @@ class World:
         )
 
     def may_write(self, name, state=None):
-        found = lease.read(self.folder / (state or name) / "lease.json")
-        return found is not None and found.claim == name and found.left_s() > 0
+        content = lease.read(self.folder / (state or name) / "lease.json")
+        return content is not None and content.claim == name and content.left_s() > 0
 
     def await_void(self):
         self.sleep(SILENCE_S + 1)
@@ -128,11 +128,11 @@ def test_a_second_one_is_refused_and_told_who_is_there(world):
     one = world.server("one", host="elsewhere")
     one.acquire()
     world.living.append(one)
-    with pytest.raises(AnotherServer) as found:
+    with pytest.raises(AnotherServer) as caught:
         world.server("two").acquire()
-    assert 'in charge of the service "svc"' in found.value.message
+    assert 'in charge of the service "svc"' in caught.value.message
     assert f"host elsewhere as process 7, with the state directory {world.folder / 'one'}" in (
-        found.value.detail
+        caught.value.detail
     )
     assert world.lost == {}
     assert world.slept < 2 * BEAT_S

@@ -65,9 +65,9 @@ def hosts():
 
 
 def test_each_partition_has_an_active_host_and_a_standby(hosts):
-    found = hosts("T")
-    assert [each["partition"] for each in found] == [0, 1, 2, 3]
-    for each in found:
+    active_and_standbys = hosts("T")
+    assert [each["partition"] for each in active_and_standbys] == [0, 1, 2, 3]
+    for each in active_and_standbys:
         assert (each["topic"], len(each["standbys"])) == ("T", 1)
         assert {each["active"], *each["standbys"]} < {"a:1", "b:1", "c:1"}
 

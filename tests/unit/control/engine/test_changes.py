@@ -52,8 +52,8 @@ def replay(log, catalog=None):
 
 
 def content(catalog):
-    found = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
-    return (*found, catalog.scattered)
+    parts = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+    return (*parts, catalog.scattered)
 
 
 @given(each, logs)

@@ -34,9 +34,9 @@ def registry(request, subjects, tmp_path):
         yield LocalRegistry(subjects)
         return
     server = RegistryServer(subjects, "127.0.0.1", 0, tmp_path / "port")
-    asked = ConfluentRegistry(RegistrySettings(server.start()))
-    with asked._client:
-        yield asked
+    client = ConfluentRegistry(RegistrySettings(server.start()))
+    with client._client:
+        yield client
     server.stop()
 
 

@@ -85,7 +85,7 @@ def test_others_are_carried_out_while_it_waits(it):
         "table/`N`/create",
     ]
     assert outcome.offset == it.world.query("N").offset == 3
-    assert it.history.told[-1] == ("switched", 1, True)
+    assert it.history.recorded[-1] == ("switched", 1, True)
     assert it.history.placed == [(1, 3)]
     assert it.runs()["CTAS_N_1"] == ("A", "C")
 
@@ -101,7 +101,7 @@ def test_what_ends_its_query_ends_it(it, text):
     assert it.world.runner.running == {}
     assert it.world.runner.returned == []
     assert it.world.catalog.query("CTAS_N_1") is None
-    assert it.history.told[-1][0] == "rolled back"
+    assert it.history.recorded[-1][0] == "rolled back"
     assert it.again().runner.running == {}
 
 

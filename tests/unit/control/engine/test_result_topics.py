@@ -81,14 +81,14 @@ def test_a_source_whose_topic_only_another_one_names_may_be_replaced():
 )
 def test_what_replaces_no_query_any_more_says_that_it_begins_anew(text):
     world = World(SOURCE)
-    [made] = world.run(f"CREATE {text}")
+    [created] = world.run(f"CREATE {text}")
     [replaced] = world.run(f"CREATE OR REPLACE {text}")
     first = world.query("U").id
-    assert made.command_status.message == f"Created query with ID {first}"
+    assert created.command_status.message == f"Created query with ID {first}"
     assert replaced.command_status.message == f"Created query with ID {first}"
     world.run(f"TERMINATE {first};")
-    [anew] = world.run(f"CREATE OR REPLACE {text}")
-    assert anew.command_status.message == (
+    [second] = world.run(f"CREATE OR REPLACE {text}")
+    assert second.command_status.message == (
         f"Created query with ID {world.query('U').id}\nIt begins anew: {first} was terminated, and "
         "its state with it. What it has written stays in topic U."
     )

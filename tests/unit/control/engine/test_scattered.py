@@ -89,8 +89,8 @@ def test_other_plans_say_nothing_of_it(text):
 
 def test_a_push_query_writes_nothing():
     world = World(SETUP)
-    [found] = world.run("EXPLAIN SELECT * FROM D EMIT CHANGES;")
-    assert "partitions" not in found.query_description.topology
+    [entity] = world.run("EXPLAIN SELECT * FROM D EMIT CHANGES;")
+    assert "partitions" not in entity.query_description.topology
 
 
 # --- queries of earlier versions
@@ -198,16 +198,18 @@ def test_its_successor_moves_what_it_moved_and_nothing_else():
 def test_explain_tells_which_rows_move_and_where_windows_lie():
     world = old_world()
     world.run(OVER_W)
-    told = "  the windows of a key lie in several partitions, as an earlier version placed them"
+    windows_line = (
+        "  the windows of a key lie in several partitions, as an earlier version placed them"
+    )
     text = f"CREATE TABLE T AS SELECT K, COUNT(*) AS A FROM OVER {TUMBLING} GROUP BY K;"
     world.run(text)
 
     def shown(sink):
-        [found] = world.run(f"EXPLAIN {world.query(sink).id};")
-        return found.query_description.topology.split("\n")
+        [entity] = world.run(f"EXPLAIN {world.query(sink).id};")
+        return entity.query_description.topology.split("\n")
 
-    assert told in shown("W")
-    assert told not in shown("T")
+    assert windows_line in shown("W")
+    assert windows_line not in shown("T")
     [line] = [line for line in shown("T") if line.startswith("  from source 0 by K")]
     assert ", repartitioned" in line
     replaced = replace(world.plan("T"), query_id="Q")

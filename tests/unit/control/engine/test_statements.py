@@ -726,13 +726,13 @@ def test_what_is_inserted_is_windowed_as_the_target_is():
         windowed.format("SE", "se", "SESSION", ""),
     )
     world.execute("INSERT INTO W SELECT * FROM H;")
-    for target, source, found in (
+    for target, source, message in (
         ("W", "S", "(W) is windowed by 1000 ms but select query result is not windowed."),
         ("S", "SE", "(S) is not windowed but select query result is SESSION windowed."),
         ("W", "L", "(W) is windowed by 1000 ms but select query result is windowed by 2000 ms."),
     ):
         assert world.refuse(f"INSERT INTO {target} SELECT * FROM {source};").message == (
-            f"Incompatible windows of data sink and query result. Data sink {found}"
+            f"Incompatible windows of data sink and query result. Data sink {message}"
         )
 
 

@@ -45,8 +45,8 @@ class Looking:
 
 def test_what_two_looks_in_a_row_find_counts_and_is_told_once():
     looking = Looking()
-    told = [looking.look(Span(None)) for _ in range(LOOKS + 2)]
-    assert told == [False, True, False, False]
+    findings = [looking.look(Span(None)) for _ in range(LOOKS + 2)]
+    assert findings == [False, True, False, False]
     assert looking.topic.problem == "the topic t was deleted"
 
 

@@ -126,9 +126,9 @@ def test_only_streams_take_rows(name, says):
     ],
 )
 def test_values_that_fit(value, type_, result):
-    found = coerced(value, type_)
-    assert found == result
-    assert type(found) is type(result)
+    value_ = coerced(value, type_)
+    assert value_ == result
+    assert type(value_) is type(result)
 
 
 @pytest.mark.parametrize(

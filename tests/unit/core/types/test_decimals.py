@@ -68,10 +68,10 @@ def test_sums_and_products_are_exact(a, b):
     four = model.Decimal(4, 2)
     for op, exact in (("+", a + b), ("-", a - b), ("*", a * b)):
         type_ = decimals.result_type(op, four, four)
-        found = decimals.operation(op, type_)(a, b)
-        assert found == exact
-        assert found.as_tuple().exponent == -type_.scale
-        assert not (found == 0 and found.is_signed())
+        result = decimals.operation(op, type_)(a, b)
+        assert result == exact
+        assert result.as_tuple().exponent == -type_.scale
+        assert not (result == 0 and result.is_signed())
 
 
 def test_fitting():

@@ -66,7 +66,7 @@ OTHERS = [
 TEXTS = [None, "", "a", "12", "7.5", "\u00e9", "\U0001f600", "x" * 40, "y" * 300]
 
 
-def made(query, **settings):
+def program_of(query, **settings):
     world = World(SETUP, **settings)
     format_ = ", KEY_FORMAT='JSON'" if "I, S" in query or "SELECT N" in query else ""
     world.run(f"CREATE TABLE O WITH (VALUE_FORMAT='JSON'{format_}) AS {query};")
@@ -82,7 +82,7 @@ def made(query, **settings):
 )
 def program(request):
     plan, cache = request.param
-    return made(plan, **{"cache.max.bytes.buffering": cache})
+    return program_of(plan, **{"cache.max.bytes.buffering": cache})
 
 
 def some(chance):
@@ -170,7 +170,7 @@ def test_the_same_results_log_and_state(program, seed):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query):
-    assert made(query, **{"cache.max.bytes.buffering": "0"})._fast is None
+    assert program_of(query, **{"cache.max.bytes.buffering": "0"})._fast is None
 
 
 def test_ordinary_records_take_the_loop(program, monkeypatch):
@@ -182,7 +182,7 @@ def test_ordinary_records_take_the_loop(program, monkeypatch):
 
 
 def test_headers_go_along():
-    program = made(PLANS[0], **{"cache.max.bytes.buffering": "0"})
+    program = program_of(PLANS[0], **{"cache.max.bytes.buffering": "0"})
     record = Record(0, pack(("a",)), (1,), 5, headers=[("h", b"1")])
     fast, slow = Run(program), Run(stepwise(program))
     for run in (fast, slow):
@@ -192,7 +192,7 @@ def test_headers_go_along():
 
 
 def test_a_group_whose_records_all_fail_has_no_state():
-    program = made(
+    program = program_of(
         "SELECT K, SUM(N) AS N FROM S GROUP BY K",
         **{"cache.max.bytes.buffering": "0"},
     )

@@ -98,8 +98,8 @@ def run(text, grace):
 
 def _own(whole, topics):
     """The records of those topics."""
-    wanted = [place for place, topic in enumerate(whole.topics) if topic in topics]
-    columns = ([column[place] for place in wanted] for column in whole[:6])
+    indexes = [place for place, topic in enumerate(whole.topics) if topic in topics]
+    columns = ([column[place] for place in indexes] for column in whole[:6])
     return RawBatch(*columns)
 
 

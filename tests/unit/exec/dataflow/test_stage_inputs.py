@@ -23,5 +23,5 @@ def test_a_result_that_cannot_be_written_is_told_with_its_side(key, value, targe
     with pytest.raises(Unwritable, match="Unable to serialize record") as caught:
         encoder(rows)
     assert caught.value.entry is not None
-    operator, _, found = caught.value.entry
-    assert (operator, found) == ("serializer", BadResult(target, row))
+    operator, _, details = caught.value.entry
+    assert (operator, details) == ("serializer", BadResult(target, row))

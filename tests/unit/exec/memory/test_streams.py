@@ -54,9 +54,9 @@ TURNED = [each for each in SPREAD if partitions.in_sequence(each.case) == each.c
 
 @pytest.mark.parametrize("each", TURNED, ids=lambda each: each.why)
 def test_micro_batches_over_partitions_change_nothing(each):
-    wanted = partitions.by_lane(each.case, plain(each.results))
+    expected = partitions.by_lane(each.case, plain(each.results))
     for seed in range(5):
-        assert partitions.in_batches(each.case, random.Random(seed)) == wanted
+        assert partitions.in_batches(each.case, random.Random(seed)) == expected
 
 
 def test_each_shape_is_kept_over_partitions():

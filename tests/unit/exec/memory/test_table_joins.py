@@ -90,8 +90,8 @@ def test_aggregates_take_back_what_a_join_replaces():
     world.feed("a", ("k", {"V": 6}, 3))
     world.feed("b", ("l", {"W": 2}, 4))
     world.feed("a", ("k", None, 5))
-    found = [(r.key, json.loads(r.value)["S"]) for r in world.topics.records["O"]]
-    assert [s for _, s in found] == [5, 12, 13, 6, 7, 0]
+    sums = [(r.key, json.loads(r.value)["S"]) for r in world.topics.records["O"]]
+    assert [s for _, s in sums] == [5, 12, 13, 6, 7, 0]
 
 
 def test_aggregates_over_a_foreign_key_join():

@@ -79,9 +79,9 @@ def test_a_group_without_results_is_deleted_once_where_the_row_before_matters(ev
     log = Log()
     batches = [[record("a", (n,))] for n in (1, 1, 1, 2, 1)]
     out = run(operator(PICKY, every_change=every, keep_old=True), batches, log=log)
-    found = [(each.row, each.old) for some in out for each in some]
+    changes = [(each.row, each.old) for some in out for each in some]
     before, after = ("a", 2, 0), ("a", 6, 0)
-    assert found == [(before, None), (None, before), (after, None)]
+    assert changes == [(before, None), (None, before), (after, None)]
     assert log == [("aggregate", "odd", ("a",))] * 3
 
 
@@ -223,8 +223,8 @@ def test_combined_is_as_uncombined(data, tasks, plain):
             )
             combined += combiner.finish()
         expected = {r.key: r[:4] for r in whole.process(records, stores[0], logs[0])}
-        found = {r.key: r[:4] for r in merging.process(combined, stores[1], logs[1])}
-        assert found == expected
+        groups = {r.key: r[:4] for r in merging.process(combined, stores[1], logs[1])}
+        assert groups == expected
     assert sorted(map(str, logs[0])) == sorted(map(str, logs[1]))
     assert dict(stores[0].scan(b"g")) == dict(stores[1].scan(b"g"))
 

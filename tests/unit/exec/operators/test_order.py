@@ -75,9 +75,9 @@ def test_what_is_left_out_had_its_turn(records, rng):
 def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
     ordered = list(in_order(records))
     for piece in (ordered[:place], ordered[place:]):
-        anew = in_sequence(piece)
-        rng.shuffle(anew)
-        assert [record[:9] for record in in_order(anew)] == [record[:9] for record in piece]
+        resequenced = in_sequence(piece)
+        rng.shuffle(resequenced)
+        assert [record[:9] for record in in_order(resequenced)] == [record[:9] for record in piece]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9))), st.integers(0, 20))
@@ -85,9 +85,9 @@ def test_turns_go_on_from_call_to_call(records, place):
     partitions, times = [p for p, _ in records], [t for _, t in records]
     whole = list(SequenceKeys().of(0, partitions, times))
     sequence_keys = SequenceKeys()
-    found = list(sequence_keys.of(0, partitions[:place], times[:place]))
-    found += sequence_keys.of(0, partitions[place:], times[place:])
-    assert found == whole
+    keys = list(sequence_keys.of(0, partitions[:place], times[:place]))
+    keys += sequence_keys.of(0, partitions[place:], times[place:])
+    assert keys == whole
     for n, (partition, _) in enumerate(records):
         assert whole[n] == max(t for p, t in records[: n + 1] if p == partition)
 

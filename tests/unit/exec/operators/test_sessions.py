@@ -223,12 +223,12 @@ def test_the_rows_before_for_having():
     for every_change in (True, False):
         processor = operator(COUNT, SUM, keep_old=True, every_change=every_change)
         store, log = MemoryStore(), Log()
-        found = [
+        changes = [
             [(each.row, each.old) for each in processor.process([batch], store, log)]
             for batch in (record("a", (3,), 5), record("a", (4,), 5), record("a", (1,), 9))
         ]
-        assert found[1] == [(("a", 2, 7, 5, 5, 5), ("a", 1, 3, 5, 5, 5))]
-        assert found[2] == [
+        assert changes[1] == [(("a", 2, 7, 5, 5, 5), ("a", 1, 3, 5, 5, 5))]
+        assert changes[2] == [
             (None, ("a", 2, 7, 5, 5, 5)),
             (("a", 3, 8, 9, 5, 9), None),
         ]
@@ -312,7 +312,7 @@ def cut_up(records, lengths):
     return batches
 
 
-def made(entries):
+def rows_of(entries):
     return [record(key, (value,), time, n) for n, (key, time, value) in enumerate(entries)]
 
 
@@ -345,7 +345,7 @@ def last_rows(out):
 
 @given(entries, clauses, st.lists(st.integers(1, 20)))
 def test_one_change_per_batch_ends_where_every_change_ends(entries, windows, lengths):
-    batches = cut_up(made(entries), lengths)
+    batches = cut_up(rows_of(entries), lengths)
     every = run(operator(COUNT, SUM, windows=windows), batches)
     once = run(operator(COUNT, SUM, windows=windows, every_change=False), batches)
     assert last_rows(chain(*once)) == last_rows(chain(*every))
@@ -359,7 +359,7 @@ def _place(row):
 @given(entries, st.integers(1, 40))
 def test_sessions_are_the_runs_of_records_without_a_larger_gap(entries, gap):
     windows = SessionWindows(gap, 10_000, 20_000)
-    [out] = run(operator(COUNT, SUM, windows=windows), [made(entries)])
+    [out] = run(operator(COUNT, SUM, windows=windows), [rows_of(entries)])
     expected = {}
     for key in {key for key, _, _ in entries}:
         mine = sorted((time, value) for k, time, value in entries if k == key)

@@ -64,7 +64,7 @@ def run(processor, records, backend, log=None):
 @pytest.mark.parametrize("time", [6, 30_000], ids=["open", "closing"])
 def test_however_many_lanes_they_ask_together(name, time):
     """A batch of 40 lanes asks as often as one of a single lane."""
-    asked = []
+    requests = []
     for lanes in (1, 40):
         backend, keys = Calls(), [f"{n} {'x' * 60}" for n in range(200)]
         filling = [at(n, key, 5, port) for n in range(lanes) for key in keys for port in (1, 0)]
@@ -72,8 +72,8 @@ def test_however_many_lanes_they_ask_together(name, time):
         assert len(backend.data) > lanes  # too much for the root
         backend.calls = 0
         run(PROCESSORS[name], [at(n, keys[0], time) for n in range(lanes)], backend)
-        asked.append(backend.calls)
-    assert asked[0] == asked[1]
+        requests.append(backend.calls)
+    assert requests[0] == requests[1]
 
 
 def test_lanes_have_clocks_and_groups_of_their_own():

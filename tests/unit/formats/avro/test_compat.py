@@ -32,8 +32,8 @@ def parsed(schema):
 
 
 def kinds(reader, writer):
-    found = differences(parsed(reader), parsed(writer), BACKWARD)
-    return [(one.kind, one.path) for one in found]
+    changes = differences(parsed(reader), parsed(writer), BACKWARD)
+    return [(one.kind, one.path) for one in changes]
 
 
 # --- refused

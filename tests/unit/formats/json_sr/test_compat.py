@@ -312,17 +312,17 @@ def test_incompatible(reader, writer, kind, path):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "result"),
     [
         ("^(a+)+$", []),  # linear, and so at once: it does not cover the name
         ("^(?=a)(a|aa)+$", ["PATTERN_PROPERTIES_UNDECIDED"]),
     ],
 )
-def test_a_strangers_pattern_holds_nothing(pattern, found, monkeypatch):
+def test_a_strangers_pattern_holds_nothing(pattern, result, monkeypatch):
     """The pattern of a schema goes through the helper for all patterns from outside."""
     monkeypatch.setattr(budgets, "LONGEST_S", 0.05)
     compile_java.cache_clear()
     name = "a" * 80 + "!"
     new = {**thing((), False), "patternProperties": {pattern: TEXT}}
-    expected = found or ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"]
+    expected = result or ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"]
     assert [kind for kind, _ in kinds(new, thing((), False, **{name: TEXT}))] == expected

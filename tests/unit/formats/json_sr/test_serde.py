@@ -134,10 +134,10 @@ CHOSEN = Struct(
 )
 def test_a_value_of_one_of_several_types_is_a_struct_with_a_member_for_each(text, index, expected):
     names = [field.name for field in CHOSEN.fields]
-    wanted = {name: expected if at == index else None for at, name in enumerate(names)}
+    decoded = {name: expected if at == index else None for at, name in enumerate(names)}
     row = reads(members(v=CHOICE), f'{{"v": {text}}}', c.value("V", CHOSEN))
-    assert row == (wanted,)
-    assert reads(CHOICE, text, c.value("V", CHOSEN), wrapped=False) == (wanted,)
+    assert row == (decoded,)
+    assert reads(CHOICE, text, c.value("V", CHOSEN), wrapped=False) == (decoded,)
 
 
 def test_a_value_of_none_of_the_types():
@@ -174,8 +174,8 @@ def test_a_choice_is_written_as_the_member_that_is_there():
 
 
 def test_a_choice_as_a_type():
-    found = connect_type(json.dumps({"oneOf": [{"type": "string"}, DOUBLES]}))
-    assert sql_type(found, upper=False) == Struct(
+    type_ = connect_type(json.dumps({"oneOf": [{"type": "string"}, DOUBLES]}))
+    assert sql_type(type_, upper=False) == Struct(
         (Field(f"{ONE_OF}0", STRING), Field(f"{ONE_OF}1", DOUBLE))
     )
 
@@ -204,9 +204,9 @@ def test_members_are_those_of_the_schema_in_any_case():
     ],
 )
 def test_what_does_not_go_together(schema, type_, path, message):
-    with pytest.raises(DecodeError, match=message) as found:
+    with pytest.raises(DecodeError, match=message) as caught:
         reads(members(V=schema), '{"V": null}', c.value("V", type_))
-    assert found.value.path == path
+    assert caught.value.path == path
 
 
 def test_what_is_written():

@@ -36,8 +36,8 @@ message Order {
 
 
 def kinds(reader, writer):
-    found = differences(proto.parse(reader, {}), proto.parse(writer, {}), BACKWARD)
-    return [(one.kind, one.path) for one in found]
+    changes = differences(proto.parse(reader, {}), proto.parse(writer, {}), BACKWARD)
+    return [(one.kind, one.path) for one in changes]
 
 
 def message(*fields, syntax="proto3", more=""):
@@ -118,12 +118,12 @@ def test_imports_are_found_among_the_references():
     outer = 'syntax = "proto3"; import "inner.proto"; message M { Inner i = 1; }'
     inner = 'syntax = "proto3"; message Inner { int32 x = 1; }'
     changed = inner.replace("int32", "string")
-    found = differences(
+    changes = differences(
         proto.parse(outer, {"inner.proto": changed}),
         proto.parse(outer, {"inner.proto": inner}),
         BACKWARD,
     )
-    assert [one.kind for one in found] == ["FIELD_SCALAR_KIND_CHANGED"]
+    assert [one.kind for one in changes] == ["FIELD_SCALAR_KIND_CHANGED"]
 
 
 GROUPS = [
@@ -141,8 +141,8 @@ SCALARS = [one for group in GROUPS for one in group]
 @given(st.sampled_from(SCALARS), st.sampled_from(SCALARS))
 def test_scalars_read_each_other_inside_of_their_group(new, old):
     together = any(new in group and old in group for group in GROUPS)
-    found = kinds(message(f"{new} a = 1;"), message(f"{old} a = 1;"))
-    assert found == ([] if together else [("FIELD_SCALAR_KIND_CHANGED", "#/M/1")])
+    changes = kinds(message(f"{new} a = 1;"), message(f"{old} a = 1;"))
+    assert changes == ([] if together else [("FIELD_SCALAR_KIND_CHANGED", "#/M/1")])
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.sampled_from(SCALARS)), unique_by=lambda p: p[0]))

@@ -97,9 +97,9 @@ def test_another_querys_directory_under_this_ones_name(tmp_path):
     place = begun(tmp_path, query)
     now = shape_of(query)
     plan_fingerprint.write(place, now | {"id": "CTAS_P_9"})
-    with pytest.raises(plan_fingerprint.OtherPlan, match="belongs to another plan") as found:
+    with pytest.raises(plan_fingerprint.OtherPlan, match="belongs to another plan") as caught:
         plan_fingerprint.adopt(query.id, place, now)
-    assert f"id: CTAS_P_9, the query has {query.id}" in found.value.detail
+    assert f"id: CTAS_P_9, the query has {query.id}" in caught.value.detail
 
 
 def test_it_begins_anew_when_that_is_wanted_and_the_other_is_kept(tmp_path):

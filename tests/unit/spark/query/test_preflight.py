@@ -385,15 +385,15 @@ def test_one_that_may_lose_data_reads_it_from_its_beginning(
         assert status.state is State.RUNNING, status.last_error
         desk.runner.stop(query.id)
     place = tmp_path / "queries" / query.id
-    found = {
+    offsets = {
         int(file.name): json.loads(file.read_text().splitlines()[2])["s"]
         for file in (place / "offsets").iterdir()
     }
     first = json.loads((place / "sources" / "0" / "0").read_text().splitlines()[1])["s"]
-    made = {"0": 0, "1": 0}
-    expected = {b: (made if end == 0 else {"0": end}) for b, end in ends.items() if b != "start"}
-    assert found == expected
-    assert first == (made if "start" in ends else {"0": 3})
+    starts = {"0": 0, "1": 0}
+    expected = {b: (starts if end == 0 else {"0": end}) for b, end in ends.items() if b != "start"}
+    assert offsets == expected
+    assert first == (starts if "start" in ends else {"0": 3})
     assert caplog.text.count("remade_topic_read_from_its_beginning") == 1
 
 

@@ -60,7 +60,7 @@ class Desk:
         self.folder = folder
         self.incarnations = []
         self.problems = []  # one per try, None for a start that succeeds
-        self.told = []
+        self.logged = []
         self.finishes = True
         self.topics = {}
 
@@ -73,7 +73,7 @@ class Desk:
         return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self._note)
 
     def _note(self, query_id, failure):
-        self.told.append(failure.message)
+        self.logged.append(failure.message)
 
     def _prepare(self):
         problem = self.problems.pop(0) if self.problems else None
@@ -107,13 +107,13 @@ def desk(tmp_path):
     return Desk(tmp_path)
 
 
-def supervised(query, wanted, timeout_s=10):
+def supervised(query, state, timeout_s=10):
     """Let supervision work until the query is in that state."""
     end = time.monotonic() + timeout_s
-    while query.status().state is not wanted and time.monotonic() < end:
+    while query.status().state is not state and time.monotonic() < end:
         query.supervise()
         query.await_first_attempt(1)
-    assert query.status().state is wanted
+    assert query.status().state is state
     return query.status()
 
 
@@ -138,7 +138,7 @@ def test_a_query_that_cannot_be_started_is_tried_until_it_can(desk, problem):
     assert query.status().state is State.ERROR
     assert str(problem) in (query.status().last_error or "")
     supervised(query, State.RUNNING)
-    assert desk.told == [str(problem)] * 2
+    assert desk.logged == [str(problem)] * 2
     assert len(desk.incarnations) == 1
 
 
@@ -154,7 +154,7 @@ def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     query.supervise()
     assert query.status().last_error == "a wire came loose"
     supervised(query, State.RUNNING)
-    assert desk.told == ["a wire came loose", str(problem)]
+    assert desk.logged == ["a wire came loose", str(problem)]
 
 
 def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
@@ -204,7 +204,7 @@ def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(de
     query.supervise()
     query.await_first_attempt(5)
     assert len(desk.incarnations) == 2
-    assert desk.told == []
+    assert desk.logged == []
     assert query.status().failures == ()
 
 
@@ -285,7 +285,7 @@ def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
     status = ended(query)
     assert not desk.incarnations[0].isActive
     assert status.state is State.ERROR
-    assert desk.told == [status.last_error]
+    assert desk.logged == [status.last_error]
     assert "TERMINATE q" in status.last_error
     supervised(query, State.RUNNING)
     assert len(desk.incarnations) == 2
@@ -315,10 +315,10 @@ def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
         way
     ]()
     assert query.reads() == {}
-    before = desk.told[:]
+    before = desk.logged[:]
     query.fail_with(Unknown("topic t was deleted"), ids)
     ended(query)
-    assert desk.told == before
+    assert desk.logged == before
     assert desk.incarnations[0].isActive == (way == "held")
 
 

@@ -189,9 +189,9 @@ def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
     assert not desk.folder.exists()
 
 
-@pytest.mark.parametrize("anew", ["all", "this"])
-def test_it_begins_anew_when_it_is_told_to(tmp_path, query, anew, caplog):
-    desk = Desk(tmp_path, anew=frozenset({query.id if anew == "this" else anew}))
+@pytest.mark.parametrize("restart", ["all", "this"])
+def test_it_begins_anew_when_it_is_told_to(tmp_path, query, restart, caplog):
+    desk = Desk(tmp_path, anew=frozenset({query.id if restart == "this" else restart}))
     desk.runner.resume([query])
     assert desk.application().endswith("-life1")
     assert "query_begins_anew" in [record.message for record in caplog.records]
@@ -241,9 +241,9 @@ def test_a_long_name_is_moved_aside_as_well(desk, letters):
         incarnations.begin(desk.folder / name, "x")
     desk.runner.sweep([])
     assert list(desk.folder.iterdir()) == []
-    found = desk.trash.entries()
-    assert sorted(moved.origin for moved in found) == [str(desk.folder / name) for name in names]
-    for moved in found:
+    entries = desk.trash.entries()
+    assert sorted(moved.origin for moved in entries) == [str(desk.folder / name) for name in names]
+    for moved in entries:
         assert incarnations.incarnation_of(
             moved.entry / Path(moved.origin).name
         ) == incarnations.Incarnation("x")
@@ -398,8 +398,8 @@ def test_the_workers_read_where_the_server_is_set_so(tmp_path, query, said, read
     settings = {"ksql.spark.source.reader": said}
     desk = Desk(tmp_path, settings=settings, reader={"bootstrap.servers": "b:1"})
     desk.runner.start(query)
-    found = desk.runtime.started[0].reader
-    assert found == ({"bootstrap.servers": "b:1"} if read else None)
+    reader = desk.runtime.started[0].reader
+    assert reader == ({"bootstrap.servers": "b:1"} if read else None)
 
 
 def test_the_lease_travels_with_the_query(tmp_path, query):
@@ -660,11 +660,11 @@ def stuck(tmp_path, query, guarantee, mark):
     usual = desk.runtime.launch
 
     def launch(spec):
-        found = usual(spec)
+        launched = usual(spec)
         if plan_of(spec) == query.plan:
-            found.isActive = False
-            found.exception = lambda: "a wire came loose"
-        return found
+            launched.isActive = False
+            launched.exception = lambda: "a wire came loose"
+        return launched
 
     desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
     desk.runner.running[query.id]._query.isActive = False

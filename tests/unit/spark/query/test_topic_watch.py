@@ -43,12 +43,12 @@ class Kafka:
 
     def __init__(self, **ids):
         self.ids = ids
-        self.asked = []
+        self.lookups = []
         self.away = False
         self.now = 0.0
 
     def topic_ids(self, topics):
-        self.asked.append(tuple(topics))
+        self.lookups.append(tuple(topics))
         if self.away:
             raise KafkaUnreachable("b:1", "away")
         return {name: self.ids[name] for name in topics if name in self.ids}
@@ -70,14 +70,14 @@ def test_all_queries_are_asked_for_in_one_request():
     kafka = Kafka(a="1", b="2")
     queries = [Reader("Q", a="1", b="2"), Reader("R", b="2"), Reader("RESTS")]
     looking(kafka, *queries)
-    assert kafka.asked == [("a", "b")]
+    assert kafka.lookups == [("a", "b")]
     assert [query.ended for query in queries] == [[], [], []]
 
 
 def test_nothing_is_asked_where_nothing_runs():
     kafka = Kafka()
     looking(kafka, Reader("RESTS"), looks=2)
-    assert kafka.asked == []
+    assert kafka.lookups == []
 
 
 def test_a_deleted_topic_ends_who_reads_it_and_nobody_else():
@@ -95,7 +95,7 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     idle, other = Reader("Q", a="1"), Reader("R", a="1")
     idle.result, other.result = "out", "other"
     topic_watch = looking(kafka, idle, other)
-    assert kafka.asked == [("a", "other", "out")]
+    assert kafka.lookups == [("a", "other", "out")]
     look(topic_watch, kafka, idle, other)
     assert idle.ended == []  # a broker that has just come up may not know it yet
     look(topic_watch, kafka, idle, other, after_s=GONE_S)
@@ -127,8 +127,8 @@ def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
     kafka, query, other = Kafka(a="1"), Reader("Q", a="1"), Reader("R", a="1")
     topic_watch = looking(kafka, query, other)
     missing = Gone("the checkpoint of query Q is missing")
-    for found in (missing, None, missing):
-        query.missing = found
+    for checkpoint in (missing, None, missing):
+        query.missing = checkpoint
         look(topic_watch, kafka, query, other)
         assert query.ended == []
     look(topic_watch, kafka, query, other)

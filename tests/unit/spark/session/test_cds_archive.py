@@ -16,10 +16,10 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def jars(tmp_path):
-    found = (tmp_path / "one.jar", tmp_path / "two.jar")
-    for jar in found:
+    paths = (tmp_path / "one.jar", tmp_path / "two.jar")
+    for jar in paths:
         jar.touch()
-    return found
+    return paths
 
 
 def test_an_installation_has_one_stand(cache, jars, tmp_path):

@@ -21,5 +21,5 @@ def test_the_name_tells_the_content(tmp_path):
 
 def test_only_what_runs_is_packed(tmp_path):
     archive = package_zip(package(tmp_path, "x = 1"), tmp_path)
-    with zipfile.ZipFile(archive) as found:
-        assert found.namelist() == ["pkg/sub/a.py"]
+    with zipfile.ZipFile(archive) as bundle:
+        assert bundle.namelist() == ["pkg/sub/a.py"]

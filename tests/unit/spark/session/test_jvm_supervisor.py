@@ -51,9 +51,9 @@ def spark():
 
 @pytest.fixture
 def host(spark, tmp_path, now):
-    found = JvmHost(SparkSettings(state_dir=tmp_path, jars=()), spark)
-    found.open()
-    return found
+    jvm = JvmHost(SparkSettings(state_dir=tmp_path, jars=()), spark)
+    jvm.open()
+    return jvm
 
 
 def test_the_session_of_a_dead_process_says_what_happened(host, spark):
@@ -103,8 +103,8 @@ def test_one_that_does_not_answer_is_told(host, now):
 def test_a_failures_trace_is_kept_beside_sparks_words(host, tmp_path):
     (tmp_path / "logs").mkdir()
     host.note("Q_1", Failure(0, "no topic", "a trace\n of two lines"))
-    told = (tmp_path / "logs" / "spark.log").read_text()
-    assert told == "1970-01-01 00:00:00.000+00:00 query_failed Q_1: a trace\n of two lines\n"
+    trace = (tmp_path / "logs" / "spark.log").read_text()
+    assert trace == "1970-01-01 00:00:00.000+00:00 query_failed Q_1: a trace\n of two lines\n"
 
 
 def raising(error):

@@ -90,9 +90,9 @@ def test_what_the_state_holds_of_other_code_is_said_loudly(tmp_path, caplog, tex
     assert not [each for each in caplog.records if each.message == "function_code_changed"]
     for _ in range(2):
         started(tmp_path, query, 2)
-    found = [each for each in caplog.records if each.message == "function_code_changed"]
-    assert [each.levelname for each in found] == ["WARNING"] * said
-    assert all(each.reason.startswith("the code of F has changed, and it") for each in found)
+    warnings = [each for each in caplog.records if each.message == "function_code_changed"]
+    assert [each.levelname for each in warnings] == ["WARNING"] * said
+    assert all(each.reason.startswith("the code of F has changed, and it") for each in warnings)
 
 
 def test_a_query_that_calls_no_users_function_has_no_such_file(tmp_path):

@@ -17,9 +17,9 @@ def test_all_are_counted_and_some_are_told():
     assert log.untold() == MOST_ENTRIES + 500
     log("Project", "one more", None)
     assert log.untold() == 1
-    told = [json.loads(body)["message"] for _, body, _, _ in log_records(SHIP, log, 1)]
-    assert len(told) == MOST_ENTRIES + 1
-    assert "and 501 more errors in this task" in json.dumps(told[-1])
+    messages = [json.loads(body)["message"] for _, body, _, _ in log_records(SHIP, log, 1)]
+    assert len(messages) == MOST_ENTRIES + 1
+    assert "and 501 more errors in this task" in json.dumps(messages[-1])
 
 
 def test_large_messages_and_records_are_bounded():

@@ -56,8 +56,8 @@ def run(plan, *batches, ahead_ms=0, clock=time.time):
         ahead_ms=ahead_ms,
     )
     task = tasks.IngestTask(ship, clock)
-    found = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
-    return found, unpack_chunks([row["BLOB"] for row in found if row["BLOB"]])
+    rows = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
+    return rows, unpack_chunks([row["BLOB"] for row in rows if row["BLOB"]])
 
 
 def test_the_row_that_tells_errors_has_the_latest_time_far_ahead(plan):

@@ -36,13 +36,13 @@ def clause(text):
     ],
 )
 def test_defaults(text, expected):
-    found = sizes(clause(text))
+    window = sizes(clause(text))
     assert (
-        found.kind,
-        found.size_ms,
-        found.advance_ms,
-        found.grace_ms,
-        found.retention_ms,
+        window.kind,
+        window.size_ms,
+        window.advance_ms,
+        window.grace_ms,
+        window.retention_ms,
     ) == expected
 
 

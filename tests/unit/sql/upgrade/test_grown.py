@@ -61,8 +61,8 @@ def test_the_answer_says_what_is_null(name):
     report = joined.replace("X, Y")
     assert report.classes == ("schema evolution",)
     until = "as long as they wait" if joined.source == "R" else "until they change"
-    told = f"{joined.source}.Y: NULL in rows that the join has kept since before the column came"
-    assert report.guarantees[0].note == f"{told}, {until}"
+    note = f"{joined.source}.Y: NULL in rows that the join has kept since before the column came"
+    assert report.guarantees[0].note == f"{note}, {until}"
     assert joined.meet()["Y"] is None
     joined.world.feed(joined.source.lower(), ("a", {"X": 1, "Y": 8}, 4))
     joined.world.feed("s", ("a", {"A": 2}, 5))

@@ -141,17 +141,17 @@ def test_caching_is_inherited_and_a_difference_is_told():
     assert report.classes == ("transparent",)
 
 
-@pytest.mark.parametrize("asked", ["earliest", "latest"])
-def test_where_a_query_began_is_not_decided_anew(asked):
-    began = "latest" if asked == "earliest" else "earliest"
+@pytest.mark.parametrize("offset", ["earliest", "latest"])
+def test_where_a_query_began_is_not_decided_anew(offset):
+    began = "latest" if offset == "earliest" else "earliest"
     world = World(SCRIPT)
     world.run("CREATE STREAM U AS SELECT * FROM S;", **{RESET: began})
     [entity] = world.run(
-        "CREATE OR REPLACE STREAM U AS SELECT * FROM S WHERE A > 0;", **{RESET: asked}
+        "CREATE OR REPLACE STREAM U AS SELECT * FROM S WHERE A > 0;", **{RESET: offset}
     )
     assert entity.upgrade.classes == ("data selection",)
     assert entity.upgrade.inherited == (
-        f"auto.offset.reset = {began} (a new query would have {asked})",
+        f"auto.offset.reset = {began} (a new query would have {offset})",
     )
     assert dict(world.plan("U").settings)[RESET] == began
     assert dict(world.query("U").properties)[RESET] == began

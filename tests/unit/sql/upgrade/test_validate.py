@@ -42,13 +42,13 @@ def upgrade(old, new, between="", **settings):
     text = _create(kind, new, replace=True)
     statement = world.parse(text)
     try:
-        found = world.engine.dry_run(
+        verdict = world.engine.dry_run(
             statement, text, world.settings.with_overrides(settings)
         ).verdict
     except UpgradeRefused as refused:
-        found = refused.verdict
-    assert found is not None
-    return found
+        verdict = refused.verdict
+    assert verdict is not None
+    return verdict
 
 
 def _create(kind, select, *, replace=False):
@@ -306,17 +306,17 @@ def test_a_source_that_grew(kind, headers):
     )
     world.feed("g", ("k", {"V": 1}, 1))
     world.run(f"ALTER {kind} G ADD COLUMN W INT;")
-    found = []
+    verdicts = []
     for columns in ("K, V", "K, V, W", "K, V, W"):
         text = f"CREATE OR REPLACE {kind} O AS SELECT {columns} FROM G;"
-        found.append(world.engine.dry_run(world.parse(text), text, world.settings).verdict)
+        verdicts.append(world.engine.dry_run(world.parse(text), text, world.settings).verdict)
         world.run(text)
-    assert [each.classes for each in found] == [
+    assert [each.classes for each in verdicts] == [
         ("transparent",),
         ("schema evolution",),
         ("transparent",),
     ]
-    assert [str(change) for change in found[1].changes] == [
+    assert [str(change) for change in verdicts[1].changes] == [
         "SELECT: added `W` INTEGER (schema evolution)"
     ]
     world.feed("g", ("k", {"V": 1, "W": 2}, 2), ("l", {"V": 3, "W": 4}, 3))
@@ -362,8 +362,8 @@ def test_another_grace_counts_other_late_records():
     world.feed("s", ("k", {"A": 1}, 0), ("l", {"A": 1}, 75_000), ("k", {"A": 1}, 1))
     world.run("CREATE OR REPLACE TABLE X AS " + GRACE.format(30) + ";")
     world.feed("s", ("k", {"A": 1}, 2))
-    found = [json.loads(record.value)["N"] for record in world.topics.records["X"]]
-    assert found == [1, 1, 2]
+    counts = [json.loads(record.value)["N"] for record in world.topics.records["X"]]
+    assert counts == [1, 1, 2]
 
 
 def test_growth_in_both_orders_of_aggregates_that_are_the_same():
@@ -456,10 +456,10 @@ def test_the_key_stays_what_it_is(kind, old, new, planner):
     world = World(SCRIPT.replace("C INT", "C INT, D BIGINT"))
     settings = {"ksql.new.query.planner.enabled": planner}
     world.run(f"CREATE {kind} X WITH (KEY_FORMAT='JSON') AS SELECT {old};", **settings)
-    found = world.refuse(
+    verdict = world.refuse(
         f"CREATE OR REPLACE {kind} X WITH (KEY_FORMAT='JSON') AS SELECT {new};", **settings
     )
-    assert isinstance(found, UpgradeRefused)
+    assert isinstance(verdict, UpgradeRefused)
 
 
 def test_a_refusal_lists_the_change_behind_each_class():

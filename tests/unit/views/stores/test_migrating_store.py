@@ -28,16 +28,16 @@ def path(tmp_path):
 @pytest.fixture
 def opened(path, budget):
     """Opens the store as one that is upgraded; what is open at the end is closed."""
-    made: list[Any] = []
+    stores: list[Any] = []
 
     def open_():
-        for each in made:
+        for each in stores:
             each.close()
-        made.append(MigratingStore.open(path, budget))
-        return made[-1]
+        stores.append(MigratingStore.open(path, budget))
+        return stores[-1]
 
     yield open_
-    for each in made:
+    for each in stores:
         each.close()
 
 
@@ -217,15 +217,15 @@ def test_a_store_of_no_certain_offset_has_nothing_to_keep(tmp_path, budget):
 
 def test_windows_keep_their_clock_and_are_forgotten_in_both(tmp_path, budget):
     path = sample("windows", tmp_path / "0")
-    found = MigratingStore.open(path, budget)
-    store = RetentionStore(found, HOUR_MS)
+    migrating = MigratingStore.open(path, budget)
+    store = RetentionStore(migrating, HOUR_MS)
     assert [row.value for row in store.scan()] == [b"value2", b"value2"]
     later = WINDOWS[0][0][:-8] + (4 * HOUR_MS).to_bytes(8, "big")
     store.put([(later, b"later", 70)])
     while store.tidy():
         pass
     store.commit(Offset(7))
-    complete(found)
+    complete(migrating)
     store.close()
     copy = TxnStore.open(copy_of(path), budget)
     assert (list(copy.scan()), copy.clock()) == ([(later, b"later", 70)], 4 * HOUR_MS)
@@ -267,5 +267,8 @@ def test_whatever_happens_the_copy_has_the_rows_of_the_store(tmp_path, budget, s
     assert {row.key: row.value for row in store.scan()} == {k: v for k, (v, _) in expected.items()}
     complete(store, 7)
     store.close()
-    found, at = copied(path, budget)
-    assert ({row.key: (row.value, row.timestamp) for row in found}, at) == (expected, position)
+    copied_rows, at = copied(path, budget)
+    assert ({row.key: (row.value, row.timestamp) for row in copied_rows}, at) == (
+        expected,
+        position,
+    )

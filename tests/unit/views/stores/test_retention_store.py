@@ -81,10 +81,10 @@ def test_a_restart_or_a_rebuild_gives_the_same_answer(tmp_path, rebuilt):
         return store
 
     first = filled(tmp_path / "one")
-    wanted = [row.key for row in first.scan()]
+    keys = [row.key for row in first.scan()]
     first.close()
     again = filled(tmp_path / ("two" if rebuilt else "one"))
-    assert [row.key for row in again.scan()] == wanted
+    assert [row.key for row in again.scan()] == keys
     assert again.clock() == DAY
     again.clear()
     assert (again.clock(), list(again.scan())) == (None, [])
@@ -174,9 +174,9 @@ def test_hidden_windows_are_known_after_a_restart_and_in_another_type(tmp_path, 
         assert (each.hidden(), each.hidden_from()) == (None, None)
         apply(each, [put(DAY)], 1)
         each.close()
-    found = RetentionStore(open_store(kind, path, StoreBudget()), HOUR)
-    assert (found.hidden(), found.clock()) == (None, DAY)
-    found.close()
+    reopened = RetentionStore(open_store(kind, path, StoreBudget()), HOUR)
+    assert (reopened.hidden(), reopened.clock()) == (None, DAY)
+    reopened.close()
 
 
 def test_what_was_not_committed_is_not_hidden_any_more(tmp_path):

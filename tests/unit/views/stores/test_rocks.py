@@ -104,9 +104,9 @@ def test_what_the_system_refuses_is_no_damage(tmp_path, budget):
     ],
 )
 def test_errors_are_known_by_their_texts(tmp_path, text, kind, fact):
-    found = rocks.failure(RuntimeError(text), tmp_path)
-    assert type(found) is kind
-    assert fact in found.message
+    error = rocks.failure(RuntimeError(text), tmp_path)
+    assert type(error) is kind
+    assert fact in error.message
 
 
 SMALL = """
@@ -193,24 +193,24 @@ def test_other_threads_run_while_a_store_is_read(kind, tmp_path, budget):
 def test_a_store_is_closed_behind_the_reads_that_run(kind, tmp_path, budget):
     store = open_store(kind, tmp_path / "s", budget)
     apply(store, [(b"k", bytes(20_000_000), 0)], 1)
-    found: list[int | Exception] = []
+    outcomes: list[int | Exception] = []
 
     def read():
         try:
             while True:
-                found.append(len(store.get(b"k").value))
+                outcomes.append(len(store.get(b"k").value))
         except ServerError as error:
-            found.append(error)
+            outcomes.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while len(found) < 6 and all(thread.is_alive() for thread in threads):
+    while len(outcomes) < 6 and all(thread.is_alive() for thread in threads):
         time.sleep(0.001)
     store.close()
     for thread in threads:
         thread.join()
-    errors = [each for each in found if not isinstance(each, int)]
+    errors = [each for each in outcomes if not isinstance(each, int)]
     assert [type(each) for each in errors] == [StoreClosed, StoreClosed]
 
 

@@ -103,11 +103,11 @@ def test_an_end_at_any_renaming_or_deletion(tmp_path, monkeypatch, step):
             ended = True
         monkeypatch.undo()
         settle(store)
-        found = listed(place)
+        paths = listed(place)
         done = {swap: {"0": "new"}, discard_copy: {"0": "old"}, discard: {}}[step]
         allowed = [{"0": "old", "0.new": "new"}, done]
-        assert found in ([*allowed, {"0": "old"}] if step is discard else allowed)
+        assert paths in ([*allowed, {"0": "old"}] if step is discard else allowed)
         if not ended:
-            assert found == done
+            assert paths == done
     assert not ended
     assert copy_of(store).name == "0.new"
