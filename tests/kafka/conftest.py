@@ -103,12 +103,12 @@ def scene(broker, runtime, tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 64 MiB; only an administrator of Linux can make one."""
-    made = subprocess.run(
+    mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)],
         capture_output=True,
         check=False,
     )
-    if made.returncode:
+    if mounted.returncode:
         pytest.skip("needs the right to mount")
     try:
         yield tmp_path

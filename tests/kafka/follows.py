@@ -39,8 +39,8 @@ def following(
     tables.follow(world.catalog)
     tables.start()
     try:
-        found = await_true("the table is followed", lambda: tables.table(source))
-        yield tables, found.parts[0]
+        table = await_true("the table is followed", lambda: tables.table(source))
+        yield tables, table.parts[0]
     finally:
         tables.close()
 

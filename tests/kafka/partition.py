@@ -51,12 +51,12 @@ class Way:
                     for each in list(self._pairs):
                         self._drop(selector, each)
                 for key, _ in selector.select(0.05):
-                    found = key.fileobj
-                    assert isinstance(found, socket.socket)
-                    if found is self._listener:
+                    connection = key.fileobj
+                    assert isinstance(connection, socket.socket)
+                    if connection is self._listener:
                         self._accept(selector)
-                    elif found in self._pairs:
-                        self._carry(selector, found)
+                    elif connection in self._pairs:
+                        self._carry(selector, connection)
             for each in list(self._pairs):
                 self._drop(selector, each)
 

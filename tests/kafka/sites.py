@@ -109,9 +109,9 @@ class Site:
 @contextlib.contextmanager
 def site(bootstrap: str, folder: Path, **properties: str) -> Iterator[Site]:
     """A service whose server runs, for the length of a block."""
-    made = Site(bootstrap, folder, **properties)
+    site_ = Site(bootstrap, folder, **properties)
     try:
-        made.start()
-        yield made
+        site_.start()
+        yield site_
     finally:
-        made.close()
+        site_.close()

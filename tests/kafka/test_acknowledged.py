@@ -92,9 +92,9 @@ def test_many_clients_at_once(server, http):
         return [number]
 
     with ThreadPoolExecutor(16) as pool:
-        acknowledged = [n for told in pool.map(insert, range(200)) for n in told]
-    found = [record.value["N"] for record in read_all(server.bootstrap, name)]
-    assert sorted(found) == sorted(acknowledged)
+        acknowledged = [n for numbers in pool.map(insert, range(200)) for n in numbers]
+    values = [record.value["N"] for record in read_all(server.bootstrap, name)]
+    assert sorted(values) == sorted(acknowledged)
 
 
 def test_an_insert_names_the_topic_that_is_gone(server, http):

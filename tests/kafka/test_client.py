@@ -146,14 +146,14 @@ def test_records_go_in_and_out(kafka, topic):
     sender.flush()
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
-        found = drain(reader)
-        assert [r[:6] for r in found] == [
+        records = drain(reader)
+        assert [r[:6] for r in records] == [
             (topic, 0, 0, 123, b"k", b"v"),
             (topic, 0, 1, 124, None, None),
             (topic, 0, 2, 125, b"", b""),
         ]
-        assert found[0].headers == headers
-        assert found[1].headers is None
+        assert records[0].headers == headers
+        assert records[1].headers is None
         assert reader.positions == {(topic, 0): 3, (topic, 1): 0}
         assert drain(reader) == []
         sender.send(topic, b"k", b"w", partition=1)
@@ -185,10 +185,10 @@ def test_keys_go_to_the_partition_that_java_chooses(kafka, admin):
     sender.flush()
     with Reader(kafka) as reader:
         reader.assign_topics([name])
-        found = {r.key: r.partition for r in drain(reader)}
+        partitions = {r.key: r.partition for r in drain(reader)}
     # toPositive(murmur2(key)) % 4 with the hashes that Kafka's own tests state
     hashes = {b"21": -973932308, b"foobar": -790332482, b"abc": 479470107}
-    assert found == {key: (value & 0x7FFFFFFF) % 4 for key, value in hashes.items()}
+    assert partitions == {key: (value & 0x7FFFFFFF) % 4 for key, value in hashes.items()}
 
 
 def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
@@ -270,10 +270,10 @@ def test_a_record_that_is_too_large(kafka, topic):
 def test_no_broker_is_a_clear_end(nowhere):
     settings = KafkaSettings(nowhere, timeout_s=0.6)
     began = time.monotonic()
-    with pytest.raises(KafkaUnreachable) as found:
+    with pytest.raises(KafkaUnreachable) as caught:
         Admin(settings).topics()
-    assert settings.bootstrap in found.value.message
-    assert found.value.hint
+    assert settings.bootstrap in caught.value.message
+    assert caught.value.hint
     sender = Sender(settings)
     sender.send("t", None, b"x")
     with pytest.raises(KafkaUnreachable):

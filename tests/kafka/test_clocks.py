@@ -29,8 +29,8 @@ def two(broker, tmp_path):
         "ksql.streams.num.standby.replicas": "1",
         "ksql.query.pull.enable.standby.reads": "true",
     }
-    with fleet(broker.bootstrap, tmp_path, **properties) as found:
-        yield found
+    with fleet(broker.bootstrap, tmp_path, **properties) as servers:
+        yield servers
 
 
 def started(two, ahead_s):

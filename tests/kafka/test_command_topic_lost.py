@@ -14,9 +14,9 @@ from tests.kafka.wires import await_true
 
 @pytest.fixture
 def admin(broker):
-    found = Admin(KafkaSettings(broker.bootstrap))
-    yield found
-    found.close()
+    admin_ = Admin(KafkaSettings(broker.bootstrap))
+    yield admin_
+    admin_.close()
 
 
 def deleted(admin, topic):
@@ -38,9 +38,9 @@ def cut(admin, topic):
 
 
 def health(http, part):
-    found = http.client.get("/healthcheck")
-    verdict = found.json()["details"].get(part, {"isHealthy": True})
-    return None if verdict["isHealthy"] else (found.status_code, verdict["reason"])
+    answer = http.client.get("/healthcheck")
+    verdict = answer.json()["details"].get(part, {"isHealthy": True})
+    return None if verdict["isHealthy"] else (answer.status_code, verdict["reason"])
 
 
 @pytest.mark.parametrize("harm", [deleted, remade, cut])

@@ -40,8 +40,10 @@ def served(tmp_path_factory):
 
 def jvm(server: ServerProcess, sign: str) -> psutil.Process:
     """The one JVM of the server whose command line has that word."""
-    found = {p.pid: p for p in server.family() if sign in " ".join(words(p))}
-    eldest = [p for p in found.values() if parent(p) not in found]  # a fork has its words at first
+    processes = {p.pid: p for p in server.family() if sign in " ".join(words(p))}
+    eldest = [
+        p for p in processes.values() if parent(p) not in processes
+    ]  # a fork has its words at first
     assert len(eldest) == 1, eldest
     return eldest[0]
 
@@ -70,24 +72,24 @@ def await_(what, is_so) -> None:
 
 
 def health(server: ServerProcess) -> dict[str, Any]:
-    found: dict[str, Any] = server.http.client.get("/healthcheck").json()
-    return found
+    body: dict[str, Any] = server.http.client.get("/healthcheck").json()
+    return body
 
 
 def counts(server: ServerProcess) -> dict[str, Any]:
     """The table, as soon as it answers."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def answers() -> bool:
         try:
-            found.append(dict(server.http.rows("SELECT * FROM t;")))
+            rows.append(dict(server.http.rows("SELECT * FROM t;")))
         except Refused as refused:
             if refused.status != 503:
                 raise
-        return bool(found)
+        return bool(rows)
 
     await_("an answer", answers)
-    return found[0]
+    return rows[0]
 
 
 def count_on(server: ServerProcess, key: str) -> None:
@@ -116,9 +118,9 @@ def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     count_on(served, "spark")
     _gone, alive = psutil.wait_procs(family, timeout=PATIENCE_S)
     assert alive == []
-    told = served.log.read_text().splitlines()[lines:]
-    assert len(told) < 10, told
-    assert "Traceback" not in "\n".join(told)
+    log_lines = served.log.read_text().splitlines()[lines:]
+    assert len(log_lines) < 10, log_lines
+    assert "Traceback" not in "\n".join(log_lines)
     errors = served.http.one(f"EXPLAIN {shown['id']};")["queryDescription"]["queryErrors"]
     assert any("Spark's process" in e["errorMessage"] for e in errors)
 

@@ -30,7 +30,7 @@ def command(name):
 def opened(kafka, service_id):
     """A log that gives up soon, however long Kafka takes to open it."""
     seen = []
-    log = KafkaCommandLog(kafka, service_id, 1, lambda offset, found: seen.append(found.id))
+    log = KafkaCommandLog(kafka, service_id, 1, lambda offset, command: seen.append(command.id))
     log.open()
     log._sender._settings = replace(kafka, timeout_s=GIVES_UP_S)
     return log, seen
@@ -44,15 +44,15 @@ def kafka(broker):
 def lose_the_answer(log, *, after):
     """The next commit times out: after Kafka has carried it out, or before it was asked."""
     producer = log._sender._producer
-    asked = []
+    commands = []
 
     class Silent:
         def __getattr__(self, name):
             return getattr(producer, name)
 
         def commit_transaction(self, *args):
-            asked.append(1)
-            if after and len(asked) == 1:
+            commands.append(1)
+            if after and len(commands) == 1:
                 producer.commit_transaction(*args)
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
 
@@ -217,10 +217,10 @@ def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
     if not after:
         http.ksql(text)
     produce(server.bootstrap, source, [("k", {"N": 2})])
-    wanted = [1, 2]
+    expected = [1, 2]
     await_true(
         "all come out",
-        lambda: [s.value["N"] for s in read_all(server.bootstrap, sink)] == wanted,
+        lambda: [s.value["N"] for s in read_all(server.bootstrap, sink)] == expected,
     )
 
 

@@ -90,9 +90,9 @@ def test_a_directory_of_the_former_format_goes_on(scene):
     marker.write_text(json.dumps({"format": 1, "service.id": scene.service_id}))
     with scene.served():
         assert scene.count() == 2
-    found = json.loads(marker.read_text())
-    assert found["format"] == 2
-    assert found["command.topic.id"]
+    identity = json.loads(marker.read_text())
+    assert identity["format"] == 2
+    assert identity["command.topic.id"]
 
 
 def test_a_second_server_is_refused_and_the_first_goes_on(scene):

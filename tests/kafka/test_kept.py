@@ -27,11 +27,11 @@ def declared(name):
 def await_values(bootstrap, topic, count):
     """The values of the topic's committed records, once there are so many."""
 
-    def found():
+    def full_topic():
         seen = [s.value for s in read_all(bootstrap, topic)]
         return seen if len(seen) >= count else None
 
-    return await_true(f"{count} records in {topic}", found)
+    return await_true(f"{count} records in {topic}", full_topic)
 
 
 @pytest.mark.proof

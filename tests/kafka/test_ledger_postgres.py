@@ -55,8 +55,8 @@ class TestLedger(LedgerContract):
         resilient.record_upgrade(ACCEPTED)
         assert resilient.close() == 0
         with psycopg.connect(url) as connection:
-            found = connection.execute("SELECT plan_old->'plan'->>'a', reasons FROM upgrades")
-            assert found.fetchone() == ("ü", [])
+            rows = connection.execute("SELECT plan_old->'plan'->>'a', reasons FROM upgrades")
+            assert rows.fetchone() == ("ü", [])
 
 
 class TestResilient(ResilientContract):
@@ -70,7 +70,7 @@ class TestResilient(ResilientContract):
         assert resilient.upgrades() == ()
         server.start()
         assert resilient.flush(SOON)
-        assert [told.outcome for told in resilient.upgrades()] == [SWITCHED]
+        assert [entry.outcome for entry in resilient.upgrades()] == [SWITCHED]
         assert "ledger_recreated" not in caplog.messages
         resilient.close()
 

@@ -85,7 +85,7 @@ class Scene:
         return [seen.value["N"] for seen in read_all(self.bootstrap, self.dst)]
 
     def await_out(self, last):
-        return await_true(f"{last} comes out", lambda: last in (found := self.out()) and found)
+        return await_true(f"{last} comes out", lambda: last in (rows := self.out()) and rows)
 
     def groups(self):
         """The groups of the service's queries."""
@@ -171,8 +171,10 @@ def test_a_checkpoint_of_a_former_version_goes_on_in_its_group(scene, monkeypatc
 def test_a_replacement_goes_on_with_the_life_and_the_description_names_it(scene):
     with scene.served() as http:
         http.ksql(scene.declared())
-        made = http.one(f"CREATE STREAM O_{scene.dst} AS SELECT * FROM {scene.src};", EXACTLY_ONCE)
-        query_id = made["commandStatus"]["queryId"]
+        status = http.one(
+            f"CREATE STREAM O_{scene.dst} AS SELECT * FROM {scene.src};", EXACTLY_ONCE
+        )
+        query_id = status["commandStatus"]["queryId"]
 
         def group():
             return http.one(f"EXPLAIN {query_id};")["queryDescription"]["consumerGroupId"]
@@ -306,8 +308,8 @@ def test_a_statement_that_is_tried_again_after_a_crash_is_not_muted(scene, point
         assert http.queries() == {}
         http.ksql(scene.copy(), EXACTLY_ONCE)
         scene.await_out(5)
-    found = scene.out()
-    assert found[-6:] == list(range(6))  # the whole of its first batch
+    rows = scene.out()
+    assert rows[-6:] == list(range(6))  # the whole of its first batch
 
 
 def test_two_lives_in_one_process_keep_their_producers_apart(scene):

@@ -48,9 +48,9 @@ def followed_command_log(kafka, name):
 
 
 def claims(kafka, name):
-    found = KafkaLeadershipLog(kafka, name, 1)
-    found.open()
-    found.close()
+    log = KafkaLeadershipLog(kafka, name, 1)
+    log.open()
+    log.close()
 
 
 def schemas(kafka, name):

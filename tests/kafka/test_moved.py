@@ -23,8 +23,8 @@ def goes_on(scene, state):
         pull = f"SELECT K, C FROM {scene.dst};"
         await_true("the table's store", lambda: http.rows(pull) == [["k", 3]])
         (query,) = http.queries()
-        told = http.one(f"EXPLAIN {query};")["queryDescription"]
-        assert told["queryErrors"] == []
+        description = http.one(f"EXPLAIN {query};")["queryDescription"]
+        assert description["queryErrors"] == []
     return query
 
 
@@ -61,5 +61,5 @@ def test_a_count_comes_home_from_where_an_earlier_version_let_spark_write_it(sce
 
 def files(folder):
     """Every file of the queries and its content."""
-    found = (path for path in folder.glob("*/queries/**/*") if path.is_file())
-    return {path.relative_to(folder): path.read_bytes() for path in found}
+    paths = (path for path in folder.glob("*/queries/**/*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in paths}

@@ -55,9 +55,9 @@ def right(partitions):
 
 def written(kafka, topic, value=None):
     """Where the keys are, of all rows or of those with that value."""
-    found = read_all(kafka.bootstrap, topic)
-    wanted = [record for record in found if value is None or record.value == {"V": value}]
-    return {record.key.encode(): record.partition for record in wanted}
+    records = read_all(kafka.bootstrap, topic)
+    matching = [record for record in records if value is None or record.value == {"V": value}]
+    return {record.key.encode(): record.partition for record in matching}
 
 
 def write_shared(sender, topic, timestamp=None):
@@ -158,8 +158,8 @@ def test_a_reader_of_its_own_reads_all_partitions(kafka, admin, topic, before, a
         sender.flush()
         with Reader(kafka) as reader:
             reader.assign_topics([topic])
-            found = [record for batch in reader.read_to_end() for record in batch]
-            assert sorted(record.partition for record in found) == list(range(partitions))
+            records = [record for batch in reader.read_to_end() for record in batch]
+            assert sorted(record.partition for record in records) == list(range(partitions))
 
 
 @COUNTS
@@ -172,8 +172,8 @@ def test_a_reader_of_ranges_reads_any_partition(kafka, admin, topic, before, aft
                 sender.send(topic, None, b"%d" % partitions, partition=number)
             sender.flush()
             for number in range(partitions):
-                (found,) = reader.read(Range(topic, number, 0, 1), pytest.fail)
-                assert found.values == [b"%d" % partitions]
+                (record,) = reader.read(Range(topic, number, 0, 1), pytest.fail)
+                assert record.values == [b"%d" % partitions]
 
 
 def test_a_long_lived_sender_goes_on_by_itself(kafka, admin, topic):

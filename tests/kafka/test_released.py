@@ -53,11 +53,11 @@ def held() -> Held:
 
 
 def named(directory: str, name: Callable[[Path], str]) -> dict[str, str]:
-    found = {}
+    names = {}
     for path in Path(directory).iterdir():
         with contextlib.suppress(OSError):  # closed meanwhile
-            found[path.name] = name(path)
-    return found
+            names[path.name] = name(path)
+    return names
 
 
 def assert_no_growth(work: Callable[[], None]) -> None:

@@ -66,19 +66,19 @@ def test_a_stateless_query_is_replaced_twice(server, http, source):
         count = feeder.end()
     first, second = switches
 
-    def wanted(part):
+    def expected_values(part):
         return (
             [(n, {"P", "N"}) for n in range(first[part])]
             + [(n, {"P", "N", "TWICE"}) for n in range(first[part], second[part]) if n % 3]
             + [(n, {"P", "N", "TWICE", "LOUD"}) for n in range(second[part], count) if n % 2]
         )
 
-    total = sum(len(wanted(part)) for part in range(PARTITIONS))
+    total = sum(len(expected_values(part)) for part in range(PARTITIONS))
     seen = await_output(server, sink, lambda seen: len(seen) >= total)
     for part in range(PARTITIONS):
         assert 0 < first[part] < second[part] < count
-        found = [(s.value["N"], set(s.value)) for s in seen if s.value["P"] == part]
-        assert found == wanted(part)
+        rows = [(s.value["N"], set(s.value)) for s in seen if s.value["P"] == part]
+        assert rows == expected_values(part)
     assert http.queries()[query_id] == "RUNNING"
 
 
@@ -108,7 +108,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
         count = feeder.end()
     first, second = switches
 
-    def wanted(part):
+    def expected_values(part):
         rows = []
         for n in range(count):
             row = {"C": n + 1, "LAST": n}
@@ -122,7 +122,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
     seen = await_output(server, sink, lambda seen: len(seen) >= count * PARTITIONS)
     for part in range(PARTITIONS):
         assert 0 < first[part] < second[part] < count
-        assert [s.value for s in seen if s.key == f"k{part}"] == wanted(part)
+        assert [s.value for s in seen if s.key == f"k{part}"] == expected_values(part)
     expected = [
         [f"k{part}", count, count - 1, sum(range(first[part], count))] for part in range(PARTITIONS)
     ]
@@ -215,9 +215,11 @@ def test_refused_upgrades_name_every_reason_and_touch_nothing(server, http, sour
 def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
     sink, query_id = running
     select = f"SELECT K, P, N, N + 1 AS M FROM {source} WHERE N > 3"
-    asked = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")["queryDescription"]
-    assert asked["upgrade"]["accepted"]
-    assert "switch" not in asked["upgrade"]
+    description = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")[
+        "queryDescription"
+    ]
+    assert description["upgrade"]["accepted"]
+    assert "switch" not in description["upgrade"]
     refused = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS SELECT K, N FROM {source};")
     report = refused["queryDescription"]["upgrade"]
     assert not report["accepted"]
@@ -225,7 +227,7 @@ def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
     assert "WHERE" not in http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
     done = http.one(f"CREATE OR REPLACE STREAM {sink} AS {select};")
     for field in ("classes", "traits", "guarantees", "changes", "reasons", "queryId"):
-        assert done["upgrade"][field] == asked["upgrade"][field]
+        assert done["upgrade"][field] == description["upgrade"][field]
 
 
 def test_a_sink_of_several_queries_is_not_replaced(http, source, running):
@@ -245,9 +247,9 @@ def broken_plans(server, monkeypatch):
     ready = runner._spec
 
     def spec(query):
-        found = ready(query)
+        specification = ready(query)
         broken = query.statement.startswith("CREATE OR REPLACE")
-        return replace(found, loader=programs.no_such_plan) if broken else found
+        return replace(specification, loader=programs.no_such_plan) if broken else specification
 
     monkeypatch.setattr(runner, "_spec", spec)
 

@@ -38,34 +38,34 @@ def scene(server):
 
 def test_a_distributed_statement_answers_with_its_status(http):
     name = unique("t")
-    [found] = http.ksql(f"CREATE TYPE {name} AS STRUCT<A INT>;")
-    assert found["@type"] == "currentStatus"
-    assert found["commandId"] == f"type/{name.upper()}/create"
-    assert found["commandSequenceNumber"] > 0
-    assert found["commandStatus"]["status"] == "SUCCESS"
-    assert found["statementText"] == f"CREATE TYPE {name} AS STRUCT<A INT>;"
-    status = http.client.get(f"/status/{found['commandId']}")
+    [entity] = http.ksql(f"CREATE TYPE {name} AS STRUCT<A INT>;")
+    assert entity["@type"] == "currentStatus"
+    assert entity["commandId"] == f"type/{name.upper()}/create"
+    assert entity["commandSequenceNumber"] > 0
+    assert entity["commandStatus"]["status"] == "SUCCESS"
+    assert entity["statementText"] == f"CREATE TYPE {name} AS STRUCT<A INT>;"
+    status = http.client.get(f"/status/{entity['commandId']}")
     assert status.status_code == 200
     assert status.json()["status"] == "SUCCESS"
-    assert http.client.get("/status").json()["commandStatuses"][found["commandId"]] == "SUCCESS"
+    assert http.client.get("/status").json()["commandStatuses"][entity["commandId"]] == "SUCCESS"
     unknown = http.client.get("/status/stream/`NEVER`/create")
     assert (unknown.status_code, unknown.json()["error_code"]) == (404, 40400)
 
 
 def test_several_statements_answer_one_by_one(http):
-    found = http.ksql(
+    entities = http.ksql(
         "SET 'auto.offset.reset'='earliest'; SHOW STREAMS; SHOW TABLES; SHOW TOPICS; SHOW QUERIES;"
         f"SHOW FUNCTIONS; SHOW PROPERTIES; DESCRIBE {COUNTS} EXTENDED; DESCRIBE FUNCTION UCASE;"
     )
     kinds = ["streams", "tables", "kafka_topics", "queries", "function_names", "properties"]
-    assert [entity["@type"] for entity in found] == [
+    assert [entity["@type"] for entity in entities] == [
         *kinds,
         "sourceDescription",
         "describe_function",
     ]
-    [shown] = [stream for stream in found[0]["streams"] if stream["name"] == BIG]
+    [shown] = [stream for stream in entities[0]["streams"] if stream["name"] == BIG]
     assert (shown["type"], shown["topic"], shown["valueFormat"]) == ("STREAM", BIG, "JSON")
-    described = found[6]["sourceDescription"]
+    described = entities[6]["sourceDescription"]
     [query] = described["writeQueries"]
     assert query["state"] == "RUNNING"
     [summary] = described["queryOffsetSummaries"]
@@ -375,14 +375,14 @@ def test_one_http2_connection_for_everything(server, http):
     """Statements, rows and a query that never ends share a connection; its end ends the query."""
     name = unique("two").upper()
     with httpx.Client(base_url=http.url, http1=False, http2=True, timeout=PATIENCE_S) as client:
-        made = client.post(
+        created = client.post(
             "/ksql",
             json={
                 "ksql": f"CREATE STREAM {name} (K STRING KEY, A INT) "
                 f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
             },
         )
-        assert (made.status_code, made.http_version) == (200, "HTTP/2"), made.text
+        assert (created.status_code, created.http_version) == (200, "HTTP/2"), created.text
         query = {"sql": f"SELECT * FROM {name} EMIT CHANGES;", "properties": EARLIEST}
         with client.stream("POST", "/query-stream", json=query) as answer:
             lines = answer.iter_lines()

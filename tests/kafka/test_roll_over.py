@@ -19,12 +19,12 @@ KEYS = [f"k{n}" for n in range(5)]
 
 def elders(servers: Fleet, count: int) -> Counting:
     """Servers of a version without times, and a table that all of them answer for."""
-    found = [servers.start(number, script=ELDER) for number in range(1, count + 1)]
+    servers_ = [servers.start(number, script=ELDER) for number in range(1, count + 1)]
     counting = Counting(servers)
-    counting.declare(found[0], EARLIEST)
+    counting.declare(servers_[0], EARLIEST)
     counting.send(100)
     counting.await_counted()
-    for server in found:
+    for server in servers_:
         await_true("it answers", lambda s=server: counts(s, counting) == dict.fromkeys(KEYS, 20))
     return counting
 
@@ -102,10 +102,12 @@ def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(b
             assert answering(servers.servers[1], counting) == {elder}
             servers.kill(1)
             await_true("it answers", lambda: stores_health(new)["isHealthy"])
-        [found] = seen
-        for client in found["clients"]:
-            asked = [failure.partition(": ")[0] for failure in client["failures"]]
-            assert len(asked) == len(set(asked)), found  # one at most for each server that went
+        [source_host] = seen
+        for client in source_host["clients"]:
+            reasons = [failure.partition(": ")[0] for failure in client["failures"]]
+            assert len(reasons) == len(set(reasons)), (
+                source_host
+            )  # one at most for each server that went
 
         assert answering(new, counting) == {host(new)}
         assert times(new, counting) == dict.fromkeys(KEYS, -1)  # the rows are those of the copies

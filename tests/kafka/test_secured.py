@@ -16,8 +16,8 @@ from tests.kafka.wires import await_true, read_all, unique
 
 PAGE = ROOT / "docs/kafka-security.md"
 EXAMPLES = {
-    found[1]: found[2]
-    for found in re.finditer(
+    section[1]: section[2]
+    for section in re.finditer(
         r"^## ([^\n]+)\n(?:(?!^## ).)*?^```properties\n(.*?)^```$",
         PAGE.read_text("utf-8"),
         re.MULTILINE | re.DOTALL,

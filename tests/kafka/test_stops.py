@@ -53,10 +53,10 @@ def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
     """Its log, once it has ended in good order and all its processes are gone."""
     assert server.process.wait(PATIENCE_S) == 0, server.log.read_text()
     server._await_gone(family)
-    told = server.log.read_text()
-    assert_plain(told)
-    assert " ERROR " not in told
-    return told
+    log_text = server.log.read_text()
+    assert_plain(log_text)
+    assert " ERROR " not in log_text
+    return log_text
 
 
 def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
@@ -111,7 +111,7 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             http.ksql(f"CREATE STREAM {name} AS SELECT k, slow(n) AS n FROM s;")
             query = next(each for each in http.queries() if f"_{name.upper()}_" in each)
             http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-            await_("counted", lambda wanted=count: counts(server) == {"a": wanted})
+            await_("counted", lambda count_=count: counts(server) == {"a": count_})
             await_begun(tmp_path, query)
             with ThreadPoolExecutor(2) as clients:
                 ending = clients.submit(http.ksql, text.format(query))
@@ -132,8 +132,8 @@ def await_begun(folder: Path, query: str) -> None:
     place = folder / "state" / "default_" / "queries" / query
 
     def begun() -> bool:
-        found, done = planned(place), committed(place)
-        return found is not None and found != done and any(found.offsets["s"].values())
+        batches, done = planned(place), committed(place)
+        return batches is not None and batches != done and any(batches.offsets["s"].values())
 
     await_(f"{query} has begun", begun)
 

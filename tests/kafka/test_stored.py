@@ -29,12 +29,12 @@ COMMANDS = f"_confluent-ksql-{directory.SERVICE_ID}_command_topic"
 def settled_in(root, bootstrap):
     """The state belongs to the cluster that its topics are on now."""
     marker = root / "service.json"
-    found = json.loads(marker.read_text("utf-8"))
-    found["kafka.cluster.id"] = (
+    identity = json.loads(marker.read_text("utf-8"))
+    identity["kafka.cluster.id"] = (
         AdminClient({"bootstrap.servers": bootstrap}).list_topics().cluster_id
     )
-    found["command.topic.id"] = Admin(KafkaSettings(bootstrap)).topic_id(COMMANDS) or ""
-    marker.write_text(json.dumps(found), "utf-8")
+    identity["command.topic.id"] = Admin(KafkaSettings(bootstrap)).topic_id(COMMANDS) or ""
+    marker.write_text(json.dumps(identity), "utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +82,8 @@ def test_what_was_counted_is_there_and_counting_goes_on(server, broker):
     after["dan"] = [1, 20, ["c20"]]
     await_true("the table with what is new", lambda: settled(server) and counts(http) == after)
     for sink, expected in SINKS.items():
-        found = await_true(sink, lambda sink=sink: read_all(broker.bootstrap, sink)[8:])
-        assert len(found) == 1  # the old records were not read again
+        rows = await_true(sink, lambda sink=sink: read_all(broker.bootstrap, sink)[8:])
+        assert len(rows) == 1  # the old records were not read again
         values = [seen.value for seen in read_all(broker.bootstrap, sink)[6:]]
         assert values == expected
 
@@ -104,9 +104,13 @@ SINKS = {
 
 
 def test_the_catalog_is_what_it_was(server):
-    found = server.http.catalog()
-    assert [each["name"] for each in found["tables"]] == ["KEPT_COUNTS", "KEPT_HOURS", "KEPT_NAMES"]
-    assert found["types"] == {
+    catalog = server.http.catalog()
+    assert [each["name"] for each in catalog["tables"]] == [
+        "KEPT_COUNTS",
+        "KEPT_HOURS",
+        "KEPT_NAMES",
+    ]
+    assert catalog["types"] == {
         "KEPT_PLACE": {
             "type": "STRUCT",
             "fields": [

@@ -15,8 +15,8 @@ from tests.kafka.wires import await_true, create_topic, produce, read_all, uniqu
 
 @pytest.fixture
 def servers(broker, tmp_path):
-    with fleet(broker.bootstrap, tmp_path) as found:
-        yield found
+    with fleet(broker.bootstrap, tmp_path) as running:
+        yield running
 
 
 def test_every_route_answers_at_a_standby(servers):
@@ -179,17 +179,17 @@ def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_ne
 
 def comparable(outputs):
     """The changes of each key, in their order."""
-    found: dict[str, list[dict[str, int]]] = {}
+    upgrades: dict[str, list[dict[str, int]]] = {}
     for key, value in outputs:
-        found.setdefault(str(key), []).append(value)
-    return found
+        upgrades.setdefault(str(key), []).append(value)
+    return upgrades
 
 
 def model(sent, replaced):
     """What each key's changes are, if all records from ``replaced`` on meet the new plan."""
-    found: dict[str, list[dict[str, int]]] = {}
+    totals: dict[str, list[dict[str, int]]] = {}
     for n in range(sent):
-        changes = found.setdefault(f"k{n % 3}", [])
+        changes = totals.setdefault(f"k{n % 3}", [])
         value = {"C": len(changes) + 1}
         changes.append(value if replaced is None or n < replaced else value | {"X": n})
-    return found
+    return totals

@@ -37,15 +37,15 @@ class Served:
 
     def replace(self, text):
         try:
-            found = self.server.http.one(text)["upgrade"]
+            report = self.server.http.one(text)["upgrade"]
         except Refused as refused:
             if "Not possible because of\n- " in refused.body["message"]:
                 return None
             raise
-        promised = tuple(Guarantee(**each) for each in found["guarantees"])
+        promised = tuple(Guarantee(**each) for each in report["guarantees"])
         return Verdict(
-            classes=tuple(found["classes"]),
-            traits=tuple(found["traits"]),
+            classes=tuple(report["classes"]),
+            traits=tuple(report["traits"]),
             guarantees=promised,
             changes=(),
         )

@@ -43,8 +43,8 @@ def await_true(what: str, holds: Callable[[], Any], patience_s: float = PATIENCE
     while True:
         began = time.monotonic()
         try:
-            if found := holds():
-                return found
+            if value := holds():
+                return value
         except NotYet as not_yet:
             answer = f" ({not_yet})"
         now = time.monotonic()
@@ -92,7 +92,7 @@ def read_all(bootstrap: str, topic: str) -> list[Seen]:
     try:
         parts = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, part, 0) for part in parts])
-        found: list[Seen] = []
+        records: list[Seen] = []
         open_parts = set(parts)
         deadline = time.monotonic() + PATIENCE_S
         while open_parts:
@@ -103,8 +103,8 @@ def read_all(bootstrap: str, topic: str) -> list[Seen]:
                 if message.error() is not None:
                     open_parts.discard(message.partition())
                 else:
-                    found.append(_seen(message))
-        return sorted(found, key=lambda seen: seen[:2])
+                    records.append(_seen(message))
+        return sorted(records, key=lambda seen: seen[:2])
     finally:
         consumer.close()
 
@@ -175,13 +175,13 @@ class Feeder:
                 for part in range(self._partitions):
                     value = json.dumps({"P": part, "N": self.sent}).encode()
                     self._producer.produce(
-                        self._topic, value, f"k{part}", part, on_delivery=self._told
+                        self._topic, value, f"k{part}", part, on_delivery=self._delivered
                     )
                 self.sent += 1
             self._producer.poll(0)
             self._ending.wait(self._pause_s)
 
-    def _told(self, error: Any, _message: Any) -> None:
+    def _delivered(self, error: Any, _message: Any) -> None:
         if error is None:
             self.acknowledged += 1
         else:

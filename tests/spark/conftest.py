@@ -64,10 +64,10 @@ class Desk:
         self.sender.flush()
 
     def ends(self, *topics):
-        found: dict[str, dict[int, int]] = {}
+        offsets: dict[str, dict[int, int]] = {}
         for (topic, partition), offset in self.admin.end_offsets(topics).items():
-            found.setdefault(topic, {})[partition] = offset
-        return found
+            offsets.setdefault(topic, {})[partition] = offset
+        return offsets
 
     def settle(self, topic):
         """Wait for the marks of transactions: Kafka writes them after it has answered."""

@@ -23,9 +23,9 @@ def await_failure(query):
     return query.status()
 
 
-def await_state(query, wanted, timeout_s=PATIENCE_S):
+def await_state(query, expected, timeout_s=PATIENCE_S):
     end = time.monotonic() + timeout_s
-    while query.status().state is not wanted and time.monotonic() < end:
+    while query.status().state is not expected and time.monotonic() < end:
         time.sleep(0.02)
     return query.status()
 

@@ -98,10 +98,10 @@ def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
 
 def producer(desk):
     """A producer in an open transaction."""
-    made = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
-    made.init_transactions()
-    made.begin_transaction()
-    return made
+    client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
+    client.init_transactions()
+    client.begin_transaction()
+    return client
 
 
 def test_what_it_reads_itself_is_not_waited_for(desk, start):
