@@ -87,7 +87,7 @@ class Finding:
     """A phrase found in a file."""
 
     line: int
-    found: str
+    phrase: str
     instead: str
 
 
@@ -153,10 +153,10 @@ def _does(node: ast.AST) -> bool:
 def _texts(tree: ast.AST) -> Iterator[Passage]:
     """The texts of several words that are no docstrings: messages, help, notes on constants."""
     documents = {
-        id(found)
+        id(constant)
         for node in ast.walk(tree)
         if _documented(node)
-        for found in ast.walk(node.body[0])
+        for constant in ast.walk(node.body[0])
     }
     for part in ast.walk(tree):
         if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
@@ -179,8 +179,8 @@ def _markdown(source: str) -> Iterator[Passage]:
 def _files(places: tuple[str, ...]) -> Iterator[Path]:
     for place in places:
         path = ROOT / place
-        found = path.rglob("*") if path.is_dir() else [path]
-        yield from sorted(file for file in found if file.suffix in {".py", ".md"})
+        paths = path.rglob("*") if path.is_dir() else [path]
+        yield from sorted(file for file in paths if file.suffix in {".py", ".md"})
 
 
 def _place_of(name: str) -> str:
@@ -193,12 +193,12 @@ def main(names: list[str]) -> int:
     wrong, open_places = [], set()
     for file in [Path(name).resolve() for name in names] or list(_files(PLACES)):
         name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
-        found = findings(name, file.read_text(encoding="utf-8"))
+        findings_ = findings(name, file.read_text(encoding="utf-8"))
         place = _place_of(name)
-        if found and place:
+        if findings_ and place:
             open_places.add(place)
         elif not place:
-            wrong += [f'{name}:{at.line}: "{at.found}": better: {at.instead}' for at in found]
+            wrong += [f'{name}:{at.line}: "{at.phrase}": better: {at.instead}' for at in findings_]
     if not names:
         stale = sorted(set(NOT_YET) - open_places)
         wrong += [f"{place}: clean by now: take it from NOT_YET" for place in stale]

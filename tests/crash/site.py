@@ -145,10 +145,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
+def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Processes started meanwhile have these variables."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
