@@ -245,9 +245,13 @@ class World:
 
     @staticmethod
     def _await(held: Path, answer: Future[Any]) -> None:
-        while not held.exists():
+        def reached() -> bool:
+            if held.exists():
+                return True
             assert not answer.done(), f"the statement has outlived the point: {answer.result()}"
-            time.sleep(0.02)
+            return False
+
+        await_true("the statement is at the point", reached)
 
     def _strike(self, fault: str) -> None:
         site, query = self.site, self.query

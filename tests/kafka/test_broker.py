@@ -21,6 +21,7 @@ from ksql.core.records import LATEST_MS
 from ksql.kafka.embedded.broker import BrokerFailed, EmbeddedBroker, PortInUse
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from tests.kafka.wires import PATIENCE_S
+from tests.waits import await_true
 
 
 def create_topic(bootstrap, name):
@@ -53,10 +54,7 @@ def is_running(pid):
 
 
 def wait_until_gone(pid):
-    deadline = time.monotonic() + PATIENCE_S
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.05)
+    await_true(f"process {pid} has gone", lambda: not is_running(pid))
 
 
 def test_keeps_its_data_port_and_old_event_times_over_a_restart(tmp_path):
@@ -212,10 +210,7 @@ def test_one_that_was_killed_comes_back_on_its_port_with_its_data(tmp_path):
         create_topic(bootstrap, "kept")
         produce(bootstrap, "kept", [(b"here", 5)])
         os.kill(broker.pid, signal.SIGKILL)
-        deadline = time.monotonic() + PATIENCE_S
-        while broker.alive:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        await_true("the broker has died", lambda: not broker.alive)
         assert broker.ending() == "ended by signal 9"
         broker.revive()
         assert (broker.alive, broker.bootstrap) == (True, bootstrap)

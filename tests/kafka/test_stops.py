@@ -16,9 +16,10 @@ import pytest
 
 from ksql.spark.checkpoint.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
-from tests.kafka.test_deaths import await_, counts, jvm
+from tests.kafka.test_deaths import counts, jvm
 from tests.kafka.wires import PATIENCE_S
 from tests.traces import assert_plain
+from tests.waits import await_true
 
 DECLARED = (
     "CREATE STREAM s (k STRING KEY, n INT)"
@@ -67,13 +68,13 @@ def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
         http.ksql(DECLARED, exactly)
         http.ksql("CREATE STREAM u AS SELECT * FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         changed = "SELECT k, COUNT(*) AS n FROM s WHERE n > 0 GROUP BY k;"
         http.ksql(f"CREATE OR REPLACE TABLE t AS {changed}", exactly)
         (id_,) = (name for name in http.queries() if name.startswith("CTAS"))
         http.ksql(f"PAUSE {id_}; RESUME {id_};")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted on", lambda: counts(server) == {"a": 2})
+        await_true("counted on", lambda: counts(server) == {"a": 2})
         (dropped,) = (name for name in http.queries() if name.startswith("CSAS"))
         http.ksql(f"TERMINATE {dropped}; DROP STREAM u DELETE TOPIC;")
         family = server.family()
@@ -111,7 +112,7 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             http.ksql(f"CREATE STREAM {name} AS SELECT k, slow(n) AS n FROM s;")
             query = next(each for each in http.queries() if f"_{name.upper()}_" in each)
             http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-            await_("counted", lambda count_=count: counts(server) == {"a": count_})
+            await_true("counted", lambda count_=count: counts(server) == {"a": count_})
             await_begun(tmp_path, query)
             with ThreadPoolExecutor(2) as clients:
                 ending = clients.submit(http.ksql, text.format(query))
@@ -121,7 +122,7 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
         http.ksql("CREATE STREAM x AS SELECT k, slow(n) AS n FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": len(statements) + 1})
+        await_true("counted", lambda: counts(server) == {"a": len(statements) + 1})
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)
@@ -135,7 +136,7 @@ def await_begun(folder: Path, query: str) -> None:
         batches, done = planned(place), committed(place)
         return batches is not None and batches != done and any(batches.offsets["s"].values())
 
-    await_(f"{query} has begun", begun)
+    await_true(f"{query} has begun", begun)
 
 
 @contextlib.contextmanager
@@ -158,7 +159,7 @@ def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_k
         server.http.ksql(DECLARED)
         server.http.ksql("CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
         server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         await_begun(tmp_path, next(name for name in server.http.queries() if "CSAS_V" in name))
         before = server.http.catalog()
         family = server.family()
@@ -196,7 +197,7 @@ def test_a_new_server_never_works_beside_the_spark_of_a_killed_one(tmp_path):
     """Stopped, the old JVM cannot notice; it must be gone before its checkpoints are used again."""
     with started(tmp_path) as server:
         server.http.ksql(DECLARED + "INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         family = server.family()
         old = jvm(server, "SparkSubmit")
         os.kill(old.parent().pid, signal.SIGSTOP)  # who would have ended it
@@ -208,5 +209,5 @@ def test_a_new_server_never_works_beside_the_spark_of_a_killed_one(tmp_path):
             assert alive == []
             assert "orphan_killed" in again.log.read_text()
             again.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-            await_("counted on", lambda: counts(again) == {"a": 2})
+            await_true("counted on", lambda: counts(again) == {"a": 2})
             again.stop()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -24,10 +23,13 @@ def await_failure(query):
 
 
 def await_state(query, expected, timeout_s=PATIENCE_S):
-    end = time.monotonic() + timeout_s
-    while query.status().state is not expected and time.monotonic() < end:
-        time.sleep(0.02)
-    return query.status()
+    """The status once the query is in that state, which may pass."""
+
+    def reached():
+        status = query.status()
+        return status if status.state is expected else None
+
+    return await_true(f"the query is {expected}", reached, timeout_s)
 
 
 def test_a_failure_is_retried_and_nothing_is_lost(desk, start, tmp_path):

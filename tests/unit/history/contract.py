@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.unit.history.samples import (
     SWITCHED,
     accepted,
 )
+from tests.waits import await_true
 
 ROOT = Path(__file__).parents[3]
 OPENER = """
@@ -59,10 +59,7 @@ def execute(url, *statements):
 
 def await_down(resilient: ResilientLedger, caplog: pytest.LogCaptureFixture) -> None:
     """Wait until it has noticed that the database cannot be reached."""
-    deadline = time.monotonic() + SOON
-    while "ledger_unavailable" not in caplog.messages and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert "ledger_unavailable" in caplog.messages
+    await_true("the outage is logged", lambda: "ledger_unavailable" in caplog.messages, SOON)
     assert not resilient.flush(0.1)
 
 

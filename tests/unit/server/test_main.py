@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from ksql.core.errors import StartError
 from server import entry
 from server.main import main, run_server
 from tests.unit.server.fakes import FakeService
+from tests.waits import NotYet, await_true
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -169,10 +169,13 @@ def test_a_hangup_never_ends_it_and_has_users_and_certificates_read_again(tmp_pa
 
 def await_text(file: Path, text: str, more_than: int = 0) -> None:
     """Wait until the text is in the file, more often than that."""
-    deadline = time.monotonic() + 60
-    while file.read_text().count(text) <= more_than:
-        assert time.monotonic() < deadline, file.read_text()
-        time.sleep(0.02)
+
+    def there() -> bool:
+        if file.read_text().count(text) > more_than:
+            return True
+        raise NotYet(file.read_text())
+
+    await_true(f'"{text}" is logged', there, 60)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +263,13 @@ def test_a_pull_query_is_answered_to_its_end_and_new_requests_are_refused(tmp_pa
             lines = answer.iter_lines()
             assert [next(lines), next(lines)][1] == '[1,"a"]'
             process.send_signal(signal.SIGTERM)
-            while (late := httpx.get(f"{url}/info")).status_code == 200:
+
+            def refused() -> httpx.Response | None:
                 assert process.poll() is None
+                answer = httpx.get(f"{url}/info")
+                return None if answer.status_code == 200 else answer
+
+            late = await_true("new requests are refused", refused)
             assert (late.status_code, late.json()["error_code"]) == (503, 50303)
             go.touch()
             assert list(lines) == ['[2,"b"]']

@@ -4,7 +4,6 @@ import base64
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from ksql.serving.results import ResultRow
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import ask, serving
+from tests.waits import await_true
 
 DATA = rows((1, "a"), (2, None))
 SEEN = Token().with_({("t", 0): 9})
@@ -347,8 +347,7 @@ def test_a_client_that_leaves_before_the_first_row_ends_a_pull_query() -> None:
                 b"Content-Type: application/json\r\n"
                 b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
             )
-            while app.state.context.running == 0:
-                time.sleep(0.01)
+            await_true("the query runs", lambda: app.state.context.running)
         assert stream.ended.wait(5)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ksql.core.config import Settings
@@ -26,6 +24,7 @@ from tests.unit.views.test_view_maintainer import (  # noqa: F401 - its fixtures
     table,
     world,
 )
+from tests.waits import await_true
 
 # ruff: noqa: F811
 
@@ -69,13 +68,6 @@ def started(followers, **settings):
     return followers_
 
 
-def until(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def answered(topic, follower, source):
     """Give records until the table answers; return its stores."""
 
@@ -83,7 +75,7 @@ def answered(topic, follower, source):
         let(topic, 1)
         return follower.readable_view(source) is not None
 
-    until(complete)
+    await_true("the copy is complete", complete)
     return follower.readable_view(source)
 
 
@@ -100,7 +92,7 @@ KEPT = (b"old", b"kept", UNKNOWN_TIME)
 
 def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, place, slow):
     follower = started(followers)
-    until(lambda: follower.hindrance(source))
+    await_true("a hindrance is shown", lambda: follower.hindrance(source))
     query = source.created_by
     shown = "upgrade (offline): partition 0 0%, partition 1 0%"
     assert follower.hindrance(source) == follower.hindrance() == f"{query}: {shown}"
@@ -126,7 +118,7 @@ def test_offline_other_tables_answer_meanwhile(topic, followers, world, place, s
 
 def test_a_stop_in_the_middle_of_an_upgrade(topic, followers, source, place, slow):
     first = started(followers)
-    until(lambda: first.hindrance(source))
+    await_true("a hindrance is shown", lambda: first.hindrance(source))
     first.close()
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     slow.append(True)
@@ -148,7 +140,7 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
     assert first.summary(query).endswith(f"; {shown}")
     assert (first.hindrance(), first.upgrading()) == ("", f"{query}: {shown}")
     slow.append(True)
-    until(lambda: "the next start" in first.summary(query))
+    await_true("the next start is named", lambda: "the next start" in first.summary(query))
     assert "partition 0 100%, partition 1 100%; it ends with the next start" in first.summary(query)
     first.close()
     assert listed(place) == ["0", "0.new", "1", "1.new"]
@@ -166,9 +158,13 @@ def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
     first = followers(**{SETTING: "in_place"})
     first.start()
     rows_ = answered(topic, first, source)
-    until(lambda: "the next start" in first.summary(source.created_by))
+    await_true(
+        "the next start is named", lambda: "the next start" in first.summary(source.created_by)
+    )
     rows_.stores[1]._rocks.damage = "Corruption"
-    until(lambda: isinstance(first.table(source).stores[1], TxnStore))
+    await_true(
+        "the upgraded store serves", lambda: isinstance(first.table(source).stores[1], TxnStore)
+    )
     assert listed(place) == ["0", "0.new", "1"]
     assert len(rows(first.readable_view(source))) == 3
     assert first.notes(source.created_by) == ()
@@ -184,9 +180,9 @@ def test_roll_over_hands_over_when_the_last_old_server_leaves(
     follower.follow(world.engine.catalog)
     follower.start()
     try:
-        until(lambda: follower.table(source) is not None)
+        await_true("the view is there", lambda: follower.table(source))
         let(topic, 1)
-        until(lambda: follower.missing(source) == 0)
+        await_true("nothing is missing", lambda: follower.missing(source) == 0)
         assert listed(place) == ["0", "1"]  # it is ready
         assert follower.readable_view(source) is None
         assert follower.hindrance(source).startswith("the servers a answer")
@@ -239,9 +235,11 @@ def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
 
 def test_a_newer_record_stops_its_table_only(topic, followers, world, source):
     follower = started(followers)
-    until(lambda: follower.table(source) is not None)
+    await_true("the view is there", lambda: follower.table(source))
     topic.failures.append(NewerRecord("T", 0, 2, 9))
-    until(lambda: "has a record of version 9" in follower.hindrance(source))
+    await_true(
+        "the record is named", lambda: "has a record of version 9" in follower.hindrance(source)
+    )
     assert "partition 0, offset 2" in follower.summary(source.created_by)
     assert follower.readable_view(source) is None
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None

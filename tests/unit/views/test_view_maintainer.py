@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from random import Random
 from types import SimpleNamespace
 
@@ -19,6 +18,7 @@ from ksql.views.stores.base import StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.unit.world import World
+from tests.waits import await_true
 
 PATIENCE_S = 30.0
 SQL = (
@@ -167,8 +167,7 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     kafka.ends["T", 1] = 3
     follower.start()
     source = table(world, "T")
-    while follower.table(source) is None:
-        time.sleep(0.01)
+    await_true("the view is there", lambda: follower.table(source))
     assert follower.readable_view(source) is None
     assert follower.missing(source) == 3
     for _ in range(3):
@@ -187,8 +186,7 @@ def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, m
     follower.start()
     let(kafka, 1)
     seconds = view_maintainer._GATHER_S
-    while seconds not in kafka.gathered[:-2]:
-        time.sleep(0.01)
+    await_true("two polls after it", lambda: seconds in kafka.gathered[:-2])
     at = kafka.gathered.index(seconds)
     assert set(kafka.gathered[:at]) == {0.0}
     assert kafka.gathered[at + 1 : at + 3] == [0.0, 0.0]  # the poll between was in vain
@@ -273,8 +271,12 @@ def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
             " AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
         )
         follower.follow(world.engine.catalog)
-        while kinds(view := follower.await_table(source, {}, PATIENCE_S)) != {NAMES[kind]}:
-            time.sleep(0.01)
+
+        def changed(expected=frozenset({NAMES[kind]})):
+            view = follower.await_table(source, {}, PATIENCE_S)
+            return view if kinds(view) == expected else None
+
+        view = await_true(f"the store is {kind}", changed)
         assert keys(view) == [b"0", b"1", b"2"]
     assert len([at for topic, _, at in kafka.read if topic == "T"]) == 3
 
@@ -357,8 +359,7 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
     view = second.await_table(source, {}, PATIENCE_S)
     with pytest.raises(StoreDamaged):
         list(view.stores[1].scan())
-    while second.readable_view(source) is not None:
-        time.sleep(0.01)
+    await_true("the view is withdrawn", lambda: second.readable_view(source) is None)
     let(kafka, 3)
     view = second.await_table(source, {}, PATIENCE_S)
     assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
@@ -402,8 +403,7 @@ def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, mo
 
     monkeypatch.setattr(Rocks, "apply", apply)
     follower.start()
-    while not follower.problem:
-        time.sleep(0.01)
+    await_true("a problem is shown", lambda: follower.problem)
     assert follower.problem.startswith("the disk of the store s is full")
     assert follower.readable_view(table(world, "T")) is None
     room.set()
@@ -474,9 +474,11 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world,
     other = follower.table(table(world, "W"))
     follower.look(kafka)
     new_topic(kafka)
-    until(lambda: len(kafka.read) == 5)  # in the middle, as its reader knows of nothing
+    await_true(
+        "five are read", lambda: len(kafka.read) == 5
+    )  # in the middle, as its reader knows of nothing
     follower.look(kafka)
-    until(lambda: [text for _, text in follower.notes(source.created_by)])
+    await_true("it is noted", lambda: [text for _, text in follower.notes(source.created_by)])
     let(kafka, 5)
     place = {("T", 1): 5}
     view = follower.await_table(source, place, PATIENCE_S)
@@ -563,7 +565,10 @@ def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
     source = store_of_first(kafka, follower, world)
     kafka.ends["T", 2] = 1
     follower.look(kafka)
-    until(lambda: (view := follower.table(source)) and view.count == 3)
+    await_true(
+        "it has three partitions",
+        lambda: (view := follower.table(source)) and view.count == 3,
+    )
     let(kafka, 1)
     latest = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
     assert keys(latest) == [b"a0", b"a0", b"a1", b"a2"]
@@ -588,13 +593,6 @@ class Some(view_maintainer.Everything):
         return place in self.placed or (is_open and place not in self.given_up)
 
 
-def until(fact):
-    deadline = time.monotonic() + PATIENCE_S
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, tmp_path):
     kafka.ends |= {("T", 0): 2, ("T", 1): 1}
     some = Some(("T", 0))
@@ -615,12 +613,15 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         assert running.of_query(str(source.created_by)).parts.keys() == {0}
         some.placed = {("T", 1)}
         let(kafka, 3)
-        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
+        await_true(
+            "both partitions are here",
+            lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
+        )
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
         some.given_up.add(("T", 0))
-        until(lambda: set(running.table(source).parts) == {1})
+        await_true("one is given up", lambda: set(running.table(source).parts) == {1})
         home = tmp_path / "stores" / str(source.created_by)
-        until(lambda: [each.name for each in home.iterdir()] == ["1"])
+        await_true("its directory is gone", lambda: [each.name for each in home.iterdir()] == ["1"])
     finally:
         running.close()
 
@@ -648,11 +649,14 @@ def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_
         assert list(view.parts) == [1]
         assert running.held(view) == {0, 1, 5}
         some.given_up.add(("T", 0))
-        until(lambda: running.held(view) == {1, 5})
+        await_true("both are held", lambda: running.held(view) == {1, 5})
         assert {each.name for each in home.iterdir()} == {"1", "5.new"}
         some.placed.add(("T", 0))  # it comes back, and is filled from its topic
         let(kafka, 3)
-        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
+        await_true(
+            "both partitions are here",
+            lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
+        )
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
     finally:
         running.close()

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,7 @@ import pytest
 from ksql.core.process.child import Child
 from ksql.core.process.lock import DirectoryBusy, FileLock
 from ksql.core.process.orphans import await_predecessors, holders
+from tests.waits import await_true
 
 PATIENCE_S = 30.0
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True)\n"
@@ -21,17 +21,15 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prct
 
 
 def await_gone(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.01)
+    await_true(f"process {pid} has gone", lambda: not runs(pid))
+
+
+def runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def await_text(file: Path) -> str:
-    deadline = time.monotonic() + PATIENCE_S
-    while not file.read_text().endswith("\n"):
-        assert time.monotonic() < deadline, "the child said nothing"
-        time.sleep(0.01)
+    await_true("the child prints a line", lambda: file.read_text().endswith("\n"))
     return file.read_text()
 
 

@@ -9,6 +9,7 @@ import pytest
 from ksql.core.records import RawRecord
 from ksql.exec.memory.driver import MemoryTopics
 from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
+from tests.waits import await_true
 
 BOTH = {("a", 0): 0, ("b", 0): 1}
 
@@ -53,10 +54,8 @@ def test_one_that_follows_is_woken_by_the_next_record(topics):
     feed = MemoryFeed(topics, {("d", 0): 0})
     writer = threading.Thread(target=topics.append, args=("d", b"k", b"6", 0))
     writer.start()
-    records: list[RawRecord] = []
-    while not records:
-        assert feed.open
-        records = feed.poll()
+    records: list[RawRecord] = await_true("a record comes", feed.poll)
+    assert feed.open
     writer.join()
     assert values(records) == [b"6"]
 

@@ -35,6 +35,7 @@ from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
 from ksql.sql.catalog.forms import FORMS
 from tests.unit.world import World
+from tests.waits import await_true
 
 OWNER = "_confluent-ksql-default_query_"
 
@@ -384,10 +385,7 @@ def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(d
     desk.runner.start(query)
     desk.runner.abandon("Another server has taken over.")
     running = desk.runner.running[query.id]
-    deadline = time.monotonic() + 10
-    while not running.stopped:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    await_true("the query has stopped", lambda: running.stopped)
     with pytest.raises(NotLeader):
         desk.runner.start(replace(query, id="CSAS_P_2"))
     assert len(desk.runtime.started) == 1

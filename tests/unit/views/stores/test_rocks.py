@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from ksql.views.stores.base import StoreClosed, StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import destroy
 from ksql.views.stores.store_types import open_store
 from tests.unit.views.stores.support import apply
+from tests.waits import await_true
 
 ROOT = Path(__file__).parents[4]
 ROWS = [(b"%06d" % n, b"%0100d" % (n * 7919), n) for n in range(20_000)]
@@ -205,8 +205,7 @@ def test_a_store_is_closed_behind_the_reads_that_run(kind, tmp_path, budget):
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while len(outcomes) < 6 and all(thread.is_alive() for thread in threads):
-        time.sleep(0.001)
+    await_true("they read", lambda: len(outcomes) >= 6)
     store.close()
     for thread in threads:
         thread.join()
