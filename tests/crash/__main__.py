@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.crash.matrix import Matrix, Row
 from tests.crash.site import Broker, Site
 from tests.crash.world import EXACTLY_ONCE
-from tests.kafka.wires import unique
+from tests.kafka.records import unique
 
 GUARANTEES = ("at_least_once", EXACTLY_ONCE)
 

@@ -16,8 +16,9 @@ import httpx
 from tests.crash.points import ANSWER
 from tests.crash.site import Site
 from tests.crash.world import EXACTLY_ONCE, World
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 EITHER_WAY = ("CREATE", "DROP .. DELETE TOPIC", "REPLACE aggregate", "INSERT INTO", "TERMINATE")
 

@@ -16,7 +16,7 @@ import psutil
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.crash.points import CONTROL
 from tests.kafka.servers import ROOT, Http, ServerProcess
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 HOOKS = Path(__file__).parent / "hooks"
 

@@ -27,8 +27,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.crash.site import Broker, Site
 from tests.crash.world import EXACTLY_ONCE
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, unique
+from tests.waits import await_true
 
 PARTITIONS = 4
 KEYS = 1000

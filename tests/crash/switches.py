@@ -30,8 +30,9 @@ from typing import Any
 import httpx
 
 from tests.crash.site import Broker, Site
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 KINDS = ("stateless", "aggregate", "join")

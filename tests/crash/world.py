@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.crash.site import Site
+from tests.kafka.records import produce, read_all, topics, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, topics, unique
+from tests.waits import await_true
 
 KEYS = ("k0", "k1", "k2", "k3")
 EXACTLY_ONCE = "exactly_once_v2"

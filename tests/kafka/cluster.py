@@ -16,7 +16,7 @@ import psutil
 import pyspark
 
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true
+from tests.waits import PATIENCE_S, await_true
 
 _HOME = Path(pyspark.__file__).parent
 

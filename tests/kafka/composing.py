@@ -23,8 +23,8 @@ import psutil
 from ksql.core.process.jars import cache_dir
 from tests import composed
 from tests.kafka.cluster import free_port
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.reaper import MARKS
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 USER: Final = 65_534
 _MARK: Final = "KSQL_TEST_COMPOSED"

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
+from tests.kafka.records import unique
 from tests.kafka.scene import Scene
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import unique
 
 LONGEST: Final = (
     "servers",

@@ -13,8 +13,9 @@ import httpx
 import psutil
 
 from tests.kafka.cluster import free_port
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 EXACTLY = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 

@@ -16,8 +16,8 @@ from ksql.core.trash import Trash
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.store_writer import PartitionStore
 from ksql.views.view_maintainer import ViewMaintainer
-from tests.kafka.wires import await_true
 from tests.unit.world import World
+from tests.waits import await_true
 
 
 @contextmanager

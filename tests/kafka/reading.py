@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.kafka.readers import INFO
 from tests.kafka.servers import EARLIEST, ROOT, Http, ServerProcess
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 
 def copies(http: Http, sql: str, properties: Mapping[str, str] = EARLIEST) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from ksql.core.config import Settings
 from ksql.spark.session.runtime import SparkRuntime
 from server.context import AppContext
 from server.hosting import behind_http
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.traces import assert_plain
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIEST = {"auto.offset.reset": "earliest"}

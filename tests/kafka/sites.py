@@ -12,8 +12,9 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Lying
+from tests.kafka.records import unique
 from tests.kafka.servers import Http, ServerProcess
-from tests.kafka.wires import await_true, unique
+from tests.waits import await_true
 
 SETTLE_S = 600.0
 """How long queries may take for all that there is."""

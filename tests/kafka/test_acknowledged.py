@@ -16,8 +16,8 @@ from ksql.kafka.errors import UnknownTopic, WriteFailed
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import read_all, unique
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")

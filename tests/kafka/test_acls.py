@@ -16,8 +16,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 
 from tests.acls import rights
 from tests.brokers import adapted_broker
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, read_all, unique
+from tests.waits import await_true
 
 _KINDS = {
     "Topic": ResourceType.TOPIC,

@@ -31,8 +31,9 @@ from ksql.core.process.lock import DirectoryBusy
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import read_all
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, read_all
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture

@@ -17,15 +17,8 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.spark.checkpoint import checkpoint_topics
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import (
-    PATIENCE_S,
-    await_true,
-    create_topic,
-    produce,
-    read_all,
-    topics,
-    unique,
-)
+from tests.kafka.records import create_topic, produce, read_all, topics, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 def deleted(scene, topic=None):

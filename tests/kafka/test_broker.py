@@ -20,8 +20,7 @@ from ksql.core.process.lock import DirectoryBusy
 from ksql.core.records import LATEST_MS
 from ksql.kafka.embedded.broker import BrokerFailed, EmbeddedBroker, PortInUse
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
-from tests.kafka.wires import PATIENCE_S
-from tests.waits import await_true
+from tests.waits import PATIENCE_S, await_true
 
 
 def create_topic(bootstrap, name):

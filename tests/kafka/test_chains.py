@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.chains.cases import disorder
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, read_all, unique
+from tests.kafka.records import create_topic, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 PARTITIONS = 4
 RECORDS = 4000

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import run_command
-from tests.kafka.wires import produce, unique
 
 
 @pytest.fixture(scope="module")

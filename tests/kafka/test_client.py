@@ -24,7 +24,7 @@ from ksql.kafka.errors import (
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.kafka
 

@@ -16,8 +16,9 @@ from websockets.sync.client import connect
 from ksql.http.hosting import HttpServer
 from server.app import create_app
 from server.context import AppContext
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import EARLIEST, Hosted
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true, produce, unique
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 S, T, WIDE = (unique(stem).upper() for stem in ("s", "t", "wide"))
 LONG = "x" * 10_000

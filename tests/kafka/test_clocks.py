@@ -11,8 +11,9 @@ import time
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources
+from tests.kafka.records import read_all
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true, read_all
+from tests.waits import await_true
 
 HOUR_S = 3600
 

@@ -18,7 +18,7 @@ from ksql.core.types.model import STRING
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 @pytest.fixture

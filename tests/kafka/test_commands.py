@@ -14,8 +14,9 @@ from ksql.control.log.log import topic_name
 from ksql.control.log.record import encode
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused, hosted
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 def declared(name, modifier="CREATE STREAM"):

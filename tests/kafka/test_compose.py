@@ -17,9 +17,10 @@ import pytest
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.kafka.cluster import free_port
 from tests.kafka.composing import USER, Composed, composed_services, hindrance
+from tests.kafka.records import produce, read_all
 from tests.kafka.servers import Http
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all
 from tests.unit.history.postgres import PostgresServer
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = [
     pytest.mark.postgres,

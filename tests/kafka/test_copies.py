@@ -10,7 +10,7 @@ import pytest
 from tests.kafka.fleet import Counting, fleet
 from tests.kafka.reading import copies, reading
 from tests.kafka.servers import EARLIEST, TableNotReady
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 STANDBY = "ksql.query.pull.enable.standby.reads"
 TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"

@@ -8,8 +8,9 @@ import sys
 import httpx
 import pytest
 
+from tests.kafka.records import produce, read_all, topics, unique
 from tests.kafka.servers import ServerProcess, hosted
-from tests.kafka.wires import await_true, produce, read_all, topics, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 

@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import PATIENCE_S
-from tests.waits import await_true
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture(scope="module")

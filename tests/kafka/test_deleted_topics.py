@@ -12,7 +12,8 @@ from ksql.kafka.client import Reader, Sender
 from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import await_true, read_all, unique
+from tests.kafka.records import read_all, unique
+from tests.waits import await_true
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")

@@ -16,8 +16,9 @@ from ksql.control.log.log import KafkaCommandLog, NotCommitted
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import hosted
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 GIVES_UP_S = 5.0
 """How long a client tries a commit that is not answered."""

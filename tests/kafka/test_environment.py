@@ -12,8 +12,9 @@ import pytest
 from ksql.app.state import FORMAT
 from ksql.core.errors import StartError
 from ksql.history.store import Ledger
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Hosted, hosted, run_command
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.proof
 

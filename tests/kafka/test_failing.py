@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.test_registry import url_of
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 STRICT = """{"type": "record", "name": "Strict", "fields": [
   {"name": "V", "type": "string"}]}"""

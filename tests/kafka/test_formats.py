@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import unique
 from tests.kafka.servers import DELIMITED
-from tests.kafka.wires import await_true, unique
+from tests.waits import await_true
 
 ROWS = {
     "AVRO": ('{"V": 5, "T": "x"}', "AVRO", '"a"'),

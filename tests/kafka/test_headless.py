@@ -7,8 +7,9 @@ import subprocess
 import httpx
 import pytest
 
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import ServerProcess, command
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 class Headless:

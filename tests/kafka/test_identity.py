@@ -13,8 +13,9 @@ from ksql.cluster.leadership.leadership import AnotherServer
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import create_topic, read_all, topics
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, create_topic, read_all, topics
+from tests.waits import await_true
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import hosted
 from tests.kafka.test_crashes import Scene
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 EOS = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 PLAIN: dict[str, str] = {}

@@ -13,16 +13,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.core.records import LATEST_MS
+from tests.kafka.records import create_topic, produce, read_all, topics, unique
 from tests.kafka.servers import Hosted, ServerProcess, hosted
-from tests.kafka.wires import (
-    PATIENCE_S,
-    await_true,
-    create_topic,
-    produce,
-    read_all,
-    topics,
-    unique,
-)
+from tests.waits import PATIENCE_S, await_true
 
 EXACTLY_ONCE = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 

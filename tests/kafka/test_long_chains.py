@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.chains.cases import disorder
+from tests.kafka.records import create_topic, unique
 from tests.kafka.sites import site
 from tests.kafka.test_chains import (
     AREAS,
@@ -26,7 +27,7 @@ from tests.kafka.test_chains import (
     move_then_window,
     write,
 )
-from tests.kafka.wires import await_true, create_topic, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 

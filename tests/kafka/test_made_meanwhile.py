@@ -13,7 +13,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import unique
+from tests.kafka.records import unique
 
 
 @pytest.fixture

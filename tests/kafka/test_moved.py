@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 def counted_twice(scene, state):

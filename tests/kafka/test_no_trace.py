@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 HUGE = 9_000_000
 EXACT = {**EARLIEST, "processing.guarantee": "exactly_once_v2"}

@@ -9,8 +9,9 @@ import time
 from confluent_kafka import Consumer
 
 from tests.kafka.partition import broker_with_a_way
+from tests.kafka.records import create_topic
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic
+from tests.waits import PATIENCE_S, await_true
 
 
 def test_questions_that_an_outage_left_open_do_not_end_the_process(tmp_path):

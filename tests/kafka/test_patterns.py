@@ -6,7 +6,8 @@ import threading
 
 import httpx
 
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.kafka.records import produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 EXPLODES = "(?=a)(a|aa)+$"
 """Lookaround rules out a linear-time engine; the tries grow like Fibonacci's numbers."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import create_topic, produce, unique
 
 SETTINGS = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
 WITHIN = "WITHIN 10 SECONDS"

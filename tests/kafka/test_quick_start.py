@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kafka.servers import run_command
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 DECLARED = """
 CREATE STREAM riderLocations (profileId VARCHAR, latitude DOUBLE, longitude DOUBLE)

@@ -16,7 +16,7 @@ from tests.chains.judge import BACKLOG, CUT
 from tests.kafka.cluster import cluster
 from tests.kafka.served_chains import Served, settle, slices, write, wrong
 from tests.kafka.sites import site
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 proof = pytest.mark.proof
 

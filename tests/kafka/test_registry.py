@@ -17,9 +17,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
+from tests.kafka.records import create_topic, topics, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, topics, unique
 from tests.unit.registry.memorylog import MemoryLog
+from tests.waits import PATIENCE_S, await_true
 
 AVRO = """{"type": "record", "name": "Ride", "fields": [
   {"name": "bike", "type": "string"}, {"name": "metres", "type": "int"}]}"""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true, create_topic, produce, unique
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 ROUNDS = 5
 ATTEMPTS = 3

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kafka.wires import Feeder, await_true, create_topic, produce, read_all, unique
+from tests.kafka.records import Feeder, create_topic, produce, read_all, unique
 from tests.spark import programs
+from tests.waits import await_true
 
 PARTITIONS = 4
 

@@ -7,9 +7,10 @@ import json
 import httpx
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused
-from tests.kafka.wires import PATIENCE_S, await_true, produce, unique
 from tests.traces import assert_plain
+from tests.waits import PATIENCE_S, await_true
 
 ORDERS, BIG, COUNTS = (unique(stem).upper() for stem in ("orders", "big", "counts"))
 RECORDS = [(f"k{n % 3}", {"AMOUNT": n, "NOTE": f"note {n}"}) for n in range(12)]

@@ -10,7 +10,7 @@ import pytest
 from tests.kafka.fleet import Counting, Fleet, fleet
 from tests.kafka.reading import copies, reading
 from tests.kafka.servers import EARLIEST, ServerProcess
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 ELDER = [sys.executable, "-m", "tests.kafka.rolling", "elder"]
 ROLL_OVER = {"ksql.upgrade.mode": "roll_over", "ksql.healthcheck.interval.ms": "1"}

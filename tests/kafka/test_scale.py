@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.kafka.cluster import cluster
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 

@@ -18,10 +18,11 @@ from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import unique
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of
-from tests.kafka.wires import PATIENCE_S, await_true, unique
 from tests.unit.registry.contract import SubjectsContract, avro
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture

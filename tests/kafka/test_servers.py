@@ -10,8 +10,9 @@ import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
 from tests.kafka.partition import broker_with_a_way
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import EARLIEST, command
-from tests.kafka.wires import await_true, read_all, unique
+from tests.waits import await_true
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import contextlib
 import pytest
 
 from tests.kafka.cluster import cluster
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 

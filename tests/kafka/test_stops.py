@@ -17,9 +17,8 @@ import pytest
 from ksql.spark.checkpoint.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
 from tests.kafka.test_deaths import counts, jvm
-from tests.kafka.wires import PATIENCE_S
 from tests.traces import assert_plain
-from tests.waits import await_true
+from tests.waits import PATIENCE_S, await_true
 
 DECLARED = (
     "CREATE STREAM s (k STRING KEY, n INT)"

@@ -14,10 +14,11 @@ from ksql.kafka.client import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store
+from tests.kafka.records import unique
 from tests.kafka.servers import hosted
-from tests.kafka.wires import await_true, unique
 from tests.stored import directory
 from tests.stored.plain_store import PlainStore
+from tests.waits import await_true
 
 NOW_MS = 1_700_000_000_000
 AGGREGATED = """

@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import read_all
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import await_true, read_all
 from tests.stored import directory
 from tests.stored.corpora import V1
+from tests.waits import await_true
 
 NOW = directory.BEGIN_MS + 1_000_000
 LATER = [

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import DELIMITED, Refused
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 
 @pytest.fixture

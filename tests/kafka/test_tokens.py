@@ -10,8 +10,9 @@ import pytest
 
 from ksql.core.token import TOKEN, Token
 from tests.kafka.fleet import fleet
+from tests.kafka.records import unique
 from tests.kafka.servers import EARLIEST, ServerProcess
-from tests.kafka.wires import PATIENCE_S, await_true, unique
+from tests.waits import PATIENCE_S, await_true
 
 TIMEOUT = "ksql.query.pull.consistency.token.timeout.ms"
 PATIENT = {TIMEOUT: str(PATIENCE_S * 1000)}

@@ -15,8 +15,9 @@ from confluent_kafka import Producer
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store
 from tests.kafka.follows import following
+from tests.kafka.records import create_topic, unique
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, unique
+from tests.waits import PATIENCE_S, await_true
 
 KEYS = 25_000
 """Of each transaction; a poll takes 10,000 records."""

@@ -11,9 +11,10 @@ from ksql.core.ids import QueryId
 from ksql.kafka.client import Reader, Sender
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.upgrade.verdict import Guarantee, Verdict
+from tests.kafka.records import unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import PATIENCE_S, unique
 from tests.upgrades.chains import Chain, Tally
+from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import Hosted
 from tests.kafka.test_failing import await_entry, the_query
-from tests.kafka.wires import produce, unique
 
 SOURCE = """
 import os

@@ -9,8 +9,9 @@ from http import HTTPStatus
 import pytest
 
 from ksql.core.types.times import format_timestamp
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import DELIMITED, V1_JSON, Refused
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 NOT_READY = 503
 EVERY_CHANGE = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}

@@ -16,8 +16,8 @@ from ksql.spark.query.spec import QuerySpec, RetryPolicy
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark import programs
+from tests.waits import PATIENCE_S, await_true
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ksql.exec.operators.base import Record
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 class Ingest:

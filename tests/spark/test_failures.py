@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from ksql.spark.query.spec import State
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.conftest import ROOT
+from tests.waits import PATIENCE_S, await_true
 
 
 def await_failure(query):

@@ -12,8 +12,8 @@ from ksql.kafka import timestamp_zero
 from ksql.kafka.client import Sender, TransactionalSender
 from ksql.spark.query.spec import State
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.test_failures import await_failure, await_state
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ksql.spark.query.internals import batches_after, end_needless_monitors
 from ksql.spark.query.spec import State
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 def test_a_stateless_query_carries_key_timestamp_and_headers(desk, start):

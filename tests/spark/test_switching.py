@@ -12,9 +12,8 @@ from ksql.spark.checkpoint import checkpoint
 from ksql.spark.query.spec import State
 from ksql.spark.query.switching import BatchUnfinished, NewPlanHandle, Switching, SwitchRefused
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S
 from tests.spark.test_failures import await_failure, await_state
-from tests.waits import await_true
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import replace
 from confluent_kafka import Producer
 
 from ksql.spark.query.spec import Link, State
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 FOR_EVER_MS = 86_400_000
 FAR_MS = 10**15

@@ -14,10 +14,10 @@ import pytest
 from ksql.http import connections as module
 from ksql.http.connections import Connection, Connections, Listening, client_of
 from ksql.http.http2 import PREFACE
-from tests.kafka.wires import await_true
 from tests.unit.http.clients import PATIENCE_S, hosted
 from tests.unit.http.test_idle import GET, HALF, late, opened, reading, to_the_end
 from tests.unit.http.transports import connected
+from tests.waits import await_true
 
 SHORT_S = 0.05
 

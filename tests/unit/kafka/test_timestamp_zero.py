@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from ksql.kafka import timestamp_zero
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 CONFIG = (("bootstrap_servers", "a:1"),)
 
