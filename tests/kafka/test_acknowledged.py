@@ -34,7 +34,7 @@ def sender(kafka):
         yield opened
 
 
-def test_a_refused_record_is_told_to_who_wrote_it(kafka, sender):
+def test_refused_record_is_reported_to_its_writer(kafka, sender):
     small, big = unique("small"), unique("big")
     Admin(kafka).create(Topic(small, 1, configs={"max.message.bytes": "2000"}))
     Admin(kafka).create(Topic(big, 1))
@@ -121,7 +121,7 @@ def test_an_insert_names_the_topic_that_is_gone(server, http):
         ({"cleanup.policy": "compact"}, None, None),
     ],
 )
-def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs, key, time_ms):
+def test_refused_records_do_not_affect_others(kafka, sender, configs, key, time_ms):
     together = Barrier(4)
 
     def write(topic, key, time_ms):

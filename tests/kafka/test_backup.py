@@ -209,7 +209,7 @@ def test_restored_twice_ids_never_come_again(disaster):
         assert max(map(number, http.queries())) > max(map(number, ids))
 
 
-def test_what_is_there_is_not_overwritten_unless_that_is_said(disaster):
+def test_restore_overwrites_only_on_request(disaster):
     scene, admin = disaster.scene, disaster.admin
     with scene.served() as http:
         scene.declare(http)

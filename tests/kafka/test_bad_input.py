@@ -46,7 +46,7 @@ def test_a_topic_that_is_deleted_under_a_query_is_an_error_that_names_it(scene):
         assert f"ksql.state.anew={query}" in error
 
 
-def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
+def test_recreated_topic_is_not_read_from_the_middle(scene):
     """More records than the former topic had: the query's offset is one of the new topic's."""
     with scene.served() as http:
         query = counting(scene, http)
@@ -68,7 +68,7 @@ def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
         assert http.queries() == {query: "RUNNING"}
 
 
-def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, monkeypatch):
+def test_data_loss_option_reads_the_recreated_topic_from_its_beginning(scene, monkeypatch):
     monkeypatch.setattr(checkpoint_topics, "GONE_S", 2.0)  # no broker comes up here
     with scene.served() as http:
         query = counting(scene, http, {"ksql.query.fail.on.data.loss": "false"})
@@ -83,7 +83,7 @@ def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, mo
         await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
 
 
-def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(scene):
+def test_the_topic_of_a_table_that_is_recreated_is_followed_from_its_beginning(scene):
     """More records than the former one had: the store's position is one of the new topic's."""
 
     def made_anew(stem):
@@ -273,7 +273,7 @@ def test_keys_of_a_mebibyte_are_counted_and_found_again(scene):
             assert state == "RUNNING"
 
 
-def test_one_hot_key_with_a_tenth_of_all_records(scene):
+def test_hot_key_with_a_tenth_of_all_records(scene):
     records = [("hot" if n % 10 == 0 else f"k{n}", {"N": n}) for n in range(40_000)]
     with scene.served() as http:
         scene.declare(http)

@@ -51,7 +51,7 @@ def topic(admin):
     return name
 
 
-def test_a_look_at_records_tells_their_sizes_from_each_place_on(kafka, admin, topic):
+def test_sample_gives_record_sizes_by_offset(kafka, admin, topic):
     sender = Sender(kafka)
     for n in range(20):
         sender.send(topic, b"key", b"x" * (10 if n < 10 else 100_000), partition=0)
@@ -117,7 +117,7 @@ def test_topics_are_created_described_changed_and_deleted(admin):
         Topic("bad-config", 1, configs={"no.such.config": "1"}),
     ],
 )
-def test_what_the_broker_refuses(admin, topic):
+def test_refusals_of_the_broker(admin, topic):
     with pytest.raises(KafkaRefused, match="Cannot create topic"):
         admin.create(topic)
 
@@ -212,7 +212,7 @@ def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
         assert [r.value for r in drain(reader)] == [b"c"]
 
 
-def test_what_is_not_committed_is_not_read(kafka, admin, topic):
+def test_uncommitted_records_are_not_read(kafka, admin, topic):
     sender = TransactionalSender(kafka, f"tx-{topic}")
     sender.start()
     with Reader(kafka) as reader:

@@ -172,7 +172,7 @@ def test_answers_are_compressed(http):
     assert gzip.decompress(data).splitlines()[1:] == whole.content.splitlines()[1:]
 
 
-def test_who_asks_for_too_much_is_told_so(http):
+def test_too_large_requests_are_refused(http):
     """Runs last: then the service answers no more pull queries."""
     for _ in range(2):
         assert len(http.rows(f"SELECT A FROM {WIDE};")) == WIDE_ROWS

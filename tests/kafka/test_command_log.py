@@ -54,7 +54,7 @@ def followed(log, commands, count):
     return [each for _, each in commands]
 
 
-def test_a_follower_takes_nothing_of_a_topic_that_was_made_anew(opened, broker):
+def test_a_follower_takes_nothing_of_a_topic_that_was_recreated(opened, broker):
     first, _ = opened()
     for number in range(2):
         with first.begin() as pen:
@@ -86,7 +86,7 @@ def test_commands_in_quick_succession_get_the_offsets_they_were_promised(opened)
     assert replayed == promised
 
 
-def test_another_servers_commands_are_told_before_the_pen_is_given(opened):
+def test_commands_of_another_server_are_delivered_before_the_writer_may_append(opened):
     first, commands = opened()
     second, replayed = opened()
     with second.begin() as pen:
@@ -99,7 +99,7 @@ def test_another_servers_commands_are_told_before_the_pen_is_given(opened):
     assert replayed == []
 
 
-def test_a_follower_reads_what_is_written_and_shuts_nobody_out_before_it_takes_over(opened):
+def test_follower_reads_new_commands_and_fences_nobody_before_it_takes_over(opened):
     follower, commands = opened(following=True)  # it may come first: the topic is made
     writer, _ = opened()
     promised = []
@@ -193,7 +193,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("key", "value"), DAMAGED)
-def test_an_unreadable_command_is_quarantined_until_it_is_given_up(one, key, value):
+def test_unreadable_command_is_quarantined_until_it_is_skipped(one, key, value):
     one.append(1)
     bad = one.damage(key, value)
     one_behind = one.damage(b'"type/T3/create"', encode(command(3))[1])
@@ -228,7 +228,7 @@ def test_two_of_them(one):
         assert log.sound
 
 
-def test_one_that_comes_while_the_server_runs(one):
+def test_unreadable_command_arrives_while_the_server_runs(one):
     one.append(1)
     with one.opened() as log:
         bad = one.damage()
@@ -242,7 +242,7 @@ def test_one_that_comes_while_the_server_runs(one):
                 pen.append(command(2))
 
 
-def test_a_readable_command_that_is_given_up_holds_all_the_same(one):
+def test_readable_command_that_is_skipped_holds_all_the_same(one):
     offset = one.append(1)
     with one.opened(offset) as log:
         assert (log.sound, one.followed) == (True, ids(1))

@@ -44,7 +44,7 @@ def health(http, part):
 
 
 @pytest.mark.parametrize("harm", [deleted, remade, cut])
-def test_it_is_noticed_at_once_said_everywhere_and_queries_go_on(scene, admin, caplog, harm):
+def test_lost_command_topic_is_reported_everywhere_and_queries_continue(scene, admin, caplog, harm):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1

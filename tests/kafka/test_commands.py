@@ -171,7 +171,7 @@ def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
         assert f"stream/`{gone}`/drop" in statuses
 
 
-def test_a_cluster_that_was_terminated_begins_anew(again, broker):
+def test_a_cluster_that_was_terminated_restarts(again, broker):
     source, kept, gone = (unique(stem).upper() for stem in ("src", "kept", "gone"))
     with again() as http:
         http.ksql(

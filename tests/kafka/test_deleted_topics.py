@@ -68,7 +68,7 @@ def reader(kafka, topic):
 
 
 @pytest.mark.parametrize("client", [sender, worker, at_epoch, reader])
-def test_no_client_makes_it_anew(kafka, admin, client):
+def test_no_client_recreates_it(kafka, admin, client):
     topic = unique("gone")
     admin.create(Topic(topic, 1))
     resume = client(kafka, topic)

@@ -135,7 +135,7 @@ def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka
 
 
 @pytest.mark.proof
-def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
+def test_broker_that_hangs_during_the_commit(broker, kafka):
     """The request waits in the broker's socket while the client gives up."""
     service_id = unique("still") + "_"
     log, _ = opened(kafka, service_id)

@@ -19,7 +19,7 @@ from tests.waits import PATIENCE_S, await_true
 pytestmark = pytest.mark.proof
 
 
-def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run_command(
@@ -77,7 +77,7 @@ def test_a_broker_out_of_reach_ends_the_start_after_the_time_given(tmp_path):
     assert time.monotonic() - began > 1  # it did try again
 
 
-def test_a_record_that_does_not_decode_is_skipped_counted_and_told(server, http):
+def test_a_record_that_does_not_decode_is_skipped_counted_and_reported(server, http):
     source, sink, count = (unique(stem).upper() for stem in ("mixed", "good", "goodcount"))
     http.ksql(
         f"CREATE STREAM {source} (K STRING KEY, N INT) "

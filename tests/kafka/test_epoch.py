@@ -34,7 +34,7 @@ def _closed():
         (None, None, None),
     ],
 )
-def test_whatever_is_legal_can_be_written_at_the_epoch(broker, request, key, value, headers):
+def test_any_legal_record_can_be_written_at_timestamp_zero(broker, request, key, value, headers):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     topic = f"epoch-{abs(hash(request.node.name))}"
     Admin(kafka).create(Topic(topic, 1))
@@ -59,7 +59,7 @@ def test_a_header_without_value_is_empty_at_the_epoch(broker):
     assert list(record.headers or []) == [("a", b"")]
 
 
-def test_one_that_is_too_large_is_told_and_left_out(broker):
+def test_too_large_record_is_reported_and_skipped(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     Admin(kafka).create(Topic("epoch-large", 1, configs={"max.message.bytes": "2000"}))
     producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
@@ -97,7 +97,7 @@ def far(one, other):
     return len(set(partitions_of([one, other], 4))) == 2
 
 
-def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
+def test_too_large_record_is_the_only_one_reported(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     Admin(kafka).create(Topic("epoch-mixed", 4, configs={"max.message.bytes": "20000"}))
     values = [b"%d" % n + b"x" * 2000 for n in range(400)]
@@ -116,7 +116,7 @@ def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
     assert kept == set(values) - {values[200]}
 
 
-def test_what_an_outage_has_failed_is_not_written_later(tmp_path):
+def test_records_failed_by_an_outage_are_not_written_later(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
         Admin(KafkaSettings(bootstrap)).create(Topic("t", 4))
         config = KafkaSettings(by_the_way).producer(**{"delivery.timeout.ms": 2000})

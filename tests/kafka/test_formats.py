@@ -16,7 +16,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("format_", ["AVRO", "PROTOBUF", "JSON_SR"])
-def test_every_road(http, format_):
+def test_every_format_on_every_path(http, format_):
     source, copy, sums = (unique(stem).upper() for stem in ("source", "copy", "sums"))
     http.ksql(
         f"CREATE STREAM {source} (K STRING KEY, V INT, T STRING) "

@@ -83,7 +83,7 @@ def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
     assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made again
 
 
-def test_a_directory_of_the_former_format_goes_on(scene):
+def test_a_directory_of_the_former_format_continues(scene):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1
@@ -96,7 +96,7 @@ def test_a_directory_of_the_former_format_goes_on(scene):
     assert identity["command.topic.id"]
 
 
-def test_a_second_server_is_refused_and_the_first_goes_on(scene):
+def test_a_second_server_is_refused_and_the_first_continues(scene):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1

@@ -36,7 +36,7 @@ def await_values(bootstrap, topic, count):
 
 
 @pytest.mark.proof
-def test_an_aggregate_reads_nothing_of_one_that_a_crash_took_back(broker, runtime, tmp_path):
+def test_aggregate_ignores_records_of_an_aborted_transaction(broker, runtime, tmp_path):
     scene = Scene(broker.bootstrap, runtime, tmp_path)
     text = (
         f"CREATE OR REPLACE TABLE {scene.table} AS "

@@ -74,7 +74,7 @@ class TestResilient(ResilientContract):
         assert "ledger_recreated" not in caplog.messages
         resilient.close()
 
-    def test_a_database_dropped_and_made_anew_is_rebuilt(self, server, database, url, caplog):
+    def test_a_database_dropped_and_recreated_is_rebuilt(self, server, database, url, caplog):
         resilient = ResilientLedger.open(url, patience=EAGER, replay=lambda: [accepted(1)])
         resilient.record_upgrade(accepted(1))
         assert resilient.flush(SOON)

@@ -29,13 +29,13 @@ def goes_on(scene, state):
 
 
 @pytest.mark.parametrize("place", ["elsewhere", "with blank+ü %41"])
-def test_counting_goes_on_in_a_directory_that_was_renamed(scene, place):
+def test_counting_continues_in_a_directory_that_was_renamed(scene, place):
     counted_twice(scene, "state").rename(scene.folder / place)
     goes_on(scene, place)
     assert not (scene.folder / "state").exists()
 
 
-def test_counting_goes_on_in_a_copy_and_does_not_touch_its_original(scene):
+def test_counting_continues_in_a_copy_and_does_not_touch_its_original(scene):
     """A path into the original would work as long as that is there."""
     original = counted_twice(scene, "state")
     held = files(original)

@@ -81,7 +81,9 @@ def test_a_row_goes_to_its_partition_at_once(kafka, admin, topic, before, after,
 
 
 @COUNTS
-def test_what_others_recreate_is_noticed_by_a_look(kafka, admin, topic, before, after):
+def test_recreation_by_other_clients_is_noticed_by_the_topic_watch(
+    kafka, admin, topic, before, after
+):
     recreate(admin, topic, before)
     with contextlib.closing(SharedSender(kafka)) as sender:
         write_shared(sender, topic)
@@ -177,7 +179,7 @@ def test_a_reader_of_ranges_reads_any_partition(kafka, admin, topic, before, aft
                 assert record.values == [b"%d" % partitions]
 
 
-def test_a_long_lived_sender_goes_on_by_itself(kafka, admin, topic):
+def test_a_long_lived_sender_continues_by_itself(kafka, admin, topic):
     """The processing log's: it has keys of nobody, and no one tells it anything."""
     recreate(admin, topic, 4)
     sender = Sender(kafka)

@@ -131,7 +131,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
     await_true("the table's store", lambda: sorted(http.rows(pull)) == expected)
 
 
-def test_what_came_before_the_first_batch_is_not_lost_by_a_replacement(server, http, source):
+def test_records_before_the_first_batch_survive_a_replacement(server, http, source):
     """ "latest" is the end at the moment of the CREATE, whoever makes the first batch."""
     produce(server.bootstrap, source, [("k0", {"P": 0, "N": 0})])
     sink = unique("late").upper()
@@ -146,7 +146,7 @@ def test_what_came_before_the_first_batch_is_not_lost_by_a_replacement(server, h
     assert [s.value["N"] for s in seen] == list(range(begin, 51))
 
 
-def test_a_paused_query_takes_its_new_plan_when_it_goes_on(server, http, source):
+def test_a_paused_query_takes_its_new_plan_when_it_continues(server, http, source):
     sink = unique("rest").upper()
     created = http.one(f"CREATE STREAM {sink} AS SELECT K, N FROM {source};")
     query_id = created["commandStatus"]["queryId"]
@@ -213,7 +213,7 @@ def test_refused_upgrades_name_every_reason_and_touch_nothing(server, http, sour
         assert [s.value["N"] for s in seen if s.value["P"] == part] == list(range(count))
 
 
-def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
+def test_the_dry_run_reports_the_same_and_does_nothing(http, source, running):
     sink, query_id = running
     select = f"SELECT K, P, N, N + 1 AS M FROM {source} WHERE N > 3"
     description = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")[

@@ -87,7 +87,7 @@ def consumed(http):
     return sum(part["consumerOffset"] for part in topic["offsets"])
 
 
-def test_the_server_tells_who_and_how_it_is(server, http):
+def test_the_server_reports_who_and_how_it_is(server, http):
     info = http.client.get("/", follow_redirects=True).json()["KsqlServerInfo"]
     assert info["serverStatus"] == "RUNNING"
     assert info["ksqlServiceId"] == server.service.settings.text("ksql.service.id")
@@ -154,7 +154,7 @@ def test_a_push_query_sees_what_comes_and_ends_with_its_client(server, http):
     await_true("nobody reads it", lambda: server.running_streams == 0)
 
 
-def test_a_push_query_over_a_table_tells_changes_and_tombstones(server, http):
+def test_a_push_query_over_a_table_reports_changes_and_tombstones(server, http):
     name, busy = unique("items").upper(), unique("busy").upper()
     http.ksql(
         f"CREATE STREAM {name} (K STRING KEY, N INT) "
@@ -247,7 +247,7 @@ def names(text):
 
 
 @pytest.mark.parametrize("sql", REFUSALS)
-def test_a_bad_statement_is_told_where_and_how(http, sql):
+def test_a_bad_statement_is_reported_where_and_how(http, sql):
     body = http.refused(names(sql))
     assert body["@type"] == "statement_error"
     assert body["error_code"] == 40001
@@ -281,7 +281,7 @@ def test_a_query_belongs_to_another_endpoint(http):
     assert body["error_code"] == 40002
 
 
-def test_what_was_executed_before_the_failure_is_told(http):
+def test_statements_executed_before_the_failure_are_listed(http):
     name = unique("done").upper()
     body = http.refused(
         f"CREATE TYPE {name} AS INT; INSERT INTO {ORDERS} (K, AMOUNT) VALUES (1, 2);"
@@ -309,7 +309,7 @@ def test_a_request_with_a_fault_in_the_sandbox_executes_nothing(http):
         (b'{"ksql": "SHOW STREAMS;", "streamsProperties": []}', "streamsProperties"),
     ],
 )
-def test_a_bad_request_is_told(http, content, part):
+def test_a_bad_request_is_reported(http, content, part):
     answer = http.client.post("/ksql", content=content)
     assert answer.status_code == 400
     body = answer.json()
@@ -372,7 +372,7 @@ def test_a_slow_reader_gets_everything(http):
 # --- HTTP/2 -------------------------------------------------------------------------------------
 
 
-def test_one_http2_connection_for_everything(server, http):
+def test_single_http2_connection_for_everything(server, http):
     """Statements, rows and a query that never ends share a connection; its end ends the query."""
     name = unique("two").upper()
     with httpx.Client(base_url=http.url, http1=False, http2=True, timeout=PATIENCE_S) as client:

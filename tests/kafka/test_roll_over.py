@@ -68,7 +68,7 @@ def await_built(server: ServerProcess) -> None:
 
 
 @pytest.mark.proof
-def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(broker, tmp_path):
+def test_older_server_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(broker, tmp_path):
     properties = {
         "ksql.streams.num.standby.replicas": "1",
         "ksql.query.pull.enable.standby.reads": "true",
@@ -115,7 +115,7 @@ def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(b
 
 
 @pytest.mark.proof
-def test_the_last_elder_of_three_answers_for_all_partitions(broker, tmp_path):
+def test_last_older_server_of_three_answers_for_all_partitions(broker, tmp_path):
     """Each partition has one copy, and no more of them is placed with servers that wait."""
     with fleet(broker.bootstrap, tmp_path) as servers:
         counting = elders(servers, 3)

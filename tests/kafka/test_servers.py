@@ -34,7 +34,7 @@ def of_both_guarantees(fleet_):
     return counters
 
 
-def test_another_server_takes_over_when_the_one_in_charge_is_killed(two, record_property):
+def test_another_server_takes_over_when_the_leader_is_killed(two, record_property):
     both = _, exactly = of_both_guarantees(two)
     for counting in both:
         counting.send(1000)
@@ -91,7 +91,7 @@ def _pause_and_return(fleet_, countings, seconds):
         await_true("all run", lambda s=server: set(s.http.queries().values()) == {"RUNNING"})
 
 
-def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
+def test_server_that_slept_writes_nothing_more_and_follows(two):
     both = _, exactly = of_both_guarantees(two)
     _pause_and_return(two, both, seconds=0)
     assert exactly.copied() == list(range(exactly.sent))
@@ -105,7 +105,7 @@ def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
     assert exactly.copied() == list(range(exactly.sent))
 
 
-def test_a_server_that_is_cut_off_from_kafka_writes_nothing_more_and_stands_by(tmp_path):
+def test_server_cut_off_from_kafka_writes_nothing_more_and_follows(tmp_path):
     with (
         broker_with_a_way(tmp_path / "broker") as (bootstrap, by_the_way, way),
         fleet(bootstrap, tmp_path) as servers,
@@ -227,7 +227,7 @@ def in_charge_and_standby(fleet_):
     return sorted(fleet_.servers.values(), key=lambda each: "stands_by" in each.log.read_text())
 
 
-def test_of_servers_that_start_at_once_one_is_in_charge(unharmed):
+def test_of_servers_that_start_at_once_one_leads(unharmed):
     one, other = in_charge_and_standby(unharmed)
     assert "stands_by" in other.log.read_text()
     assert "stands_by" not in one.log.read_text()

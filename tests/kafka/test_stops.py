@@ -59,7 +59,7 @@ def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
     return log_text
 
 
-def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
+def test_healthy_run_has_no_error_in_its_logs(tmp_path):
     """Create, replace, pause, drop, stop; the signal goes to the whole process group."""
     exactly = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
     with started(tmp_path, own_group=True) as server:
@@ -192,7 +192,7 @@ def test_a_broker_that_does_not_answer(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_new_server_never_works_beside_the_spark_of_a_killed_one(tmp_path):
+def test_a_new_server_never_works_next_to_the_spark_of_a_killed_one(tmp_path):
     """Stopped, the old JVM cannot notice; it must be gone before its checkpoints are used again."""
     with started(tmp_path) as server:
         server.http.ksql(DECLARED + "INSERT INTO s (k, n) VALUES ('a', 1);")

@@ -71,7 +71,7 @@ def counts(http):
     return {row[0]: row[1:] for row in http.rows("SELECT * FROM KEPT_COUNTS;")}
 
 
-def test_what_was_counted_is_there_and_counting_goes_on(server, broker):
+def test_restored_counts_are_there_and_counting_continues(server, broker):
     http = server.http
     await_true("all run", lambda: set(http.queries().values()) == {"RUNNING"})
     before = {"ann": [3, 9, ["c3", "c5"]], "bob": [2, 8, ["c2", "c6"]], "cyd": [1, 4, ["c4"]]}

@@ -52,7 +52,7 @@ def test_records_at_the_epoch_are_part_of_the_transaction_a_millisecond_later(de
     assert opened.moved == 3
 
 
-def test_what_a_dead_worker_left_open_is_aborted(desk):
+def test_transactions_of_a_dead_worker_are_aborted(desk):
     topic = desk.topic(1)
     dead = TaskTransactions(config(desk), f"{topic}-0", topic)
     assert dead.begin(0)

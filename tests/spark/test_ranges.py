@@ -77,7 +77,7 @@ def written(desk, start, topics, **more):
 
 
 @pytest.mark.parametrize("most", [7, 500_000])
-def test_both_roads_give_the_same_records(desk, start, by_workers, most):
+def test_both_paths_give_the_same_records(desk, start, by_workers, most):
     one, two, appended = desk.topic(), desk.topic(), f"{desk.topic()}-appended"
     desk.admin.create(Topic(appended, 2, configs={"message.timestamp.type": "LogAppendTime"}))
     odd_records(desk, one)
@@ -93,7 +93,7 @@ def test_both_roads_give_the_same_records(desk, start, by_workers, most):
     assert {each["timestamp"] for each in records} >= {0, 1}
 
 
-def test_what_was_never_committed_is_read_where_that_is_asked_for(desk, start, by_workers):
+def test_uncommitted_records_are_read_on_request(desk, start, by_workers):
     topic = desk.topic()
     transactions(desk, topic)
     level = {"isolation.level": "read_uncommitted"}
@@ -106,7 +106,7 @@ def test_what_was_never_committed_is_read_where_that_is_asked_for(desk, start, b
     assert len(exact) == 15
 
 
-def test_a_checkpoint_is_continued_by_the_one_road_and_the_other(desk, start, by_workers):
+def test_a_checkpoint_is_continued_by_either_path(desk, start, by_workers):
     source, sink = desk.topic(), desk.topic()
     for n, reader in enumerate([None, by_workers, None, by_workers]):
         desk.send(source, ("a", str(n)), ("b", str(n)), ("c", str(n)))

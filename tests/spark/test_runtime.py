@@ -154,7 +154,7 @@ def test_spark_hears_of_the_state_from_our_script(desk, start, spark_settings):
     assert b"Python worker" not in spark_settings.log_file.read_bytes()[before:]
 
 
-def test_what_the_jvm_unpacks_is_swept_with_its_scratch_space(runtime):
+def test_files_unpacked_by_the_jvm_are_removed_with_its_scratch_space(runtime):
     system = runtime.session.sparkContext._jvm.java.lang.System
     folder = Path(system.getProperty("java.io.tmpdir"))
     assert folder.parent.name == f"scratch-{os.getpid()}"

@@ -85,7 +85,7 @@ def test_the_server_is_given_properties_that_exist_and_reach_the_others():
 # --- images: C2, C6 -------------------------------------------------------------------------------
 
 
-def test_one_service_builds_the_image_and_nobody_pulls_it():
+def test_image_is_built_by_one_service_and_not_pulled():
     """Several at once fail: "failed to solve: image .. already exists"."""
     [builder] = [name for name in OURS if "build" in SERVICES[name]]
     policies = {name: SERVICES[name]["pull_policy"] for name in OURS}
@@ -195,7 +195,7 @@ def test_a_refused_start_is_not_repeated_for_ever(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_all_can_tell_their_health_at_little_cost(name):
+def test_all_can_report_their_health_at_little_cost(name):
     """A JVM takes seconds of CPU, Python a tenth: neither is started every few seconds."""
     check = SERVICES[name]["healthcheck"]
     kind, program, *_ = check["test"]
@@ -311,6 +311,6 @@ def test_the_worker_writes_to_volumes():
 
 
 @pytest.mark.parametrize("name", DAEMONS)
-def test_sparks_own_options_stand_apart_from_their_values(name):
+def test_spark_options_are_separate_from_their_values(name):
     # Its parser knows no --name=value.
     assert not [word for word in SERVICES[name]["command"] if re.match(r"--[\w-]+=", word)]

@@ -38,7 +38,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_what_was_started_ends_with_the_process_however_that_ends(killed):
+def test_started_processes_end_with_their_parent(killed):
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         stdin=subprocess.PIPE,

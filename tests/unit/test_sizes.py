@@ -17,7 +17,7 @@ def test_modules_and_functions_are_short() -> None:
         assert [fault for f in files for fault in too_long(f.name, f.read_text("utf-8"))] == []
 
 
-def test_what_is_too_long_is_named() -> None:
+def test_long_modules_and_functions_are_named() -> None:
     body = "\n".join(["def f():", *["    pass"] * FUNCTION])
     assert too_long("m.py", body) == ["m.py:1: f has 61 lines"]
     assert too_long("m.py", "\n" * MODULE + "pass") == ["m.py has 501 lines"]

@@ -33,7 +33,7 @@ def test_workers_read_what_is_committed_if_nothing_else_was_set() -> None:
     assert settings["isolation.level"] == "read_committed"
 
 
-def test_a_file_that_does_not_load_is_told_and_the_others_count(
+def test_a_file_that_does_not_load_is_reported_and_the_others_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "ext"

@@ -29,7 +29,7 @@ class Broker:
         self.alive = True
 
 
-def test_kafka_that_does_not_answer_is_told_once_until_it_does(caplog):
+def test_kafka_that_does_not_answer_is_reported_once_until_it_does(caplog):
     answers = ["", "away", "away still", "", ""]
     returns = []
     watch = HealthLoop(lambda: answers.pop(0), None, lambda: returns.append(1))
@@ -62,7 +62,7 @@ def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
     assert returns == [1]
 
 
-def test_a_defect_is_told_once_and_ends_nothing(caplog):
+def test_a_defect_is_reported_once_and_ends_nothing(caplog):
     turns = threading.Event()
     count = []
 
@@ -100,7 +100,7 @@ def test_a_look_that_the_end_cuts_off_is_no_defect(caplog):
     assert caplog.records == []
 
 
-def test_what_hangs_holds_up_nobody(caplog):
+def test_hanging_check_does_not_block_others(caplog):
     hangs, closed = threading.Event(), []
 
     def fails() -> None:
@@ -119,7 +119,7 @@ def test_all_that_ends_in_time():
     assert close_all([lambda: None], 30) is True
 
 
-def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
+def test_each_try_may_take_longer_and_is_logged(monkeypatch, caplog):
     now = [0.0]
     monkeypatch.setattr("ksql.app.health_loop.time", SimpleNamespace(monotonic=lambda: now[0]))
     broker = Broker(failures=7)

@@ -20,7 +20,7 @@ def looked(*recents):
     return late_drops.warnings("Q")
 
 
-def test_late_records_are_told_with_share_worst_place_and_what_to_do():
+def test_late_records_are_reported_with_share_worst_place_and_what_to_do():
     ((since, warning),) = looked(DropCounts(), DropCounts(2_000, 46, 46, WORST))
     assert since == 1
     assert warning == (
@@ -63,7 +63,7 @@ def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
         (DropCounts(0, 1), True),
     ],
 )
-def test_one_percent_is_the_limit(recent, warned):
+def test_limit_of_late_records_is_one_percent(recent, warned):
     assert bool(looked(recent)) is warned
 
 

@@ -95,7 +95,7 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
     )
 
 
-def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger, monkeypatch):
+def test_a_crash_behind_the_append_is_reported_as_switched_at_the_next_start(ledger, monkeypatch):
     it = scene(ledger)
     monkeypatch.setattr(it.history, "switched", lambda token, switch: None)
     it.world.execute(MORE)
@@ -107,7 +107,9 @@ def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger,
     assert outcomes(ledger) == [(MORE, "switched")]
 
 
-def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledger, monkeypatch):
+def test_a_crash_before_the_append_is_reported_as_rolled_back_at_the_next_start(
+    ledger, monkeypatch
+):
     it = scene(ledger)
     monkeypatch.setattr(it.history, "rolled_back", lambda token, error: None)
     it.strikes.at = {"append": ServerError("killed")}
@@ -184,7 +186,7 @@ class Engine:
         return self.over.is_set()
 
 
-def test_settling_goes_on_until_it_is_settled():
+def test_settling_continues_until_it_is_settled():
     engine = Engine([ServerError("away"), RuntimeError("odd")])
     doubt_resolver = DoubtResolver(engine, 0.001)
     doubt_resolver.wake()

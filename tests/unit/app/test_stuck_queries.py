@@ -27,5 +27,5 @@ def test_filters_and_null_results_are_no_trouble():
     assert looked((4, 0, 3)) == ()
 
 
-def test_counting_may_begin_anew():
+def test_counting_may_restart():
     assert looked((10, 10, 0), (2, 0, 2)) != ()

@@ -43,7 +43,7 @@ def test_every_way_brings_all_records():
         assert sorted(map(str, records)) == sorted(map(str, chain.events))
 
 
-def test_what_is_out_of_order_is_found():
+def test_disorder_is_detected():
     assert disorder([]) == (0, -1)
     assert disorder([1, 2, 2, 5]) == (0, -1)
     assert disorder([1, 9, 4, 8, 3, 20]) == (6, 4)
@@ -88,7 +88,7 @@ def test_chains_are_run_by_several_processes(monkeypatch, capsys, jobs):
     assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 runs in ")
 
 
-def test_what_is_wrong_is_named_by_its_seed(monkeypatch):
+def test_wrong_results_are_named_with_their_seed(monkeypatch):
     def wrong(seed, _tally):
         raise Wrong(f"seed {seed}")
 

@@ -150,7 +150,7 @@ def offered(completer: SqlCompleter, text: str) -> list[str]:
         ("SELECT 'from ", []),
     ],
 )
-def test_what_fits_the_place(completer: SqlCompleter, text: str, expected: list[str]) -> None:
+def test_completions_fit_the_place(completer: SqlCompleter, text: str, expected: list[str]) -> None:
     assert offered(completer, text) == expected
 
 
@@ -167,7 +167,7 @@ def test_a_file_is_offered_where_a_command_wants_one(
     assert offered(completer, f"run script '{tmp_path}/to") == ["ur.sql"]
 
 
-def test_a_type_is_shown_beside_a_column(completer: SqlCompleter) -> None:
+def test_a_type_is_shown_next_to_a_column(completer: SqlCompleter) -> None:
     completions = completer.get_completions(
         Document("SELECT f.d FROM FLIGHTS f", 10), CompleteEvent()
     )

@@ -38,7 +38,7 @@ def typed(desk: Desk, service: FakeService, keys: str) -> list[str]:
     return [call[0] for call in service.calls if call[0] not in (NAME_STATEMENTS, "await")]
 
 
-def test_a_statement_goes_on_until_its_semicolon(desk: Desk, service: FakeService) -> None:
+def test_a_statement_continues_until_its_semicolon(desk: Desk, service: FakeService) -> None:
     keys = f"A{ENTER}';' B{ENTER}; -- end{ENTER}C;D;{ENTER}{ENTER}"
     assert typed(desk, service, keys) == ["A\n';' B\n;", "C;", "D;"]
     assert "Stream created" in desk.out()
@@ -67,7 +67,7 @@ def test_the_history_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert history_file() == Path.home() / ".ksql-history"
 
 
-def test_an_unreachable_server_is_told_and_the_prompt_stays(service: FakeService) -> None:
+def test_an_unreachable_server_is_reported_and_the_prompt_stays(service: FakeService) -> None:
     with closing(Desk("http://127.0.0.1:1")) as desk:
         typed(desk, service, f"A;{ENTER}")
         assert desk.errors().count("no answer from the server") == 2
@@ -85,7 +85,7 @@ def test_colours() -> None:
     assert line(9) == []
 
 
-def test_the_continuation_tells_of_an_open_quote(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_continuation_reports_of_an_open_quote(monkeypatch: pytest.MonkeyPatch) -> None:
     class App:
         class current_buffer:  # noqa: N801
             text = "select 'a\nb' + \nc"

@@ -35,7 +35,7 @@ def test_positions_stay_what_they_are() -> None:
     assert second == Statement("SELECT         b;", 4, 10)
 
 
-def test_what_is_left_over() -> None:
+def test_rest_without_semicolon() -> None:
     parts = split("A;\nB c")
     assert parts.rest == Statement("B c", 2)
     assert not parts.is_complete
@@ -46,7 +46,7 @@ def test_what_is_left_over() -> None:
     ("text", "quote", "at"),
     [("A; x 'y;", "'", 2), ("`a", "`", 0), ("x /* y;", "/*", 2), ('"', '"', 0)],
 )
-def test_what_is_never_closed(text: str, quote: str, at: int) -> None:
+def test_unclosed_quotes_and_comments(text: str, quote: str, at: int) -> None:
     parts = split(text)
     assert (parts.open_quote, parts.open_at) == (quote, at)
     assert not parts.is_complete

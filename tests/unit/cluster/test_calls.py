@@ -145,7 +145,7 @@ def test_half_an_answer_is_broken(half):
         answer_of(calls, server)
 
 
-def test_what_is_no_http_is_broken():
+def test_response_that_is_no_http_is_broken():
     with scripted(b"220 mail.example ESMTP\r\n") as (server, calls), pytest.raises(Broken):
         answer_of(calls, server)
 
@@ -208,12 +208,12 @@ def test_over_tls_one_that_falls_silent_is_not_waited_for_on_a_new_connection():
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("begun", [STALLED_HEAD, STALLED, STALLED_CHUNKED])
-def test_one_that_falls_silent_in_its_answer_is_not_waited_for(begun, tls):
+def test_silence_within_a_response_ends_the_wait(begun, tls):
     with falling_silent(begun, tls=tls) as (server, calls), pytest.raises(Silent, match="gone"):
         answer_of(calls, server, timeout_s=10)
 
 
-def test_what_came_of_an_answer_is_there_before_its_server_falls_silent():
+def test_partial_response_is_delivered_before_the_silence():
     with (
         falling_silent(STALLED_CHUNKED) as (server, calls),
         calls.call(server.server, "GET", "/", headers={}, timeout_s=10) as called,
@@ -225,7 +225,7 @@ def test_what_came_of_an_answer_is_there_before_its_server_falls_silent():
 
 
 @pytest.mark.parametrize("begun", [(), (STALLED,)])
-def test_one_that_lives_is_waited_for_as_long_as_it_may_take(begun):
+def test_responsive_server_is_waited_for_up_to_the_limit(begun):
     server, calls = Scripted(*begun), Calls(1.0, silent=lambda _: "")
     with pytest.raises(TooSlow):
         answer_of(calls, server, timeout_s=0.4)
@@ -272,7 +272,7 @@ def test_closing_ends_what_is_under_way():
             answer_of(calls, server)
 
 
-def test_over_tls_connections_are_kept_too_and_strangers_are_not_reached():
+def test_over_tls_connections_are_kept_too_and_untrusted_servers_are_refused():
     there, trusting = issued()
     server = Scripted(WHOLE, CHUNKED, WHOLE, tls=there)
     strangers, calls = Calls(1.0, ssl.create_default_context()), Calls(1.0, trusting)

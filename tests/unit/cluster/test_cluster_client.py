@@ -141,7 +141,7 @@ def refused_port():
         "SHOW TOPICS EXTENDED;",
     ],
 )
-def test_a_standby_answers_as_the_server_in_charge_does(busy, text):
+def test_a_standby_answers_as_the_leader_does(busy, text):
     with standby(Far(busy)) as (near, runner):
         busy.services.host = runner
         busy.services.monitor.topics = dict  # Kafka's, which each asks itself
@@ -156,14 +156,14 @@ def without_store(answer):
     return repr(answer).replace("rocksdb, 2 partitions", "here")
 
 
-def test_it_is_the_store_of_the_server_that_is_asked(busy):
+def test_store_is_that_of_the_queried_server(busy):
     with standby(Far(busy)) as (near, _):
         described = near.one("DESCRIBE N EXTENDED;").source_description
     assert "CTAS_N_3: store: here" in described.statistics
     assert "state-rows of CTAS_N_3" in described.statistics
 
 
-def test_each_server_is_asked_once_for_a_request(busy):
+def test_each_server_is_queried_once_for_a_request(busy):
     far = Far(busy)
     with standby(far) as (near, _):
         near.run("SHOW QUERIES; DESCRIBE C; SHOW QUERIES; EXPLAIN CSAS_C_2; EXPLAIN CSAS_C_2;")
@@ -240,7 +240,7 @@ def test_pull_queries_are_counted_at_each_server(busy):
     assert "its pull queries are missing" in warning.message
 
 
-def test_a_server_in_charge_that_cannot_be_reached_leaves_a_gap_that_is_said():
+def test_a_leader_that_cannot_be_reached_leaves_a_gap_that_is_reported():
     with contextlib.closing(Near(refused_port())) as near:
         answer = near.one("EXPLAIN CSAS_C_2;")
         assert answer.query_description.state == "RUNNING"  # by its claims
@@ -253,7 +253,7 @@ def test_a_server_in_charge_that_cannot_be_reached_leaves_a_gap_that_is_said():
         assert plain.warnings == ()
 
 
-def test_one_that_sleeps_is_waited_for_no_longer_than_the_bound():
+def test_sleeping_server_is_waited_for_up_to_the_limit():
     with socket.create_server(("127.0.0.1", 0)) as sock:  # the system takes its connections
         asleep = Server("127.0.0.1", sock.getsockname()[1])
         with contextlib.closing(Near(asleep, bound_s=1)) as near:
@@ -262,7 +262,7 @@ def test_one_that_sleeps_is_waited_for_no_longer_than_the_bound():
     assert [each.state for each in answer.query_descriptions] == ["RUNNING", "RUNNING"]
 
 
-def test_one_that_has_fallen_silent_is_not_asked(busy):
+def test_silent_server_is_not_queried(busy):
     far = Far(busy)
     with standby(far, silent=True) as (near, runner):
         answer = near.one("DESCRIBE C EXTENDED;")
@@ -271,7 +271,7 @@ def test_one_that_has_fallen_silent_is_not_asked(busy):
     assert f"The server in charge, {runner}, has fallen silent" in warning.message
 
 
-def test_one_that_is_not_in_charge_any_more_is_not_believed(busy):
+def test_former_leader_is_not_believed(busy):
     busy.services.monitor = Away(Server("h", 3))
     with standby(Far(busy)) as (near, runner):
         answer = near.one("EXPLAIN CSAS_C_2;")

@@ -29,17 +29,17 @@ def test_a_server_counts_itself_before_the_group_does():
     assert members().alive() == (B,)
 
 
-def test_all_members_are_alive_in_order_and_strangers_are_left_out():
+def test_all_members_are_alive_in_order_and_others_are_left_out():
     assert members(["host:8003", "host:8002", "rdkafka", "host:8001"]).alive() == (A, B, C)
 
 
-def test_the_one_in_charge_is_alive_before_the_group_shows_it():
+def test_the_leader_is_alive_before_the_group_shows_it():
     names = members(["host:8002"], leader=A)
     assert names.alive() == (A, B)
     assert names.leader() == A
 
 
-def test_nobody_may_be_in_charge():
+def test_group_without_a_leader():
     assert members(["host:8002", "host:8001"]).leader() is None
 
 
@@ -64,7 +64,7 @@ def test_nobody_is_known_before_the_group_lists_this_server():
     assert members([member_name(A, 1)]).store_formats() is None
 
 
-def test_one_in_charge_that_is_no_member_announces_nothing():
+def test_leader_outside_the_group_announces_nothing():
     servers = members([member_name(B, 1)], leader=A)
     assert servers.store_formats() == {"host:8001": 0, "host:8002": 1}
 

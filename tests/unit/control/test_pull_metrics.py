@@ -18,7 +18,7 @@ def test_each_table_of_a_query_is_counted():
     assert counter.of("X") == PullMetrics()
 
 
-def test_what_was_not_asked_for_the_longest_time_is_forgotten(monkeypatch):
+def test_least_recently_queried_is_forgotten(monkeypatch):
     monkeypatch.setattr(pull_metrics, "_MOST", 2)
     counter = PullCounter(lambda: 1)
     for name in ("A", "B", "A", "C"):

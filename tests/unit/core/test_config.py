@@ -214,7 +214,7 @@ def test_a_denied_property_cannot_be_set(entry):
     )
 
 
-def test_properties_of_functions_are_told_once_the_session_winning():
+def test_properties_of_functions_are_reported_once_the_session_winning():
     settings = Settings(
         {"ksql.functions.f.x": "z-server", "ksql.functions.f.y": "2", "ksql.service.id": "s"}
     ).with_overrides({"ksql.functions.f.x": "a-session"})

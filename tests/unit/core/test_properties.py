@@ -68,7 +68,7 @@ def test_code_names_no_property_that_does_not_exist(texts):
     assert len(named) > 50
 
 
-def test_no_property_stands_in_the_table_twice():
+def test_properties_are_in_the_table_once():
     rows = [row for subject in SUBJECTS.values() for row in subject]
     assert len(rows) == len(PROPERTIES)
     assert {row.name for row in rows if row.decides_results} == set(PLAN_PROPERTIES)

@@ -85,7 +85,7 @@ def test_a_count_that_cannot_be(count, capsys):
         (ZeroDivisionError("by zero"), "failed on its own account\n  ZeroDivisionError: by zero"),
     ],
 )
-def test_errors_are_told_in_words(running, capsys, error, said):
+def test_errors_are_reported_in_words(running, capsys, error, said):
     def fail(_options):
         raise error
 

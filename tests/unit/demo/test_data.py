@@ -31,7 +31,7 @@ def small():
     return data.Data(data.ordered(RAW), airlines)
 
 
-def test_departures_stand_at_the_time_they_left(small):
+def test_departures_have_the_time_they_left(small):
     assert small.flights["carrier"].tolist() == ["EV", "UA", "DL"]
     assert small.flights["id"].tolist() == [0, 1, 2]
     assert small.flights["departed_ms"].tolist() == [

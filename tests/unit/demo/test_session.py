@@ -67,7 +67,7 @@ def test_a_replacement_keeps_its_id(session, out):
         session(created("CSAS_X_1")).replace("..", "CSAS_X_1")
 
 
-def test_a_refusal_is_wanted(session, out):
+def test_refusal_is_expected(session, out):
     session(ServerFailure(40001, "no\n- because")).refused("..")
     assert "- because" in out.getvalue()
     with pytest.raises(Unexpected, match="accepted"):

@@ -165,5 +165,5 @@ def test_items_of_no_bytes_are_counted_for_the_whole_record(items, monkeypatch):
 
 
 @pytest.mark.parametrize("items", NOTHING)
-def test_items_of_no_bytes_that_nobody_wants_are_passed_over(items):
+def test_unwanted_items_of_no_bytes_are_skipped(items):
     assert decoded(items, blocks(4_000, 2_000), *c(Z=model.INTEGER)) == (7,)

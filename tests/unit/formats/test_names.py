@@ -57,7 +57,7 @@ def test_comparisons_are_found(text, comparisons):
     assert format_comparisons(ast.parse(text)) == comparisons
 
 
-def test_nobody_asks_for_a_formats_name():
+def test_format_names_are_not_compared():
     folders = tuple(f"ksql/formats/{name.lower()}/" for name in FORMATS)
     own = [m for m in MODULES if not m.startswith(folders) and m != "ksql/core/types/format.py"]
     texts = {m: text for m in own if QUOTED.search(text := (ROOT / m).read_text())}

@@ -143,7 +143,7 @@ def test_result_columns_against_a_given_schema():
         (JSON_SR, "JSON", '"connect.index":0'),
     ],
 )
-def test_what_we_register(format_, kind, part):
+def test_registered_schemas(format_, kind, part):
     schema = schema_for(format_, (c.value("A", model.INTEGER),), "value")
     assert schema.kind == kind
     assert part in schema.text

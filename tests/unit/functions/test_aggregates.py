@@ -181,7 +181,7 @@ def test_states_are_changed_in_place_where_that_is_declared_only(case):
     assert repr(states) == repr(shown)
 
 
-def test_what_is_changed_in_place():
+def test_states_changed_in_place():
     changed = {}
     for name, types, literals, _, _ in CASES:
         instance, _ = aggregate(name, types, literals)
@@ -405,7 +405,7 @@ UNORDERED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "types"), UNORDERED)
 @given(data=st.data())
-def test_what_is_unordered_gives_one_result_however_rows_are_divided(name, types, data):
+def test_unordered_aggregate_has_one_result_for_all_divisions(name, types, data):
     function, _ = aggregate(name, types)
     assert function.unordered
     kinds = types.split("; ") if types else []
@@ -439,6 +439,6 @@ def stepwise(function, rows):
         *((f"{name}_BY_OFFSET", "STRING") for name in ("EARLIEST", "LATEST")),
     ],
 )
-def test_what_goes_by_the_order_of_rows_does_not_say_so(name, types):
+def test_order_dependent_aggregate_is_not_unordered(name, types):
     function, _ = aggregate(name, types)
     assert not function.unordered

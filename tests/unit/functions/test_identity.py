@@ -49,7 +49,7 @@ def scalar(*params, returns="STRING"):
     return Scalar(params, returns, str)
 
 
-def test_what_a_signature_tells():
+def test_signature_text():
     assert signature(scalar("int times", "STRING... rest")) == "(INT, VARCHAR...) -> VARCHAR"
     assert signature(scalar("ARRAY<T>", "T => BOOLEAN", returns="ARRAY<T>")) == (
         "(ARRAY<T>, LAMBDA (T) => BOOLEAN) -> ARRAY<T>"
@@ -66,7 +66,7 @@ def test_numbers_mean_the_place():
 
 
 @pytest.mark.parametrize("key", ["(BIGINT) -> STRING", "(INT) -> INT", 2, -1])
-def test_an_overload_that_is_gone_has_no_stand_in(key):
+def test_missing_overload_has_no_replacement(key):
     with pytest.raises(OverloadGone) as caught:
         overload_of(function_of(scalar("INT"), scalar("STRING")), key)
     assert "which is not there any more" in caught.value.message

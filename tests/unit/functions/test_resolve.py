@@ -94,7 +94,7 @@ def test_casts_say_what_to_convert_to():
         ("T => INT", "INT"),
     ],
 )
-def test_what_does_not_fit(declared, given):
+def test_mismatched_arguments(declared, given):
     with pytest.raises(NoSuchOverload):
         chosen(overloads(declared), given)
 

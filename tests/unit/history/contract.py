@@ -72,7 +72,7 @@ class LedgerContract:
         yield opened
         opened.close()
 
-    def test_an_upgrade_is_told_from_begin_to_end(self, ledger):
+    def test_an_upgrade_is_distinguished_from_begin_to_end(self, ledger):
         upgrade_id = ledger.record_upgrade(ACCEPTED)
         (begun,) = ledger.upgrades()
         assert (begun.entry, begun.outcome, begun.status) == (ACCEPTED, None, "begun")
@@ -107,7 +107,7 @@ class LedgerContract:
             ("A", ROLLED_BACK),
         ]
 
-    def test_what_a_crash_cut_short_is_told_by_the_command_topic(self, ledger):
+    def test_interrupted_upgrade_is_completed_from_the_command_topic(self, ledger):
         ledger.record_upgrade(accepted(8))
         ledger.record_upgrade(accepted(9, statement_new="A"))
         ledger.record_upgrade(accepted(9, statement_new="B"))
@@ -125,7 +125,7 @@ class LedgerContract:
         assert "the server ended" in ledger.upgrades(service_id="default_")[1].outcome.reason
         assert ledger.upgrades(service_id="other_")[0].status == "begun"
 
-    def test_finishing_what_was_never_recorded_is_told(self, ledger):
+    def test_finishing_what_was_never_recorded_is_reported(self, ledger):
         assert not ledger.finish_upgrade("default_/CSAS_X_1/1", SWITCHED)
 
     def test_upgrades_come_newest_first_by_query_service_and_number(self, ledger):
@@ -288,7 +288,7 @@ class ResilientContract:
         yield opened
         opened.close()
 
-    def test_what_is_taken_is_written_and_read(self, resilient, caplog):
+    def test_accepted_entry_is_written_and_read(self, resilient, caplog):
         upgrade_id = resilient.record_upgrade(ACCEPTED)
         resilient.finish_upgrade(upgrade_id, SWITCHED)
         refused_id = resilient.record_upgrade(REFUSED)
@@ -316,7 +316,7 @@ class ResilientContract:
             ("ledger_unavailable", True)
         ]
 
-    def test_closing_tells_what_it_could_not_write(self, url, locked, caplog):
+    def test_closing_reports_what_it_could_not_write(self, url, locked, caplog):
         Ledger.open(url).close()
         resilient = ResilientLedger.open(url, patience=EAGER)
         with locked():

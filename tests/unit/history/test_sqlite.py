@@ -94,7 +94,7 @@ class TestLedger(LedgerContract):
 
 class TestResilient(ResilientContract):
     @pytest.mark.parametrize("whole_directory", [False, True])
-    def test_a_deleted_file_is_made_anew_and_rebuilt(self, path, url, whole_directory, caplog):
+    def test_a_deleted_file_is_recreated_and_rebuilt(self, path, url, whole_directory, caplog):
         known = [accepted(1), accepted(2)]
         resilient = ResilientLedger.open(url, patience=EAGER, replay=lambda: known)
         begun = resilient.record_upgrade(ACCEPTED)

@@ -87,7 +87,7 @@ def test_a_burst_is_taken_in_rounds(monkeypatch):
         )  # one that finds none closed is refused
 
 
-def test_whoever_waits_for_an_answer_is_not_cut_off():
+def test_waiting_client_is_not_cut_off():
     held = Held()
     with hosted(held, connections=Connections(3, 3)) as port, silent(port, 3, GET) as waiting:
         for _ in waiting:
@@ -218,7 +218,7 @@ def test_a_failed_accept_is_logged_once(monkeypatch, caplog):
     assert next(failures, None) is None
 
 
-def test_other_errors_of_the_loop_are_told_in_full(caplog):
+def test_other_errors_of_the_loop_are_reported_in_full(caplog):
     async def run():
         loop = asyncio.get_running_loop()
         module.quiet_about_descriptors(loop)

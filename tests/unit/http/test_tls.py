@@ -140,7 +140,7 @@ def asking(authority, port, *, issuer=None):
         ("none", True, True, True),
     ],
 )
-def test_who_has_to_show_a_certificate(authority, store, trusted, clients, own, foreign, none):
+def test_client_certificate_requirements(authority, store, trusted, clients, own, foreign, none):
     context = server_context({**store, **trusted, CLIENTS: clients})
     with hosted(version, context) as port:
         for issuer, answered in ((authority, own), (trustme.CA(), foreign), (None, none)):
@@ -159,7 +159,7 @@ def test_who_has_to_show_a_certificate(authority, store, trusted, clients, own, 
         ({TRUSTED: "no/such/file", TRUSTED_TYPE: "pem"}, BadTrustStore),
     ],
 )
-def test_a_server_that_asks_and_does_not_know_whom_to_trust(store, more, error):
+def test_server_that_verifies_clients_without_trust_store(store, more, error):
     with pytest.raises(error, match="trust"):
         server_context({**store, CLIENTS: "requested", **more})
 

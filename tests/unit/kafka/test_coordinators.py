@@ -82,7 +82,7 @@ def test_a_client_whose_requests_are_answered_is_kept():
     assert vars(groups)["_client"] is client
 
 
-def test_offsets_that_nobody_gives_are_asked_for_with_a_new_client_each_time(monkeypatch):
+def test_offsets_that_nobody_gives_are_requested_with_a_new_client_each_time(monkeypatch):
     clients = [Client(a=None) for _ in range(50)]
     monkeypatch.setattr("ksql.kafka.admin.AdminClient", lambda *_given, **_more: clients.pop())
     with pytest.raises(KafkaUnreachable):

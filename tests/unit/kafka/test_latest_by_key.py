@@ -70,7 +70,7 @@ def test_the_last_record_of_each_key_is_given_and_every_record_counts(kafka):
     }
 
 
-def test_a_poll_ends_at_a_stop_and_the_next_one_goes_on(kafka):
+def test_a_poll_ends_at_a_stop_and_the_next_one_continues(kafka):
     """Behind the stop nothing is lost, and records of other partitions come as ever."""
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 0, ("t", 1): 0})

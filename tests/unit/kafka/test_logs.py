@@ -56,7 +56,7 @@ def test_the_library_calls_it(client, caplog, capfd):
 
 
 @pytest.mark.parametrize(("facility", "level"), [("FATAL", "INFO"), ("FAIL", "ERROR")])
-def test_what_ends_a_client_is_handled_by_its_caller(caplog, facility, level):
+def test_fatal_error_of_a_client_is_left_to_its_caller(caplog, facility, level):
     with caplog.at_level(logging.DEBUG, "ksql.kafka.logs"):
         CLIENT_LOG.log(logging.ERROR, "%s [%s] %s", facility, "rdkafka#producer-1", "fenced")
     (record,) = caplog.records

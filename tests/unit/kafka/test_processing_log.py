@@ -79,7 +79,7 @@ def test_the_stream_reads_the_log(message, kind, _):
     assert [name for name, value in entry.items() if value is not None] == ["TYPE", kind.upper()]
 
 
-def test_rows_are_left_out_unless_asked_for():
+def test_rows_are_left_out_unless_requested():
     for message in (
         log.deserialization_error(BadRecord("key", "t", b"secret", "JSON"), NOT_READ),
         log.record_processing_error("boom", ("secret",)),
@@ -98,7 +98,7 @@ def test_rows_are_left_out_unless_asked_for():
         (DecodeError("bad"), []),
     ],
 )
-def test_json_is_told_with_what_is_wrong(error, causes):
+def test_json_is_reported_with_what_is_wrong(error, causes):
     message = log.deserialization_error(BadRecord("key", "t", b"{", "JSON"), error)
     detail: Any = message["deserializationError"]
     assert detail["errorMessage"] == f"Failed to deserialize key from topic: t. {error.message}"

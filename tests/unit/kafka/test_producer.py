@@ -60,7 +60,7 @@ def refuse(message):
     raise RecordRefused("t", message)
 
 
-def test_what_ended_one_task_does_not_end_the_next(client):
+def test_failure_of_a_task_does_not_end_the_next(client):
     shared = WorkerProducer({})
     client[0].reports = [
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -127,7 +127,7 @@ class Described:
         self.error = None if count else Refusal(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
-def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatch):
+def test_a_topic_is_requested_again_when_what_is_known_is_old(client, monkeypatch):
     now, counts = [1000.0], iter([3, 5])
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     sender = WorkerProducer({})

@@ -98,7 +98,7 @@ def test_a_log_that_ends_before_its_range_has_lost_records(reader, monkeypatch, 
         list(reader.read(Range("many", 0, start, COUNT + 10), pytest.fail))
 
 
-def test_what_is_lost_is_left_out_where_that_is_wanted(reader, monkeypatch):
+def test_lost_records_are_skipped_on_request(reader, monkeypatch):
     monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
     notes: list[str] = []
     blocks = list(
@@ -188,7 +188,7 @@ EOF = KafkaError._PARTITION_EOF
 RESET = KafkaError._AUTO_OFFSET_RESET
 
 
-def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
+def test_a_range_ends_where_the_log_continues_behind_it(scripted):
     """Its last offsets are those of control records, or were compacted away."""
     reader = scripted([message(1), message(2), message(9)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
@@ -209,12 +209,12 @@ def test_a_range_ends_where_the_log_ends(scripted):
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
 
 
-def test_a_log_that_ends_early_for_a_moment_goes_on(scripted):
+def test_a_log_that_ends_early_for_a_moment_continues(scripted):
     reader = scripted([message(1), message(2, EOF)], [], [message(2), message(3), message(4)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1], [2, 3, 4]]
 
 
-def test_what_is_left_of_another_range_is_not_read(scripted):
+def test_rest_of_another_range_is_not_read(scripted):
     reader = scripted(
         [message(1, partition=1), message(0), message(1), message(2, EOF, 1)], [message(2)]
     )
@@ -255,7 +255,7 @@ def test_a_whole_range_may_be_gone(scripted):
     assert len(notes) == 1
 
 
-def test_an_offset_that_was_refused_and_is_there_is_asked_for_again(scripted):
+def test_an_offset_that_was_refused_and_is_there_is_requested_again(scripted):
     reader = scripted([message(3, RESET)], [message(3)])
     assert read(reader, Range("t", 0, 3, 4)) == [[3]]
     assert reader._consumer.assigned == [3, 3, None]
@@ -272,7 +272,7 @@ def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):
     assert range_reader(configs[0]) is not first
 
 
-def test_headers_that_the_client_cannot_read_are_asked_for_once_and_left_out(monkeypatch):
+def test_headers_that_the_client_cannot_read_are_requested_once_and_left_out(monkeypatch):
     """Its second answer has a hole that ends the process when it is looked at."""
 
     class Record(Message):

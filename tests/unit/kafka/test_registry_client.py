@@ -133,7 +133,7 @@ def test_everything_we_ask_for(server):
         registry.register("x", Schema("AVRO", "down"))
 
 
-def test_what_others_do_meanwhile_is_seen(server):
+def test_changes_by_others_are_seen(server):
     registry, other = (ConfluentRegistry(RegistrySettings(server)) for _ in range(2))
     int_, text = Schema("AVRO", '"int"'), Schema("AVRO", '"string"')
     registry.register("s", int_)

@@ -43,7 +43,7 @@ def test_how_long_brokers_may_be_out_of_reach():
             settings(default__api__timeout__ms=wrong)
 
 
-def test_the_longest_prefix_wins_and_strangers_stay_out():
+def test_longest_prefix_wins_and_unknown_names_are_left_out():
     settings_ = KafkaSettings.from_properties(
         {
             "bootstrap.servers": "a:1",

@@ -111,7 +111,7 @@ def sender(clients):
     opened.close()
 
 
-def test_everyone_is_told_of_their_own_record(sender):
+def test_everyone_is_reported_of_their_own_record(sender):
     """Sixteen threads, one of them with records that are refused: only that one hears of it."""
 
     def write(number):
@@ -187,7 +187,7 @@ def test_where_a_record_of_the_epoch_is(sender, monkeypatch):
     assert sender.begin("t", None, b"fine", 0).wait() == ("t", 1, 8)
 
 
-def test_a_topic_is_asked_for_once_until_it_may_be_another(sender, clients, ids):
+def test_a_topic_is_requested_once_until_it_may_be_another(sender, clients, ids):
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
     assert clients[0].looked_up == []  # the producer was opened after it

@@ -112,7 +112,7 @@ def test_records_and_their_defaults(cases):
     assert record.headers == (("h", b"a"), ("h", None))
 
 
-def test_what_stands_beside_the_statements(cases):
+def test_settings_next_to_the_statements(cases):
     (case,) = cases(
         {
             "name": "n",

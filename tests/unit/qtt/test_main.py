@@ -39,7 +39,7 @@ def test_all_good(folder, capsys):
     assert capsys.readouterr().out == "1 passed, 0 failed, 0 unsupported\n"
 
 
-def test_a_failure_is_told_and_counts(folder, capsys, tmp_path):
+def test_a_failure_is_reported_and_counts(folder, capsys, tmp_path):
     path = folder(GOOD, BAD)
     out = tmp_path / "out" / "report.json"
     out.parent.mkdir()
@@ -78,14 +78,14 @@ def test_filter(folder, capsys):
         (["--jobs", "0", "."], "at least 1"),
     ],
 )
-def test_wrong_arguments_are_told(args, text, capsys):
+def test_wrong_arguments_are_reported(args, text, capsys):
     with pytest.raises(SystemExit) as ended:
         _run(*args)
     assert ended.value.code == 2
     assert text in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_test_file_is_told(tmp_path, capsys):
+def test_a_file_that_is_no_test_file_is_reported(tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(SystemExit) as ended:
         _run(str(tmp_path))

@@ -174,7 +174,7 @@ def test_errors_that_were_not_announced(part, body):
         check_refusal(part, Refused(400, body, "SELECT 1;"))
 
 
-def test_what_is_not_there_yet_is_no_failure():
+def test_refusal_of_an_unsupported_join_is_unsupported():
     body = {**BODY, "message": "a join is not supported yet"}
     with pytest.raises(Unsupported):
         check_refusal(RestPart(), Refused(400, body, "SELECT 1;"))

@@ -99,7 +99,7 @@ def test_a_refused_statement_must_not_change_anything(result, monkeypatch):
     assert "refused, but the catalog has changed" in outcome.reason
 
 
-def test_beside_a_refused_statement_texts_are_whole_statements(result):
+def test_next_to_a_refused_statement_texts_are_whole_statements(result):
     outcome = result(statements=[[{"sql": QUERY, "refused": "x"}, "SHOW", "STREAMS;"]])
     assert "each text must be whole statements" in outcome.reason
 
@@ -161,7 +161,7 @@ def test_a_wrong_answer_fails_it(result):
     assert "no row" in outcome.reason
 
 
-def test_what_is_inserted_passes_through_the_queries(result):
+def test_inserted_rows_pass_through_the_queries(result):
     outcome = result(
         statements=[SOURCE, TABLE, "INSERT INTO a VALUES (1, 5);", "SELECT * FROM t;"],
         responses=[{"admin": {}}, {"admin": {}}, _rows([1, 1])],
@@ -243,7 +243,7 @@ def test_an_announced_error_may_quote_the_statement(result, quoted):
 POST = {"sources": [{"name": "B", "type": "stream", "schema": "K INT KEY, V INT"}]}
 
 
-def test_what_must_hold_afterwards(result):
+def test_post_conditions(result):
     assert result(statements=[SOURCE, QUERY], post=POST).status == "passed"
     wrong = {"sources": [{**POST["sources"][0], "schema": "K INT KEY, V BIGINT"}]}
     assert "no source is like" in result(statements=[SOURCE, QUERY], post=wrong).reason

@@ -133,7 +133,7 @@ def test_an_announced_assertion_must_be_one(result):
     assert result("DROP STREAM nope;", expect=expect).status == "failed"
 
 
-def test_scripts_are_found_beside_the_file_or_above(result, tmp_path):
+def test_scripts_are_found_next_to_the_file_or_above(result, tmp_path):
     (tmp_path / "more.sql").write_text("CREATE STREAM t AS SELECT k, v FROM s;")
     outcome = result(
         "RUN SCRIPT '/more.sql';",

@@ -45,7 +45,7 @@ def test_a_script_with_its_records(files, capsys):
     assert capsys.readouterr().out == "statements\n\t >>> Test passed!\n"
 
 
-def test_what_differs_is_told_and_is_in_the_status(files, capsys):
+def test_difference_is_reported_and_in_the_exit_status(files, capsys):
     assert entry.main(["test", *files(outputs=OUTPUTS.replace("3.50", "3.5"))]) == 1
     said = capsys.readouterr().out
     assert ">>> Test failed: " in said

@@ -71,7 +71,7 @@ class SubjectsContract:
         assert (again.version, again.id) == (4, 4)
         assert subjects.register("a", avro("new")).id == 5
 
-    def test_what_is_deleted_can_still_be_asked_for(self, subjects):
+    def test_deleted_version_can_still_be_requested(self, subjects):
         subjects.register("a", avro("x"))
         with pytest.raises(err.SubjectNotSoftDeleted):
             subjects.delete_subject("a", permanent=True)

@@ -75,7 +75,7 @@ def test_all_of_it_moves_once(url):
     assert (entry.version, entry.id) == (8, 10)
 
 
-def test_what_was_deleted_since_does_not_come_back(url):
+def test_deleted_version_does_not_return(url):
     topic = Topic()
     move_in(opened(topic), url)
     subjects = Subjects(opened(topic))

@@ -42,7 +42,7 @@ def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["8081", "https://here:1", "http://:1", "http://here:x"])
-def test_a_listener_that_is_no_address_is_told(tmp_path, given):
+def test_a_listener_that_is_no_address_is_reported(tmp_path, given):
     with pytest.raises(BadRegistryListener, match=given):
         open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path, MemoryLog)
 

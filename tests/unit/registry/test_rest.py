@@ -160,7 +160,7 @@ def test_a_name_may_have_a_slash(api):
         ("PATCH", "/subjects", None, 405),
     ],
 )
-def test_what_is_refused(api, method, path, body, code):
+def test_refused_requests(api, method, path, body, code):
     api.post("/subjects/s/versions", A)
     if code is None:  # an id is of no use for what is registered already
         assert isinstance(api.ask(method, path, body), int | dict)
@@ -168,7 +168,7 @@ def test_what_is_refused(api, method, path, body, code):
         assert api.ask(method, path, body) == code
 
 
-def test_a_broken_body_is_told(api):
+def test_a_broken_body_is_reported(api):
     answer = api.client.post("/subjects/s/versions", content="{")
     assert (answer.status_code, answer.json()["error_code"]) == (400, 400)
 
@@ -182,7 +182,7 @@ def test_deleting_twice(api):
     assert api.ask("DELETE", f"/subjects/s/versions/{version}?permanent=true") == version
 
 
-def test_what_others_import_stays(api):
+def test_imported_ids_stay(api):
     inner = api.post("/subjects/i/versions", A)
     reference = {"name": "R", "subject": "i", "version": inner["version"]}
     outer = '{"type":"array","items":"R"}'

@@ -80,7 +80,7 @@ def test_two_servers_share_a_topic(topic):
     assert one.register("t", avro()).id == other.register("t", avro()).id == 1
 
 
-def test_who_was_shut_out_while_writing_writes_over_what_is_there_then(topic):
+def test_fenced_writer_reads_before_it_writes_again(topic):
     rests: list[int] = []
     one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
     batches: list[list[int]] = []
@@ -98,7 +98,7 @@ def test_who_was_shut_out_while_writing_writes_over_what_is_there_then(topic):
     assert other.version("s", 3).schema == avro("z")
 
 
-def test_who_is_shut_out_again_and_again_has_written_nothing(topic):
+def test_repeatedly_fenced_writer_has_written_nothing(topic):
     rests: list[int] = []
     one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
 
@@ -127,7 +127,7 @@ def test_a_registry_that_writes_over_ours_is_noticed(topic):
         Subjects(SchemaStore(log)).register("s", avro("a"))
 
 
-def test_a_log_that_is_away_is_told_and_works_again(topic):
+def test_a_log_that_is_away_is_reported_and_works_again(topic):
     registry = LocalRegistry(opened(topic))
     registry.register("s", avro())
     topic.away = True
@@ -138,7 +138,7 @@ def test_a_log_that_is_away_is_told_and_works_again(topic):
     assert registry.register("s", avro("a")) == 2
 
 
-def test_what_confluents_registry_wrote_is_taken_over(topic):
+def test_records_of_confluents_registry_are_adopted(topic):
     topic.records = [
         (b'{"keytype":"NOOP","magic":0}', None),
         (

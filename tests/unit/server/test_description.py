@@ -161,7 +161,7 @@ def test_an_upgrade_report_is_part_of_a_status() -> None:
         {"@type": "tables", "statementText": "S;", "warnings": [], "tables": [{}]},
     ],
 )
-def test_what_is_not_described_is_noticed(value: object) -> None:
+def test_undescribed_field_is_noticed(value: object) -> None:
     with pytest.raises(ValidationError):
         check(value, "Tables")
 

@@ -60,7 +60,7 @@ def test_only_what_is_missing_is_fetched(tmp_path):
     assert repository.answers == []
 
 
-def test_one_failure_ends_all(tmp_path):
+def test_first_failed_download_ends_all(tmp_path):
     with Progress(disable=True) as progress, pytest.raises(FetchFailed):
         fetch_all([JAR], tmp_path, progress, Repository(*[FetchFailed(JAR, "no route")] * 3))
 

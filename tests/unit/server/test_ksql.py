@@ -73,7 +73,7 @@ def test_a_wrong_body_is_a_bad_request(text: str, says: str) -> None:
     assert says in answer.json()["message"]
 
 
-def test_a_failed_statement_tells_what_was_done_before_it() -> None:
+def test_a_failed_statement_reports_what_was_done_before_it() -> None:
     span = Span(7, 10, 1, 8)
     error = UnknownName("column FOO does not exist", ("FOU",), span=span)
     service = FakeService(RequestFailed(error, "SELECT FOO;", [created()]))

@@ -14,7 +14,7 @@ def line(**extra: object) -> str:
     return EventFormatter().format(record)
 
 
-def test_an_event_tells_what_it_is_about() -> None:
+def test_an_event_reports_what_it_is_about() -> None:
     text = line(file="bad.py", reason="no colon")
     assert text.endswith('WARNING ksql file_not_loaded file=bad.py reason="no colon"')
 
@@ -51,7 +51,7 @@ def test_nobodys_text_looks_like_an_event_or_a_value(path: str, shown: str) -> N
     assert len(text.splitlines()) == 1
 
 
-def test_what_stands_on_further_lines_is_indented() -> None:
+def test_further_lines_are_indented() -> None:
     event = logging.makeLogRecord({"msg": "two\nlines\r"})
     error = ValueError("x\n2026-01-01 CRITICAL forged")
     failed = logging.makeLogRecord({"msg": "failed", "exc_info": (ValueError, error, None)})

@@ -192,7 +192,7 @@ def test_a_start_that_only_an_operator_can_help_has_a_status_of_its_own(
     assert main(["-o", f"ksql.state.dir={tmp_path}", "-o", argument]) == status
 
 
-def test_one_that_the_next_try_may_help_has_another(tmp_path: Path) -> None:
+def test_retriable_failure_has_its_own_exit_status(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         assert (
@@ -201,7 +201,7 @@ def test_one_that_the_next_try_may_help_has_another(tmp_path: Path) -> None:
         )
 
 
-def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
+def test_a_server_that_was_replaced_ends_in_order_to_restart() -> None:
     class Replaced(FakeService):
         def start(self) -> None:
             super().start()
@@ -213,7 +213,7 @@ def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
     assert service.events == ["start", "stop"]
 
 
-def test_what_a_started_server_is_made_of_is_no_garbage() -> None:
+def test_objects_of_a_started_server_are_frozen() -> None:
     class Ending(FakeService):
         frozen = 0
 
@@ -326,7 +326,7 @@ def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, for
     assert "Traceback" not in stderr
 
 
-def test_a_start_that_fails_is_told_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_start_that_fails_is_reported_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     service = FakeService(start_error=StartError("no broker"))
     with pytest.raises(StartError, match="no broker"):
         run_server({"listeners": "http://127.0.0.1:0"}, lambda _: service)

@@ -87,7 +87,7 @@ def test_a_form_without_tombstones_does_not_ask_for_them(
 
 
 @pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON])
-def test_notes_on_an_answer_stand_in_the_header(accept: str) -> None:
+def test_notes_on_an_answer_are_in_the_header(accept: str) -> None:
     notes: list[str] = []
 
     def reading() -> list[ResultRow]:

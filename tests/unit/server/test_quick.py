@@ -188,7 +188,7 @@ def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.Monk
     assert (ready.threads, later.threads) == ({here}, {"statement"})
 
 
-def test_what_is_not_quick_after_all_is_read_in_threads() -> None:
+def test_slow_query_is_read_in_threads() -> None:
     ready = QuickStream([DATA], "pull", quick=False)
     answer = ask(FakeService(ready_stream=ready), "POST", "/query-stream", json={"sql": "SELECT;"})
     assert ready.ended.wait(5)

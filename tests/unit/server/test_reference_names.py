@@ -66,7 +66,7 @@ def test_no_name_is_unknown(name: str) -> None:
     assert not [each for each in warnings if "not known" in each]
 
 
-def test_those_without_effect_say_so() -> None:
+def test_properties_without_effect_say_so() -> None:
     warnings = odd_properties(
         {
             "ksql.connect.url": "http://connect:8083",
@@ -86,7 +86,7 @@ def test_those_without_effect_say_so() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "ksql.streams."])
-def test_some_stand_for_properties_of_the_server(prefix: str, tmp_path: Path) -> None:
+def test_some_map_to_properties_of_the_server(prefix: str, tmp_path: Path) -> None:
     bound = f"{prefix}statestore.uncommitted.max.bytes=-1"
     options = [f"{prefix}state.dir={tmp_path}", f"{prefix}replication.factor=3", bound]
     configuration = read_configuration(None, options, {})
@@ -112,7 +112,7 @@ def test_some_stand_for_properties_of_the_server(prefix: str, tmp_path: Path) ->
         "ksql.query.pull.interpreter.enabled",
     ],
 )
-def test_set_of_one_warns_and_the_script_goes_on(name: str) -> None:
+def test_set_of_one_warns_and_the_script_continues(name: str) -> None:
     answers = World().run(f"SET '{name}'='4'; SHOW STREAMS;")
     assert isinstance(answers[0], WarningEntity)
     assert f"The property '{name}' is accepted, but has no effect." in answers[0].message

@@ -305,7 +305,7 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
         assert list(result.answers) == [[Stored(b"1", 7)]]
 
 
-def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone():
+def test_replica_of_a_waiting_server_is_used_last_and_for_a_dead_one():
     with running(2) as (hosts, peers):
         new, elder = by_rank(hosts)
         for host, value in ((new, b"new"), (elder, b"old")):
@@ -509,7 +509,7 @@ def test_every_server_answers_from_the_active_copy():
         assert sum(each.host.asks for each in hosts if each is not active) == 0
 
 
-def test_a_read_that_is_cut_off_goes_on_at_the_next_copy_behind_its_last_key():
+def test_a_read_that_is_cut_off_continues_at_the_next_copy_behind_its_last_key():
     with running(3) as (hosts, peers):
         first, second, third = by_rank(hosts)
         keys = names(3_000)
@@ -583,7 +583,7 @@ def test_a_query_waits_for_a_copy_that_is_nearly_there():
         assert waits == [1]
 
 
-def test_a_position_that_is_asked_for_is_waited_for_and_else_refused():
+def test_a_position_that_is_requested_is_waited_for_and_else_refused():
     with running(1) as ([one], peers):
         put(one.host, b"a")
         rows, _ = opened([one], peers, at_least={("T", 0): END + 1}, patience_s=0.0)

@@ -55,7 +55,7 @@ def users(configuration: dict[str, str], **more: str) -> Users:
     return users_
 
 
-def test_nobody_is_asked_unless_it_is_configured() -> None:
+def test_nobody_is_queried_unless_it_is_configured() -> None:
     assert Users.of(Settings({})) is None
 
 
@@ -213,7 +213,7 @@ def test_some_paths_need_no_user(configured: dict[str, str], path: str, status: 
     assert response_of(configured, path)[0].status_code == status
 
 
-def test_the_api_page_says_that_users_are_asked_for(configured: dict[str, str]) -> None:
+def test_the_api_page_says_that_users_are_requested(configured: dict[str, str]) -> None:
     document = response_of(configured, "/openapi.json", token("bob:sesame"))[0].json()
     assert document["security"] == [{"user": []}]
     assert document["components"]["securitySchemes"]["user"]["scheme"] == "basic"
@@ -248,7 +248,7 @@ HASHED = passwords.hashed("open sesame", b"salt of a test")
 @pytest.mark.parametrize(
     ("password", "right"), [("open sesame", True), ("open", False), ("", False), (HASHED, False)]
 )
-def test_a_password_may_stand_hashed(password: str, right: bool) -> None:
+def test_password_may_be_hashed(password: str, right: bool) -> None:
     known = Users("realm", {"ada": (HASHED, frozenset())})
     assert known.takes_long("ada", password)
     assert (known.refusal("ada", password) is None) == right
@@ -299,7 +299,7 @@ def looking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.users._LOOK_S", 0.0)
 
 
-def test_who_leaves_is_let_in_no_more(configured: dict[str, str], looking: None) -> None:
+def test_removed_user_is_refused(configured: dict[str, str], looking: None) -> None:
     known = users(configured)
     assert known.refusal("ada", "love lace") is None
     file(configured).write_text(f"bob: {HASHED}", encoding="utf-8")
@@ -331,7 +331,7 @@ def test_the_files_are_not_looked_at_for_each_request(configured: dict[str, str]
     assert "eve" in files.current()
 
 
-def test_hashes_are_compared_beside_the_loop(configured: dict[str, str]) -> None:
+def test_hashes_are_compared_next_to_the_loop(configured: dict[str, str]) -> None:
     file(configured).write_text(f"ada: {HASHED}, admin", encoding="utf-8")
     known = users(configured)
     for password, status in (("open sesame", 200), ("open", 401), ("open sesame", 200)):
@@ -341,7 +341,7 @@ def test_hashes_are_compared_beside_the_loop(configured: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(("given", "status"), [("open sesame\n", 0), ("\n", 1)])
-def test_the_command_prints_what_is_to_stand_in_the_file(
+def test_command_prints_the_line_of_the_file(
     given: str,
     status: int,
     monkeypatch: pytest.MonkeyPatch,

@@ -47,7 +47,7 @@ def test_the_variables_of_a_compose_file() -> None:
     ]
 
 
-def test_what_is_misspelt_is_a_warning_without_its_value() -> None:
+def test_misspelt_variable_is_a_warning_without_its_value() -> None:
     warnings = odd_variables({"KSQL_KSQL_SERVIC_ID": "se-cret"})
     assert warnings == [
         "the variable KSQL_KSQL_SERVIC_ID has no effect: the property ksql.servic.id is not known."

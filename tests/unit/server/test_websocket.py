@@ -202,7 +202,7 @@ def test_notes_on_an_answer_come_behind_its_rows() -> None:
     assert (len(frames), code, reason) == (4, 1000, "done")
 
 
-def test_the_end_of_the_server_is_said() -> None:
+def test_end_of_the_server_is_announced() -> None:
     stream = FakeStream([DATA])
     with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:
         for _ in range(3):
@@ -372,7 +372,7 @@ def test_another_path_is_not_found() -> None:
             assert (response.status_code, response.body) == (404, b"Not Found")
 
 
-def test_what_is_no_websocket_is_told_so() -> None:
+def test_plain_request_to_a_websocket_path_is_refused() -> None:
     with serving(FakeService()) as (place, _):
         plain = httpx.get(f"http://{place}/ws/query")
         assert (plain.status_code, plain.json()["error_code"]) == (400, 40000)

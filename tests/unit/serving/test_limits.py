@@ -110,14 +110,14 @@ def test_so_much_is_sent_in_an_hour(name, kind):
     start(pull)
 
 
-def test_nothing_is_limited_unless_it_is_asked_for():
+def test_nothing_is_limited_unless_it_is_requested():
     service = limits.unlimited()
     for _ in range(1_000):
         service.pull(pull).sent(10**12)
         service.push(pull).sent(10**12)
 
 
-def test_the_end_of_a_query_is_told_once_and_whether_it_has_failed():
+def test_the_end_of_a_query_is_reported_once_and_whether_it_has_failed():
     ends: list[bool] = []
     stream = of().pull(pull, ends.append)
     assert ends == []

@@ -68,6 +68,6 @@ def test_room():
         room.take(1)
 
 
-def test_what_has_an_order():
+def test_orderable_types():
     assert orderable(BYTES)
     assert not any(map(orderable, (Array(STRING), Map(STRING, STRING), Struct(()))))

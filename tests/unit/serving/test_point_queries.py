@@ -79,7 +79,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_one_plan_answers_for_all_keys(asking, head):
+def test_single_plan_answers_for_all_keys(asking, head):
     texts = [head + quoted(key) + " ; " for key in (*KEYS, "nobody")]
     results = [asking.rows(text) for text in texts]
     assert asking.parsed == texts[:1]

@@ -211,7 +211,7 @@ def test_a_table_says_which_rows_are_gone():
     )
 
 
-def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count():
+def test_deletions_that_are_not_shown_do_not_count():
     records = [("a", {"A": 1}), ("a", None), ("b", None), ("b", {"A": 2}), ("c", {"A": 3})]
     text = "SELECT A, K FROM T EMIT CHANGES LIMIT 2;"
     expected = [(1, "a"), (2, "b")], "Limit Reached"
@@ -227,7 +227,7 @@ def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count():
         ("A", [(1,), (None, "gone")]),
     ],
 )
-def test_a_window_that_is_gone_is_told_by_its_bounds(items, expected):
+def test_a_window_that_is_gone_is_reported_by_its_bounds(items, expected):
     key = windowed("a", 1000)
     rows_, _ = rows(f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None))
     assert rows_ == expected

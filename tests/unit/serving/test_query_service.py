@@ -184,7 +184,7 @@ def test_a_store_that_is_being_filled_answers_only_where_its_lag_is_allowed(coun
         table.ask()  # what one request allows is not for others
 
 
-def test_a_table_that_was_just_made_is_ready_with_what_its_topic_had_then(counted):
+def test_a_table_that_was_just_created_is_ready_with_what_its_topic_had_then(counted):
     table = counted(7, goal=0)
     trouble = table.trouble()
     assert trouble.patience_s > 0
@@ -207,7 +207,7 @@ def test_a_table_waits_for_the_first_batch_of_its_query(counted):
     assert table.ask() == [("a", 2), ("b", 1)]
 
 
-def test_who_waits_for_a_table_is_given_the_trouble_of_kafka(counted):
+def test_waiting_reader_is_shown_the_trouble_of_kafka(counted):
     table = counted(10)
     table.begun = False
     trouble = table.trouble()
@@ -281,7 +281,7 @@ def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
     assert others.requests == [("T", 1)] * 2
 
 
-def test_the_end_of_a_topic_is_asked_for_anew_once_that_was_made_anew(counted):
+def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
     """Copies at other servers are not asked for offsets that the new topic does not have."""
     table = counted(10)
     tables = table.reads._tables
@@ -335,7 +335,7 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
     assert pulls("T")["here:1"].total == 5
 
 
-def test_reads_of_other_servers_are_told_from_those_of_this_one():
+def test_reads_of_other_servers_are_distinguished_from_those_of_this_one():
     reads = TableProvider(
         None, None, None, SimpleNamespace(host="a:1"), SimpleNamespace(is_known=None)
     )
@@ -416,7 +416,7 @@ def test_limits_are_no_question_that_is_answered_at_once(alone):
 
 
 @pytest.mark.parametrize(("level", "position"), [("read_committed", 10), ("read_uncommitted", 12)])
-def test_the_position_that_is_told_is_that_of_the_rows(alone, level, position):
+def test_reported_position_is_that_of_the_rows(alone, level, position):
     alone.store.commit(Offset(10))
     alone.ask()
     alone.part.put([(b"a", b'{"C": 3}', 0)], 12, 0.0)
@@ -520,7 +520,7 @@ def test_an_answer_names_what_its_client_has_seen(counted, text):
     assert token_of(table.open(None, text)) is None
 
 
-def test_an_answer_s_token_names_what_was_asked_for_too(counted):
+def test_token_of_an_answer_includes_the_requested_one(counted):
     table = counted(10)
     table.processed = {"s": {0: 3}}
     query = table.open(WRITTEN)

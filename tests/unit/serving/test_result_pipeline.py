@@ -67,7 +67,7 @@ def test_an_alias_is_meant_before_a_column():
     assert answer(text, WORLD) == [("r1", 8), ("r5", 8), ("r2", 9), ("r3", 9)]
 
 
-def test_what_only_order_by_needs_is_not_in_the_result():
+def test_columns_of_order_by_only_are_not_in_the_result():
     query, _ = bound("SELECT BIKE FROM R WHERE M > 1 ORDER BY M * DOCK, M;", WORLD)
     assert [column.name for column in query.columns] == ["BIKE"]
     assert [row.values for batch in query.batches() for row in batch] == [("y",), ("x",), ("z",)]
@@ -201,7 +201,7 @@ def test_a_reader_that_left_ends_the_scan():
         assert len(taken) == 1000
 
 
-def test_what_is_not_found_is_looked_for_in_steps():
+def test_missing_rows_are_searched_in_steps():
     big = World(SETUP)
     big.feed("rides", *((f"r{n:05}", {"DOCK": n}, n) for n in range(2500)))
     query, _ = bound("SELECT ID FROM R WHERE DOCK < 0;", big)

@@ -219,9 +219,7 @@ def test_a_newer_store_stops_its_table_only(topic, followers, world, source, new
     assert newer.exists()
 
 
-def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
-    topic, followers, source, newer, tmp_path
-):
+def test_a_newer_store_is_refilled_if_that_is_requested(topic, followers, source, newer, tmp_path):
     follower = followers(**{store_manager.REBUILD: f"{source.created_by}/1"})
     follower.start()
     rows_ = answered(topic, follower, source)

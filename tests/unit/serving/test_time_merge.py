@@ -38,7 +38,7 @@ def test_an_end_without_a_record_is_reached_by_its_position():
     assert times(merging.ready([], {A: 1, C: 7})) == [5]
 
 
-def test_what_waits_has_a_bound_and_what_is_waited_for_is_read_on():
+def test_queued_records_are_bounded_and_awaited_ones_are_read():
     merging = Merging({A: 100, B: 100, C: 100}, room=10_000)
     positions = dict.fromkeys((A, B, C), 0)
     read = 0

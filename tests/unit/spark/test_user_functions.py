@@ -59,7 +59,7 @@ def test_functions_travel_with_their_limits():
     assert unpacked("{}").plan == "{}"
 
 
-def test_a_worker_that_died_is_told_in_words():
+def test_a_worker_that_died_is_reported_in_words():
     trace = (
         "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed\n"
         "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).\n"

@@ -122,7 +122,7 @@ def test_replayed_queries_give_the_records_that_they_gave(name):
 
 
 @every_corpus
-def test_states_go_on(name):
+def test_states_continue(name):
     world = replayed(name)
     head, *states = STATES[name]
     for topic, key, value, time in RECORDS[name][: head["records"]]:

@@ -64,7 +64,7 @@ def test_pages_are_packed_as_they_were():
         assert value[:1] + pack(unpack(value[1:])) == value
 
 
-def test_what_changes_in_frozen_pages_is_found_again():
+def test_changes_in_frozen_pages_are_read_back():
     [frozen] = read_lines(V1 / "pages.jsonl")
     backend = make.unhexed(frozen)
     store = PagedStore(backend)
@@ -201,7 +201,7 @@ def test_the_identity_of_the_first_format(place):
     assert (identity.service_id, identity.state_id, identity.cluster_id) == ("kept_", "new", "")
 
 
-def test_the_life_of_a_query(place, tmp_path):
+def test_incarnation_of_a_query(place, tmp_path):
     assert incarnations.incarnation_of(place) == incarnations.Incarnation("5f6e7d")
     incarnations.begin(tmp_path, "5f6e7d")
     assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
@@ -273,7 +273,7 @@ def test_the_codes_of_functions_that_a_checkpoint_has_seen(place, tmp_path):
     assert (tmp_path / "code.json").read_bytes() == (FILES / "code.json").read_bytes()
 
 
-def test_what_was_moved_aside(place, tmp_path):
+def test_trash_entries_are_read(place, tmp_path):
     entry = tmp_path / "aside" / "20200913T122640Z-0-CTAS_T_4"
     entry.mkdir(parents=True)
     shutil.copy(place / "about.json", entry)

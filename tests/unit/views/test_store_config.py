@@ -31,7 +31,7 @@ def test_a_table_that_states_nothing_follows_the_server():
     assert kept(world(), server=Settings()).kind == "txn_rocksdb"
 
 
-def test_what_the_session_states_is_kept_with_the_query():
+def test_session_properties_are_kept_with_the_query():
     session = {"ksql.streams.default.dsl.store": "IN_MEMORY", "commit.interval.ms": "5"}
     config = kept(world(**session))
     assert (config.kind, config.commit_ms) == ("in_memory", 5)
@@ -117,7 +117,7 @@ def test_windows_are_kept_for_their_retention():
         ),
     ],
 )
-def test_what_is_no_store_is_refused(statement, message):
+def test_unknown_store_type_is_refused(statement, message):
     world_ = World(STREAM)
     with pytest.raises(KsqlError) as refusal:
         world_.execute(statement)

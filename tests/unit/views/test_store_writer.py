@@ -35,7 +35,7 @@ def store(tmp_path):
     store_.close()
 
 
-def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatch):
+def test_writes_in_progress_may_be_visible(store, monkeypatch):
     store_writer, part = filling(store, Clock())
     seen = []
 
@@ -242,7 +242,7 @@ def test_where_filling_begins(store, position, begin, end, reached, goal, reason
     assert part.goal == goal  # a goal stays until the store is emptied
 
 
-def test_a_store_that_puts_at_once_and_did_not_end_in_order_begins_anew(tmp_path):
+def test_a_store_that_puts_at_once_and_did_not_end_in_order_restarts(tmp_path):
     store = open_store("rocksdb", tmp_path / "s", StoreBudget())
     store.put([(b"k", b"v", 0)])
     store.commit(Offset(5))
@@ -275,7 +275,7 @@ def test_a_store_commits_where_no_transaction_has_records_on_both_sides(store):
     assert part.shows(committed=True)
 
 
-def test_a_partition_whose_broker_does_not_answer_is_asked_again_later(store):
+def test_a_partition_whose_broker_does_not_answer_is_queried_again_later(store):
     clock = Clock()
     store_writer, _ = filling(store, clock)
     turn(store_writer, records(b"1"), {PLACE: 1})
@@ -288,7 +288,7 @@ def test_a_partition_whose_broker_does_not_answer_is_asked_again_later(store):
     assert store.position() == 2
 
 
-def test_transactions_that_may_overlap_are_told_by_a_moment_without_an_open_one(store):
+def test_overlapping_transactions_are_separated_by_a_moment_without_an_open_one(store):
     clock = Clock()
     store_writer, part = filling(store, clock, goal=5)
     part.sole, part.target = False, 0
@@ -373,7 +373,7 @@ def test_a_store_that_is_restored_commits_a_part_when_its_interval_is_over(store
     assert (store.position(), store.is_complete()) == (100, True)
 
 
-def test_a_store_that_goes_on_keeps_what_is_not_committed(store):
+def test_a_store_that_continues_keeps_what_is_not_committed(store):
     store_writer, part = filling(store, Clock())
     turn(store_writer, records(b"1"), {PLACE: 5})
     assert part.resume(0, 7) == ""

@@ -119,7 +119,7 @@ def test_a_scan_asks_all(table):
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("key", NAMES)
 @pytest.mark.parametrize("far", [False, True])
-def test_of_a_table_of_an_earlier_version_all_are_asked(table, key, far):
+def test_of_a_table_of_an_earlier_version_all_are_queried(table, key, far):
     tables = Partitions(OLD, whole, far=far)
     assert pulled(OLD, f"K = '{key}'", table, tables) == rows(key)
     assert tables.partitions == set(range(PARTITIONS))
@@ -149,7 +149,7 @@ def test_rows_of_far_stores_come_store_by_store(text):
     assert all(place == last for place, last in seen)
 
 
-def test_where_the_topic_has_got_partitions_all_are_asked():
+def test_where_the_topic_has_got_partitions_all_are_queried():
     tables = Partitions(NEW, inner, count=PARTITIONS + 1)
     assert pulled(NEW, "K = 'k0'", "T", tables) == rows("k0")
     assert tables.partitions == set(range(PARTITIONS + 1))

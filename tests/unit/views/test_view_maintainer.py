@@ -193,7 +193,7 @@ def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, m
 
 
 @pytest.mark.parametrize("error", [KeyError(("T", 1)), RuntimeError("x"), OSError(28, "full")])
-def test_whatever_fails_is_shown_and_tried_again(kafka, follower, world, error, caplog):
+def test_failures_are_shown_and_retried(kafka, follower, world, error, caplog):
     kafka.ends["T", 0] = 2
     kafka.failures = [error] * 3
     follower.start()
@@ -371,7 +371,7 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*"])
-def test_a_store_that_cannot_be_opened_is_filled_anew(kafka, followers, world, tmp_path, name):
+def test_a_store_that_cannot_be_opened_is_refilled(kafka, followers, world, tmp_path, name):
     kafka.ends |= {("T", 0): 2, ("T", 1): 3}
     let(kafka, 5)
     first = followers()
@@ -468,7 +468,7 @@ def store_of_first(kafka, follower, world):
 
 
 @pytest.mark.parametrize("kind", [*ON_DISK, "in_memory"])
-def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world, kind):
+def test_a_topic_that_is_recreated_while_it_is_followed(kafka, followers, world, kind):
     follower = followers(**{"default.dsl.store": kind})
     source = store_of_first(kafka, follower, world)
     other = follower.table(table(world, "W"))
@@ -488,7 +488,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world,
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
-def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, world, kind):
+def test_a_topic_that_is_recreated_while_nobody_follows_it(kafka, followers, world, kind):
     first = followers(**{"default.dsl.store": kind})
     source = store_of_first(kafka, first, world)
     first.close()
@@ -500,9 +500,7 @@ def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, wor
     assert RECREATED in second.notes(source.created_by)[0][1]
 
 
-def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
-    kafka, followers, world, tmp_path
-):
+def test_a_store_of_a_version_that_noted_no_topic_is_continued(kafka, followers, world, tmp_path):
     first = followers()
     source = store_of_first(kafka, first, world)
     first.close()
@@ -516,7 +514,7 @@ def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
     assert second.notes(source.created_by) == ()
 
 
-def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch):
+def test_unknown_topic_id_is_no_other_topic(kafka, follower, world, monkeypatch):
     source = store_of_first(kafka, follower, world)
     changes = []
     monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
@@ -626,9 +624,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
         running.close()
 
 
-def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_up(
-    kafka, world, tmp_path
-):
+def test_leftovers_of_a_former_assignment_are_deleted_once_given_up(kafka, world, tmp_path):
     kafka.ends |= {("T", 0): 2, ("T", 1): 1}
     source, some = table(world, "T"), Some(("T", 1))
     home = tmp_path / "stores" / str(source.created_by)

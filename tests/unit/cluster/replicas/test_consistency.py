@@ -100,7 +100,7 @@ def test_a_query_that_has_failed_is_in_the_way_only_of_what_it_has_not_processed
     assert kafka.demands("M") == {("M", 0): 50, ("M", 1): 60}
 
 
-def test_what_was_found_holds_for_good(kafka):
+def test_resolved_offsets_are_cached_for_good(kafka):
     kafka.done[kafka.query("M")] = {"s": {0: 5}}
     first = kafka.demands("M")
     kafka.tops["M", 0] = 70
@@ -145,7 +145,7 @@ def test_records_that_are_gone_with_their_topic_are_not_waited_for(kafka):
     assert Kafka.demands(kafka, "s", Token().with_({("s", 0): 1})) == {}
 
 
-def test_what_was_read_here_is_there_for_certain(kafka):
+def test_position_read_here_needs_no_request(kafka):
     kafka.tops.clear()
     seen = Token().with_({("T", 0): 7})
     assert kafka.demands("T", seen, here={("T", 0): 7}) == {("T", 0): 7}

@@ -94,14 +94,14 @@ def kept(assignment):
 
 
 @pytest.mark.parametrize("state", ["RESTORING", None])
-def test_what_others_do_not_hold_yet_is_kept(state):
+def test_partitions_not_yet_held_elsewhere_are_kept(state):
     reporter, assignment = lag_reporter(Peers(state), ME, OTHER)
     reporter.look()
     assert kept(assignment) == list(range(20))
     reporter.close()
 
 
-def test_what_others_have_taken_over_is_given_up():
+def test_partitions_held_elsewhere_are_given_up():
     reporter, assignment = lag_reporter(Peers(), ME, OTHER)
     reporter.look()
     assert kept(assignment) == [n for n in range(20) if assignment.role("T", n) == "ACTIVE"]

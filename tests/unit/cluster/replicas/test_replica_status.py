@@ -32,7 +32,7 @@ def standing(state="RUNNING", **more):
         ),
     ],
 )
-def test_what_settings_allow(settings, allowed):
+def test_limits_of_settings(settings, allowed):
     assert StalenessLimits.of(Settings(settings)) == allowed
     assert StalenessLimits.of(Settings().with_overrides(settings)) == allowed
 

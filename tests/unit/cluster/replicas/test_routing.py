@@ -39,7 +39,7 @@ def route_of(allowed, outcomes, order=(A, B, C), **more):
     return tried, route
 
 
-def test_the_active_copy_is_asked_first_and_without_limits_where_none_is_stated():
+def test_active_replica_is_queried_first_and_without_limits_where_none_is_stated():
     servers, _ = route_of(
         STANDBYS, {A: ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=9))}
     )
@@ -60,7 +60,7 @@ def test_a_stated_limit_binds_the_active_copy_too(limit):
     assert route.is_waiting()
 
 
-def test_without_reads_of_standbys_nobody_stands_in_for_a_server_that_is_down():
+def test_without_standby_reads_nobody_replaces_a_dead_server():
     servers, route = route_of(StalenessLimits(), {A: ReplicaDown("gone")})
     assert servers == [(A, "running", False)]
     assert not route.is_waiting()
@@ -85,7 +85,7 @@ def test_if_all_are_being_restored_the_way_may_be_tried_again():
     assert route.is_waiting()
 
 
-def test_standbys_are_asked_by_least_lag_then_what_is_restored():
+def test_standbys_are_queried_by_least_lag_then_by_restored_rows():
     outcomes = {A: ReplicaDown("gone"), B: restoring(7), C: restoring(4)}
     servers, _ = route_of(STANDBYS, outcomes, lags={B: 9, C: 1})
     assert servers == [
@@ -96,7 +96,7 @@ def test_standbys_are_asked_by_least_lag_then_what_is_restored():
     ]
 
 
-def test_nobody_waits_for_a_copy_within_the_limits_while_the_active_server_is_down():
+def test_replica_within_the_limits_is_not_awaited_while_the_active_server_is_down():
     allowed = StalenessLimits(standby_reads=True, restoring=True, offset_lag=0)
     behind = ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=1))
     servers, route = route_of(
@@ -117,7 +117,7 @@ def test_a_stated_lag_lets_only_the_active_copy_answer_early_without_standbys():
     assert route.is_waiting()
 
 
-def test_a_copy_that_has_not_reached_the_position_is_not_asked_again():
+def test_replica_behind_the_position_is_not_queried_again():
     servers, _ = route_of(STANDBYS, {A: restoring(0)}, order=(A,), at_least=6)
     assert servers == [(A, "running", False)]
 

@@ -294,7 +294,7 @@ def test_in_doubt_and_committed_is_done(text):
 
 
 @pytest.mark.parametrize("text", [MORE, COPY])
-def test_in_doubt_and_lost_is_taken_back(text):
+def test_lost_command_in_doubt_is_rolled_back(text):
     it = in_doubt(S, COUNT, text=text)
     it.world.log.written = False
     it.world.execute("CREATE TYPE T AS STRUCT<A INT>;")
@@ -350,7 +350,7 @@ def test_a_resume_that_fails_is_tried_until_it_runs(problem):
     assert list(it.world.runner.running) == ["CTAS_N_1"]
 
 
-def test_what_is_done_later_is_what_holds_then():
+def test_settling_follows_the_latest_command():
     it = Scene(S, COUNT, "PAUSE CTAS_N_1;")
     it.strikes.at = {"resume": OSError("x")}
     it.world.execute("RESUME CTAS_N_1;")
@@ -399,7 +399,7 @@ def test_without_a_mark_nothing_is_deleted():
     assert it.mark.offset == 3
 
 
-def test_a_command_topic_that_began_anew_has_promises_of_its_own():
+def test_recreated_command_topic_has_its_own_pending_deletions():
     it = Scene(S, COPY)
     it.mark.offset = 100  # of the topic before
     it.again()
@@ -419,7 +419,7 @@ def test_a_new_source_over_a_topic_that_was_not_deleted_in_time_keeps_it():
     assert set(it.world.topics.known) == {"s", "D"}
 
 
-def test_a_subject_registered_anew_stays():
+def test_a_subject_registered_again_stays():
     it = Scene(S, COPY)
     gone = it.registry.latest("D-value")
     it.world.execute("DROP STREAM D DELETE TOPIC;")

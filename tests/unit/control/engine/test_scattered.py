@@ -96,7 +96,7 @@ def test_a_push_query_writes_nothing():
 # --- queries of earlier versions
 
 
-def test_a_query_of_an_earlier_version_and_its_successors_go_on_as_it_did():
+def test_a_query_of_an_earlier_version_and_its_successors_continue_as_it_did():
     world = old_world()
     assert stored(world) == (3, False)
     assert world.catalog.scattered == {"W"}
@@ -109,7 +109,7 @@ def test_a_query_of_an_earlier_version_and_its_successors_go_on_as_it_did():
     assert stored(world) == (5, False)
 
 
-def test_the_topic_remembers_when_the_table_is_made_anew_over_it():
+def test_the_topic_remembers_when_the_table_is_recreated_over_it():
     world = old_world()
     world.run("DROP TABLE W;")
     world.run(TABLE)
@@ -195,7 +195,7 @@ def test_its_successor_moves_what_it_moved_and_nothing_else():
     assert not world.plan("T").sink.gathered
 
 
-def test_explain_tells_which_rows_move_and_where_windows_lie():
+def test_explain_reports_which_rows_move_and_where_windows_lie():
     world = old_world()
     world.run(OVER_W)
     windows_line = (

@@ -100,7 +100,7 @@ def test_columns_come_from_the_registry(statement, columns):
     assert shown(world_) == columns
 
 
-def test_what_was_inferred_is_written_down():
+def test_inferred_columns_are_written_into_the_statement():
     world_ = world(t_value=RECORD)
     world_.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
     source = world_.catalog.sources["S"]
@@ -120,7 +120,7 @@ def test_a_stated_text_stays():
     assert world_.catalog.sources["S"].statement == text
 
 
-def test_one_message_of_several():
+def test_message_is_chosen_among_several():
     two = PROTO + " message N { bool x = 1; }"
     world_ = world(t_value=("PROTOBUF", two))
     world_.execute(

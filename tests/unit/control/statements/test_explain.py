@@ -51,7 +51,7 @@ def test_the_code_of_a_query_that_does_not_run_has_its_expressions(world, text):
     assert "c4 + 1234" in code(world, text)
 
 
-def test_a_schema_that_is_not_registered_yet_is_not_asked_for():
+def test_a_schema_that_is_not_registered_yet_is_not_requested():
     world = World(
         "CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
         "KEY_FORMAT='KAFKA', VALUE_FORMAT='AVRO');",

@@ -165,7 +165,7 @@ def answer_of(text, token):
     return execute.run(text, world.services, world.settings, {}, {}, token)
 
 
-def test_a_request_about_tokens_gets_one_that_names_its_records():
+def test_request_for_tokens_gets_one_that_names_its_records():
     before = Token().with_({("s", 0): 1, ("other", 2): 9})
     two = "INSERT INTO S (A) VALUES (1); INSERT INTO T (ID) VALUES ('k');"
     [entity] = answer_of(two, before)
@@ -174,7 +174,7 @@ def test_a_request_about_tokens_gets_one_that_names_its_records():
     assert answer_of("SET 'auto.offset.reset' = 'latest';", before) == []
 
 
-def test_what_was_written_before_a_failure_is_named_too():
+def test_rows_written_before_a_failure_are_named():
     with pytest.raises(RequestFailed) as caught:
         answer_of("INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES ('x');", Token())
     [entity] = caught.value.entities

@@ -185,7 +185,7 @@ def test_describe_extended():
     assert one("DESCRIBE TABLES;").source_descriptions[0].name == "N"
 
 
-def test_what_the_state_holds():
+def test_size_of_state_is_shown():
     description = one("DESCRIBE N EXTENDED;").source_description
     assert description.statistics == (
         "messages-per-sec: 0\ntotal-messages: 2500000\n"

@@ -43,7 +43,7 @@ def start(tmp_path: Path, *command: str, patience_s: float = 20.0, asked_by="sig
 @pytest.mark.parametrize(
     ("command", "asked_by"), [(("cat",), "stdin"), (("sleep", "99"), "signal")]
 )
-def test_it_is_asked_to_end(tmp_path, command, asked_by):
+def test_it_is_requested_to_end(tmp_path, command, asked_by):
     child = start(tmp_path, *command, asked_by=asked_by)
     assert (child.alive, child.ending) == (True, "")
     child.end()
@@ -53,7 +53,7 @@ def test_it_is_asked_to_end(tmp_path, command, asked_by):
     await_gone(child.pid)
 
 
-def test_what_does_not_listen_is_killed(tmp_path):
+def test_deaf_child_is_killed(tmp_path):
     child = start(tmp_path, sys.executable, "-c", DEAF, patience_s=0.2)
     await_text(tmp_path / "out")
     child.end()
@@ -76,7 +76,7 @@ def test_patience_may_be_lost(tmp_path):
 
 
 @linux
-def test_what_it_leaves_behind_ends_with_it(tmp_path):
+def test_descendants_end_with_the_child(tmp_path):
     child = start(tmp_path, "sh", "-c", "sleep 999 & echo $!; wait")
     left = int(await_text(tmp_path / "out"))
     os.kill(child.pid, signal.SIGKILL)

@@ -66,7 +66,7 @@ def test_a_java_that_is_too_old_is_named(tmp_path):
     assert f"The PATH has Java 8 ({old})." in missing.value.detail
 
 
-def test_a_java_home_that_does_not_exist_is_told(tmp_path):
+def test_a_java_home_that_does_not_exist_is_reported(tmp_path):
     with pytest.raises(JavaMissing) as missing:
         find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(tmp_path)})
     assert "JAVA_HOME has" in missing.value.detail

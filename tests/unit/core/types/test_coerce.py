@@ -161,7 +161,7 @@ def test_collections():
         ),
     ],
 )
-def test_what_converts_by_itself(source, target, can):
+def test_implicit_conversions(source, target, can):
     assert coerce.can_coerce(source, target) is can
 
 

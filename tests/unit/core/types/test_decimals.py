@@ -52,7 +52,7 @@ def test_operations(op, a, b, result):
 @pytest.mark.parametrize(
     ("op", "a", "b"), [("/", "1.00", "3.00"), ("/", "1.00", "0.00"), ("%", "1.00", "0.00")]
 )
-def test_what_is_not_exact_is_an_error(op, a, b):
+def test_inexact_decimal_is_an_error(op, a, b):
     type_ = decimals.result_type(op, model.Decimal(4, 2), model.Decimal(4, 2))
     with pytest.raises(ArithmeticError):
         decimals.operation(op, type_)(D(a), D(b))

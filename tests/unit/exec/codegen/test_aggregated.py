@@ -206,7 +206,7 @@ def test_a_group_whose_records_all_fail_has_no_state():
 
 
 @pytest.mark.parametrize(("key", "value"), [(2**40, 1), (1, 2**40), (1, 1)])
-def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
+def test_a_result_that_cannot_be_written_ends_both_paths_alike(key, value):
     world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
     world.run("CREATE TABLE O WITH (FORMAT='KAFKA') AS SELECT I, MAX(I) AS M FROM S GROUP BY I;")
     program = writing(world.plan("O"), BUILTINS, MemoryRegistry())
@@ -222,7 +222,7 @@ def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
 @pytest.mark.parametrize(
     "window", ["TUMBLING (SIZE 5 SECONDS, GRACE PERIOD 0 SECONDS)", "SESSION (1 SECOND)"]
 )
-def test_what_is_left_out_is_logged_once_though_its_key_cannot_be_written(window):
+def test_dropped_record_is_logged_once_though_its_key_cannot_be_written(window):
     world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
     query = f"SELECT I, SUM(I) AS M FROM S WINDOW {window} GROUP BY I"
     world.run(f"CREATE TABLE O WITH (FORMAT='KAFKA') AS {query};")

@@ -150,7 +150,7 @@ def fails_at_three(function):
     return replace(function, step=step, step_code=None)
 
 
-def test_headers_are_for_the_road_step_by_step(program):
+def test_headers_are_for_the_step_by_step_path(program):
     (topic,) = program.topics
     chance = random.Random(4)
     records = [(FIT[topic], good_value(topic, chance)) for _ in range(3)]

@@ -81,7 +81,7 @@ def some(chance, topic, now):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", PLANS)
-def test_both_roads_agree(query):
+def test_both_paths_agree(query):
     program = program_of(query)
     assert program.laned
     assert program._fast is not None
@@ -108,7 +108,7 @@ def test_other_plans_go_step_by_step(query):
     assert program_of(query)._fast is None
 
 
-def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
+def test_unwritable_result_is_refused_as_step_by_step(monkeypatch):
     refuse_nulls(monkeypatch)
     program = program_of(PLANS[0])
     left = raw("s", [(b"a", b'{"V":2}', 2, None)])

@@ -139,7 +139,7 @@ def road(program, batches, buckets):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-def test_the_road_without_combining_gives_the_same(name, data):
+def test_the_path_without_combining_gives_the_same(name, data):
     combined, plain = programs(name)
     batches = list(pieces(data.draw(events(combined.topics[0]))))
     buckets = data.draw(st.integers(1, PARTITIONS))
@@ -189,7 +189,7 @@ def test_times_by_which_other_windows_close_are_states_of_their_own():
     assert [(r.old, r.offset) for r in results] == [((7499, 4, 2), 0), ((7600, 4, 2), 2)]
 
 
-def test_what_one_of_the_batch_may_make_late_stays_as_it_is():
+def test_records_that_the_batch_may_make_late_stay_uncombined():
     results, _ = windowed(QUERIES["no grace"], at(3000), at(4000, None), at(3999), at(4001))
     assert [(r.row, r.old, r.offset, r.sequence_key) for r in results] == [
         ((), None, 2, 4000),

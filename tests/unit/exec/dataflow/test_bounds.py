@@ -105,7 +105,7 @@ def _own(whole, topics):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_is_over_is_forgotten(name):
+def test_state_without_grace_stays_bounded(name):
     entries, reads, _ = run(QUERIES[name], "0 SECONDS")
     early, late = BATCHES // 3, 2 * BATCHES // 3
     assert max(entries[late:]) < 1.5 * max(entries[:early])

@@ -57,7 +57,7 @@ def sink(text):
         "SELECT S.V, COUNT(*) FROM S LEFT JOIN T ON S.K = T.ID GROUP BY S.V",
     ],
 )
-def test_what_runs(text):
+def test_programs_that_can_run(text):
     assert layout(sink(text)).exit is not None
 
 

@@ -48,7 +48,7 @@ PLACEMENTS = {
 
 
 @pytest.mark.parametrize("statement", PLACEMENTS)
-def test_who_writes_a_partition(statement):
+def test_placement_of_a_plan(statement):
     world = World(SETUP, f"CREATE {statement};")
     plan = codec.loads(world.query("X").plan)
     assert plan.placement == PLACEMENTS[statement]

@@ -210,7 +210,7 @@ def test_plans_that_go_by_time_know_the_partitions(name):
         "STREAM X AS SELECT K0, V0, V3 FROM S JOIN T ON K0 = K3",
     ],
 )
-def test_other_plans_have_no_lanes(text):
+def test_other_plans_have_no_stream_partitions(text):
     world = World(SETUP, f"CREATE {text};")
     assert world.plan("X").lanes == 0
     assert '"lanes"' not in world.query("X").plan

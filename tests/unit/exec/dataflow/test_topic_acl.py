@@ -105,7 +105,7 @@ def test_read_only_topics_are_neither_written_nor_deleted(topic, text):
         "DROP STREAM X DELETE TOPIC;",
     ],
 )
-def test_what_an_older_version_declared_harms_nothing_either(topic, text):
+def test_declarations_of_older_versions_are_harmless(topic, text):
     harmless(over(world(), topic), text, f"read-only topic: {topic}")
 
 
@@ -162,7 +162,7 @@ def test_a_session_cannot_change_what_is_read_only():
     harmless(World(S), "SET 'ksql.readonly.topics'='';", "server's configuration")
 
 
-def test_a_pattern_that_is_none_is_told_at_the_start():
+def test_a_pattern_that_is_none_is_reported_at_the_start():
     with pytest.raises(topic_acl.BadTopicPattern) as caught:
         topic_acl.check_patterns(Settings({topic_acl.READ_ONLY: "a,(b"}))
     assert "ksql.readonly.topics has the pattern '(b'" in caught.value.text()

@@ -266,7 +266,7 @@ def test_deep_nesting(depth):
     assert evaluated(text, a=[0]) == [depth]
 
 
-def test_what_is_nested_too_deeply_is_refused():
+def test_too_deep_nesting_is_refused():
     bound: Any = bind(parse_expression("s"), SCOPE, KNOWN)
     call: Any = bind(parse_expression("UCASE(s)"), SCOPE, KNOWN)
     for _ in range(5000):

@@ -167,7 +167,7 @@ def test_over_tables_and_their_joins(name, source):
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ON_TABLES])
-def test_those_without_undo_are_refused_on_tables(name):
+def test_aggregates_without_undo_are_refused_on_tables(name):
     error = World(SOURCES).refuse(
         f"CREATE TABLE X AS SELECT G, {CALLS[name][0].format('R')} AS V FROM R GROUP BY G;"
     )
@@ -327,9 +327,7 @@ def test_a_row_of_a_table_whose_step_fails_does_not_count(changes, messages, lef
         ([("u", 13), ("u", 4)], ["undo", "step"], (1, 2, 4), (1, 2, 26, 4)),
     ],
 )
-def test_a_row_that_one_aggregate_cannot_take_back_is_taken_back_by_the_others(
-    changes, messages, left, kept
-):
+def test_row_that_one_aggregate_cannot_undo_is_undone_by_the_others(changes, messages, left, kept):
     world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
     world.run(
         f"CREATE TABLE X AS SELECT G, {BESIDE}, SUM(I) AS S, FUSSY(I) AS F FROM R GROUP BY G;"
@@ -339,7 +337,7 @@ def test_a_row_that_one_aggregate_cannot_take_back_is_taken_back_by_the_others(
     assert last == {**beside(*left), "S": sum(left), "F": list(kept)}
 
 
-def test_a_value_beyond_a_full_histogram_is_taken_back_by_the_others():
+def test_value_beyond_a_full_histogram_is_undone_by_the_others():
     world = World(SOURCES, **{"cache.max.bytes.buffering": "0"})
     world.run("CREATE TABLE X AS SELECT G, COUNT(*) AS C, HISTOGRAM(T) AS H FROM R GROUP BY G;")
     world.feed("r", *((f"k{n}", {"G": "g", "T": f"t{n}"}, 0) for n in range(1001)))
@@ -357,7 +355,7 @@ def changed_last(world, changes):
     return world.out("X")[-1][1]
 
 
-def test_a_row_that_failed_in_another_group_is_not_taken_back_from_it():
+def test_row_that_failed_in_another_group_is_not_undone_from_it():
     world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
     world.run(
         "CREATE TABLE X AS SELECT G, SUM(I) AS S, COUNT(*) AS C, FUSSY(I) AS F FROM R GROUP BY G;"

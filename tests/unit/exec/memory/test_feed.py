@@ -50,7 +50,7 @@ def test_a_topic_that_is_held_is_read_later(topics):
     assert values(feed.poll()) == [b"1", b"3"]
 
 
-def test_one_that_follows_is_woken_by_the_next_record(topics):
+def test_following_feed_is_woken_by_the_next_record(topics):
     feed = MemoryFeed(topics, {("d", 0): 0})
     writer = threading.Thread(target=topics.append, args=("d", b"k", b"6", 0))
     writer.start()
@@ -60,7 +60,7 @@ def test_one_that_follows_is_woken_by_the_next_record(topics):
     assert values(records) == [b"6"]
 
 
-def test_one_that_does_not_follow_ends_with_the_last_record(topics):
+def test_bounded_feed_ends_with_the_last_record(topics):
     ended = []
     feed = MemoryFeed(topics, BOTH, lambda: ended.append(1), follow=False)
     polls = [(len(feed.poll()), feed.open) for _ in range(2)]

@@ -34,7 +34,7 @@ def test_each_shape_is_kept():
     assert {each.case.given["shape"] for each in KEPT} == set(SHAPES)
 
 
-def test_what_differs_is_made_small():
+def test_differing_case_is_shrunk():
     case = max((each.case for each in KEPT), key=lambda case: len(case.records))
     first, last = case.records[0], case.records[-1]
     small = shrunk(case, lambda fewer: first in fewer.records and last in fewer.records)

@@ -84,7 +84,7 @@ def test_rows_of_several_sources_grow_at_the_end_of_each_stretch():
     assert Side(0, (3,)).row(Side(0, (2,)).stored(("a", "b"))) == ("a", "b", None)
 
 
-def test_what_ends_a_joined_row():
+def test_endings_of_a_joined_row():
     key = pack(("k", 10, 20))
     assert Ending().of(key, 7) == (7,)
     assert Ending(windowed=True).of(key, 7) == (10, 20, 7)

@@ -85,7 +85,7 @@ def test_a_state_of_another_plan_is_completed(stored, expected):
     assert folds.init() == [-1, 0, None, 0]
 
 
-def test_a_completed_state_goes_on():
+def test_a_completed_state_continues():
     folds = compile_folds([Slot(2, SUM, (0,)), Slot(0, COUNT, ())])
     state = folds.complete([5, 7])
     folds.step(state, (3,))
@@ -203,7 +203,7 @@ def test_merging_keeps_the_later_time():
     assert second == [9, 2, 5]
 
 
-def test_what_one_cannot_none_can():
+def test_unsupported_fold_disables_all():
     folds = compile_folds(slots(COUNT, LIST))
     assert folds.undo is None
     assert folds.merge is None

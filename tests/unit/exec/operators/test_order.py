@@ -63,7 +63,7 @@ def test_the_lowest_head_goes_first(records):
 
 
 @given(logs, st.randoms())
-def test_what_is_left_out_had_its_turn(records, rng):
+def test_dropped_record_counts_for_the_order(records, rng):
     ordered = in_order(records)
     kept = {record for record in ordered if rng.random() < 0.5}
     shuffled = list(kept)
@@ -81,7 +81,7 @@ def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9))), st.integers(0, 20))
-def test_turns_go_on_from_call_to_call(records, place):
+def test_turns_continue_from_call_to_call(records, place):
     partitions, times = [p for p, _ in records], [t for _, t in records]
     whole = list(SequenceKeys().of(0, partitions, times))
     sequence_keys = SequenceKeys()
@@ -92,7 +92,7 @@ def test_turns_go_on_from_call_to_call(records, place):
         assert whole[n] == max(t for p, t in records[: n + 1] if p == partition)
 
 
-def test_one_partition_is_not_copied_when_it_is_in_order():
+def test_ordered_partition_is_not_copied():
     records = [at(0, 0, offset, 9 - offset) for offset in range(5)]
     assert list(in_order(records)) == records
     random.Random(1).shuffle(records)

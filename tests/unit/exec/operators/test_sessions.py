@@ -131,7 +131,7 @@ def test_the_time_of_a_row_is_the_end_of_its_session_and_headers_end():
 # --- late records
 
 
-def test_what_ends_before_the_close_of_its_session_is_dropped_and_logged():
+def test_late_record_of_a_session_is_dropped_and_logged():
     log = Log()
     [out] = run(operator(COUNT), [at(1000, 890)], log=log)
     assert out == [("a", 1, 1000, 1000, 1000), ("a", 1, 890, 890, 890)]
@@ -214,7 +214,7 @@ def test_or_each_session_once_per_batch():
     assert third == [("a", 6, 40, 20, 40)]
 
 
-def test_what_comes_and_goes_within_a_batch_was_never_there():
+def test_session_merged_within_a_batch_is_not_emitted():
     processor = operator(COUNT, every_change=False)
     assert run(processor, [at(10, 30, 20)]) == [[("a", 3, 30, 10, 30)]]
 
@@ -344,7 +344,7 @@ def last_rows(out):
 
 
 @given(entries, clauses, st.lists(st.integers(1, 20)))
-def test_one_change_per_batch_ends_where_every_change_ends(entries, windows, lengths):
+def test_change_per_batch_ends_where_every_change_ends(entries, windows, lengths):
     batches = cut_up(rows_of(entries), lengths)
     every = run(operator(COUNT, SUM, windows=windows), batches)
     once = run(operator(COUNT, SUM, windows=windows, every_change=False), batches)

@@ -182,7 +182,7 @@ MISMATCHED = [
 
 
 @pytest.mark.parametrize(("schema", "datum", "type_", "path", "message"), MISMATCHED)
-def test_what_does_not_go_together(schema, datum, type_, path, message):
+def test_mismatches_of_schema_and_columns(schema, datum, type_, path, message):
     with pytest.raises(DecodeError) as caught:
         reads(record(("V", schema)), {"V": datum}, c.value("V", type_))
     assert message in caught.value.message
@@ -371,12 +371,12 @@ def test_a_null_takes_the_default_of_a_field_that_must_have_a_value():
         ),
     ],
 )
-def test_what_cannot_be_written(schema, type_, value, message):
+def test_unwritable_values(schema, type_, value, message):
     with pytest.raises(EncodeError, match=message):
         writes(schema, (c.value("V", type_),), (value,))
 
 
-def test_single_values_stand_alone():
+def test_single_values_are_unwrapped():
     column = c.value("V", STRING)
     assert writes("string", (column,), ("x",), wrap=False) == "x"
     assert writes("string", (column,), (None,), wrap=False) is None

@@ -146,7 +146,7 @@ def test_delimiters(delimiter):
     assert serde.decode(serde.encode(row)) == row
 
 
-def test_what_cannot_be_written_says_where():
+def test_unwritable_value_is_located():
     with pytest.raises(EncodeError) as caught:
         two(STRING).encode_many([("a", 1), (5, 1)])
     assert caught.value.index == 1

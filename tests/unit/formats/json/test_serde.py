@@ -201,7 +201,7 @@ def test_a_document_must_be_an_object_or_null():
     assert "Not a JSON document" in failures[-1][1]
 
 
-def test_what_the_listener_raises_goes_through():
+def test_errors_of_the_listener_pass():
     serde = json((c.value("ID", INT),), wrapped=True)
     with pytest.raises(AssertionError):
         serde.decode_many([b"["], c.fail)
@@ -213,7 +213,7 @@ def test_exact_digits_in_a_batch_with_decimals():
     assert c.same(rows, [(D("1.10"), "1.10"), (D("123456789012345678.91"), None)])
 
 
-def test_no_zero_of_a_number_is_negative_beside_exact_digits():
+def test_no_zero_of_a_number_is_negative_next_to_exact_digits():
     serde = json((c.value("A", DOUBLE), c.value("D", model.Decimal(20, 2))), wrapped=True)
     [(zero, _)] = serde.decode_many([b'{"A":-0.0,"D":123456789012345678.91}'], c.fail)
     assert c.same(zero, 0.0)
@@ -265,7 +265,7 @@ def test_no_columns_are_an_empty_object():
     assert serde.decode(b'{"x": 1}') == ()
 
 
-def test_what_cannot_be_written_says_where():
+def test_unwritable_value_is_located():
     serde = json((c.value("V", BIGINT),), wrapped=True)
     with pytest.raises(EncodeError) as caught:
         serde.encode_many([(1,), None, (2**70,)])

@@ -251,7 +251,7 @@ def test_unsigned_numbers_have_the_bits_of_a_bigint():
         ("message M { M V = 1; }", INT, "$.V", "STRUCT as type INTEGER"),
     ],
 )
-def test_what_does_not_go_together(text, type_, path, message):
+def test_mismatches_of_schema_and_columns(text, type_, path, message):
     with pytest.raises(DecodeError, match=message) as caught:
         reads(text, (c.value("V", type_),))
     assert caught.value.path == path
@@ -303,7 +303,7 @@ def test_a_given_schema():
 
 @pytest.mark.parametrize(("type_", "value"), [(INT, 2**40), (INT, "x"), (model.DATE, 10**13)])
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_cannot_be_written(name, type_, value):
+def test_unwritable_values(name, type_, value):
     with pytest.raises(EncodeError) as caught:
         serde_of(name, (c.value("V", type_),)).encode_many([(None,), (value,)])
     assert caught.value.index == 1
@@ -323,7 +323,7 @@ def test_a_map_has_no_null_among_its_keys(name):
         (c.value("A", Map(STRING, Map(STRING, INT))), "inside of MAP"),
     ],
 )
-def test_what_protobuf_has_no_word_for(column, message):
+def test_types_without_protobuf_equivalent(column, message):
     with pytest.raises(NotProtobuf, match=message):
         serde_of("PROTOBUF_NOSR", (column,))
 
@@ -409,7 +409,7 @@ message ConnectDefault1 {
     assert proto_schema.load(text).names == ["ConnectDefault1"]
 
 
-def test_a_decimal_in_an_entry_is_described_where_it_stands():
+def test_decimal_in_an_entry_is_described_in_its_place():
     columns = (c.value("M", Map(STRING, DEC)),)
     text = proto_schema.text_for(columns, Format("PROTOBUF"), entries=True)
     assert "  repeated ConnectDefault2Entry M = 1;\n" in text

@@ -118,7 +118,7 @@ def test_an_aggregate_without_a_first_state_ends_its_query(apart):
         instance.init()
 
 
-def test_what_a_function_raises_is_told(apart):
+def test_error_of_a_function_is_reported(apart):
     _, named = apart
     with pytest.raises(UserFunctionFailed, match="no such thing"):
         scalar(named, "FAIL")(1)
@@ -131,7 +131,7 @@ def test_what_a_function_raises_is_told(apart):
         ("LEAVE", r"the user function leave ended its process"),
     ],
 )
-def test_one_that_has_to_be_ended_ends_its_process_only(apart, name, says):
+def test_overrun_ends_only_its_own_process(apart, name, says):
     _, named = apart
     before = scalar(named, "PID")(1)
     with pytest.raises(Overrun, match=says):

@@ -16,7 +16,7 @@ from ksql.spark.checkpoint.incarnations import CheckpointMissing, Incarnation
 OWNER = "_confluent-ksql-default_query_CTAS_T_4"
 
 
-def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
+def test_an_incarnation_is_known_by_the_name_it_began_with(tmp_path):
     place = tmp_path / "queries" / "Q"
     assert incarnations.begin(place, "f00d") == Incarnation("f00d")
     assert (
@@ -27,7 +27,7 @@ def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
     assert json.loads((place / "life.json").read_text()) == {"format": 1, "incarnation": "f00d"}
 
 
-def test_a_checkpoint_from_before_lives_had_names_goes_on_under_the_id_alone(tmp_path):
+def test_a_checkpoint_from_before_incarnations_had_names_continues_under_the_id_alone(tmp_path):
     (tmp_path / "offsets").mkdir()
     assert incarnations.require("Q", tmp_path).application(OWNER) == OWNER
 
@@ -63,7 +63,7 @@ def test_a_checkpoint_that_is_gone_is_no_new_one(tmp_path, created):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": "x"}'])
-def test_a_life_that_cannot_be_read_is_not_begun_anew(tmp_path, text):
+def test_an_incarnation_that_cannot_be_read_is_not_restarted(tmp_path, text):
     (tmp_path / "life.json").write_text(text)
     with pytest.raises(CheckpointDamaged):
         incarnations.require("Q", tmp_path)
@@ -75,7 +75,7 @@ def test_a_later_format_is_left_to_its_version(tmp_path):
         incarnations.require("Q", tmp_path)
 
 
-def test_the_groups_of_a_life_are_its_own():
+def test_the_groups_of_an_incarnation_are_its_own():
     groups = Incarnation("f00d").groups(OWNER)
     assert groups.fullmatch(f"{OWNER}-f00d-0-3")
     assert groups.fullmatch(f"{OWNER}-f00d-stage-0")
@@ -84,7 +84,7 @@ def test_the_groups_of_a_life_are_its_own():
     assert not groups.fullmatch(f"{OWNER}1-f00d-0-3")
 
 
-def test_the_groups_of_a_life_without_a_name_are_not_those_of_its_successors():
+def test_the_groups_of_an_incarnation_without_a_name_are_not_those_of_its_successors():
     groups = Incarnation("").groups(OWNER)
     assert groups.fullmatch(f"{OWNER}-0-3")
     assert groups.fullmatch(f"{OWNER}-stage-12")
@@ -105,7 +105,7 @@ def elsewhere(tmp_path):
     return home, away
 
 
-def test_what_an_earlier_version_wrote_elsewhere_comes_home(elsewhere):
+def test_checkpoint_in_a_former_location_is_moved_home(elsewhere):
     home, away = elsewhere
     home.mkdir(parents=True)
     (home / "starts.json").write_text("{}")
@@ -163,7 +163,7 @@ def test_a_copy_that_was_cut_short_is_made_again(elsewhere, monkeypatch):
     assert not away.exists()
 
 
-def test_what_runs_at_home_is_not_written_over(elsewhere):
+def test_running_checkpoint_is_not_overwritten(elsewhere):
     home, away = elsewhere
     incarnations.begin(home, "f00d")
     (home / "metadata").write_text("mine")

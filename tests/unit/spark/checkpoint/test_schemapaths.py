@@ -64,7 +64,7 @@ def test_it_may_move_again_and_again(tmp_path):
     assert paths(here / "state/0/_metadata/v2/0") == [f"file:{here}/{SCHEMA}"]
 
 
-def test_what_leads_home_is_not_touched(tmp_path):
+def test_correct_paths_are_not_touched(tmp_path):
     file = metadata(tmp_path)
     lead_home(tmp_path)
     checksum = file.with_name(".0.crc")
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_text_are_an_error_too(tmp_path):
         lead_home(tmp_path)
 
 
-def test_a_life_that_goes_on_is_led_home(tmp_path):
+def test_an_incarnation_that_continues_is_led_home(tmp_path):
     here = tmp_path / "Q"
     incarnations.begin(here, "f00d")
     file = metadata(here)

@@ -147,7 +147,7 @@ def test_it_answers_spark(spark):
     assert pid == process.pid
 
 
-def test_what_spark_refuses_ends_it(spark):
+def test_refusal_of_spark_ends_it(spark):
     with spark.start() as process:
         worker, _ = spark.welcome()
         send(worker, framed(VERSION) + framed(b"an operator") + spark.place() + framed(b"{}"))

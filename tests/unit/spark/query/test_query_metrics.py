@@ -40,7 +40,7 @@ def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
     assert (metrics.totals.rows_in, metrics.totals.rows_out, metrics.totals.errors) == (40, 6, 3)
 
 
-def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypatch):
+def test_another_incarnation_is_counted_from_nothing_and_the_same_one_continues(monkeypatch):
     monkeypatch.setattr(
         query_metrics,
         "batches_after",
@@ -88,7 +88,7 @@ def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(mo
     assert metrics.totals.last_ms == query_metrics._millis(batch(4)["timestamp"])
 
 
-def test_what_the_last_minutes_have_dropped(monkeypatch):
+def test_drops_of_the_last_minutes(monkeypatch):
     worst = {"BEHIND": 7, "TOPIC": "t", "PART": 2}
     metrics = tallied(
         monkeypatch,

@@ -157,7 +157,7 @@ def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     assert desk.logged == ["a wire came loose", str(problem)]
 
 
-def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
+def test_a_first_start_that_fails_is_reported_and_not_tried_again(desk):
     desk.problems = [OSError("disk")]
     query = desk.query()
     with pytest.raises(OSError, match="disk"):
@@ -190,7 +190,7 @@ def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
     assert query.status().state is State.STOPPED
 
 
-def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(desk):
+def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_batch(desk):
     query = desk.query()
     query.start()
     query.hold()
@@ -222,7 +222,7 @@ def test_nobody_starts_a_query_that_a_switch_holds(desk):
     assert len(desk.incarnations) == 2
 
 
-def test_a_half_done_batch_is_finished_by_another_life(desk):
+def test_a_half_done_batch_is_finished_by_another_incarnation(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
@@ -237,7 +237,7 @@ def test_a_half_done_batch_is_finished_by_another_life(desk):
     assert not query.half_done()
 
 
-def test_a_half_done_batch_that_fails_again_is_told(desk):
+def test_a_half_done_batch_that_fails_again_is_reported(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
@@ -254,7 +254,7 @@ def test_a_half_done_batch_that_fails_again_is_told(desk):
     assert query.trouble() == "again"
 
 
-def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
+def test_query_that_survives_its_stop_is_stopped_again(desk, monkeypatch):
     monkeypatch.setattr("ksql.spark.query.query_supervisor._STOP_AGAIN_S", 0.0)
     query = desk.query()
     query.start()
@@ -304,7 +304,7 @@ def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
 
 
 @pytest.mark.parametrize("way", ["rests", "held", "stopped"])
-def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
+def test_stopped_query_reads_nothing_and_is_not_ended(desk, way):
     desk.topics = {"t": "earliest"}
     query = desk.query()
     assert query.reads() == {}
@@ -373,7 +373,7 @@ def test_a_checkpoint_that_cannot_be_looked_at_is_not_gone(desk, monkeypatch):
     assert isinstance(query.lost(), incarnations.CheckpointMissing)
 
 
-def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
+def test_findings_of_a_former_launch_do_not_end_the_next(desk):
     desk.topics = {"t": "earliest"}
     query = desk.query()
     query.start()
@@ -386,7 +386,7 @@ def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
     assert query.reads() == former
 
 
-def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
+def test_refused_launch_is_prepared_again(desk):
     query = desk.query()
     vetted = []
 
@@ -411,7 +411,7 @@ class Sized(Quiet):
     record_bytes = 0.0
 
 
-def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
+def test_its_batches_are_bound_again_when_their_records_change_much(desk):
     bound = []
     desk.query()
     spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)

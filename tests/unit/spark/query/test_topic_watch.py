@@ -66,7 +66,7 @@ def look(topic_watch, kafka, *queries, after_s=1.0):
     topic_watch.look(queries)
 
 
-def test_all_queries_are_asked_for_in_one_request():
+def test_all_queries_are_requested_in_one_request():
     kafka = Kafka(a="1", b="2")
     queries = [Reader("Q", a="1", b="2"), Reader("R", b="2"), Reader("RESTS")]
     looking(kafka, *queries)
@@ -74,7 +74,7 @@ def test_all_queries_are_asked_for_in_one_request():
     assert [query.ended for query in queries] == [[], [], []]
 
 
-def test_nothing_is_asked_where_nothing_runs():
+def test_nothing_is_queried_where_nothing_runs():
     kafka = Kafka()
     looking(kafka, Reader("RESTS"), looks=2)
     assert kafka.lookups == []
@@ -105,7 +105,7 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     assert other.ended == []
 
 
-def test_a_result_that_was_made_anew_is_written_on():
+def test_a_result_that_was_recreated_is_written_on():
     kafka, query = Kafka(a="1", out="2"), Reader("Q", a="1")
     query.result = "out"
     topic_watch = looking(kafka, query)
@@ -115,7 +115,7 @@ def test_a_result_that_was_made_anew_is_written_on():
     assert query.ended == []
 
 
-def test_one_that_was_made_anew_is_named_with_both_ids():
+def test_recreated_topic_is_named_with_both_ids():
     query = Reader("Q", a="1")
     looking(Kafka(a="9"), query, looks=2)
     (said,) = query.ended
@@ -161,7 +161,7 @@ def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
 
 
 @pytest.mark.parametrize("ids", [{}, {"a": "9"}])
-def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
+def test_findings_before_an_outage_do_not_count_after_it(ids):
     kafka, query = Kafka(**ids), Reader("Q", a="1")
     topic_watch = looking(kafka, query)
     kafka.away = True
@@ -174,7 +174,7 @@ def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
 
 
 @pytest.mark.parametrize("sight", ["topics", "checkpoint"])
-def test_what_was_seen_of_a_former_launch_does_not_count(sight):
+def test_findings_of_a_former_launch_do_not_count(sight):
     kafka, query = Kafka(a="9"), Reader("Q", a="1")
     if sight == "checkpoint":
         kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
@@ -186,7 +186,7 @@ def test_what_was_seen_of_a_former_launch_does_not_count(sight):
     assert len(query.ended) == 1
 
 
-def test_brokers_that_give_no_ids_are_asked_for_existence_only():
+def test_brokers_that_give_no_ids_are_requested_existence_only():
     query = Reader("Q", a="", b="2")
     looking(Kafka(a="7", b=""), query, looks=2)
     assert query.ended == []

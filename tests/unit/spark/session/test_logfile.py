@@ -13,7 +13,7 @@ def written(folder, file):
     return sorted(folder.iterdir())
 
 
-def test_it_and_its_former_files_are_bounded_and_no_writer_opens_it_anew(tmp_path):
+def test_it_and_its_former_files_are_bounded_and_no_writer_reopens_it(tmp_path):
     file = tmp_path / "spark.log"
     files = written(tmp_path, file)
     assert [each.name for each in files] == ["spark.log", "spark.log.1", "spark.log.2"]

@@ -58,7 +58,7 @@ LEVELS = pytest.mark.parametrize(
 
 
 @LEVELS
-def test_aborted_records_are_not_read_unless_that_is_asked_for(exactly_once, overrides, level):
+def test_aborted_records_are_not_read_unless_that_is_requested(exactly_once, overrides, level):
     spec = spec_with(overrides, exactly_once=exactly_once)
     session = Session()
     kafka_source(session, spec, lambda _topic: 1)

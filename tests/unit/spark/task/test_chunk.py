@@ -139,7 +139,7 @@ def test_keyed_rows_leave_as_their_records_do(parts, buckets, laned) -> None:
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 8])
-def test_keyed_rows_of_one_lane_go_to_its_bucket(buckets) -> None:
+def test_keyed_rows_of_one_stream_partition_go_to_its_bucket(buckets) -> None:
     rows = [(bytes([n]), 5, n, n, n) for n in range(9)]
     writer = ChunkWriter(buckets, 0, laned=True)
     keyed = KeyedBatch(1, 2, 3, 5, rows)
@@ -204,7 +204,7 @@ def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=12))
-def test_records_that_stand_for_several_survive_in_chunks_that_say_so(records) -> None:
+def test_combined_records_survive_in_chunks_that_count_them(records) -> None:
     laned = [record._replace(lane=place % 3) for place, record in enumerate(records)]
     chunk = pack_records(laned, 0, 1, combined=True)
     assert chunk[0] == 6

@@ -85,11 +85,11 @@ def test_chunks_are_taken_in_their_senders_order():
     assert [r.offset for r in sorted(sent(answer), key=lambda r: r.row[1])] == [0, 1, 2]
 
 
-def test_rows_that_only_tell_errors_call_no_program():
+def test_rows_that_only_report_errors_call_no_program():
     assert TwsTester(StageHost(ship(), 0)).test(7, rows(b"")) == []
 
 
-def test_errors_are_told_once():
+def test_errors_are_reported_once():
     tester = TwsTester(StageHost(ship(), 0))
     chunk = pack_records([record(b"a", 0, None), record(b"a", 1), record(b"b", 2)], 0, 1)
     assert sum(row.ERRORS for row in tester.test(7, rows(chunk))) == 1

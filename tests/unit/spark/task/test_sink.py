@@ -103,7 +103,7 @@ def load(_plan):
     return Failing()
 
 
-def test_a_stage_that_fails_tells_why(monkeypatch):
+def test_a_stage_that_fails_reports_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
     ship = task_environment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
@@ -166,7 +166,7 @@ RECORD = [(None, b"y", 2, None)]
 
 
 @pytest.mark.parametrize("point", ["write", "close"])
-def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, leased, point):
+def test_a_task_of_a_server_that_is_not_the_leader_writes_nothing(monkeypatch, leased, point):
     ship, lose = leased
     producer = SmallTopics()
     flushed: list[Any] = []
@@ -183,7 +183,7 @@ def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, le
 
 
 @pytest.mark.parametrize("point", ["write", "close"])
-def test_so_does_one_that_writes_exactly_once(monkeypatch, leased, point):
+def test_exactly_once_task_of_a_former_leader_writes_nothing(monkeypatch, leased, point):
     ship, lose = leased
     transaction = Transaction()
     monkeypatch.setattr(sink, "begin_batch", lambda *_: transaction)
@@ -282,7 +282,7 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
         assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
 
 
-def test_what_a_server_sets_by_itself_is_no_wish(kept):
+def test_setting_of_the_server_is_no_request(kept):
     own = KafkaSettings("a:1").producer()
     ship = replace(task_environment(), producer=tuple((n, str(value)) for n, value in own.items()))
     sink.open_sink(ship, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
@@ -313,7 +313,7 @@ def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_producer_is_told_which_topic_of_that_name_is_meant(kept, exact):
+def test_a_producer_is_reported_which_topic_of_that_name_is_meant(kept, exact):
     ship = replace(task_environment(exactly_once=exact), sink_id="id")
     sink.open_sink(ship, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
     assert kept.expected == [("t", "id")]

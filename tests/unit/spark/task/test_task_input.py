@@ -116,7 +116,7 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
     assert [input_portion.size() for input_portion in portions_] == [18, 9, 9, 18]
 
 
-def test_what_is_gone_is_noted_where_the_query_goes_on(counting, reading):
+def test_lost_records_are_logged_where_the_query_continues(counting, reading):
     reading(Reader())
     log = TaskLog()
     list(portions(ship(counting, all_records=False), [ranges(("s", 0, 0, 1))], log))
@@ -179,7 +179,7 @@ def test_a_task_without_state_says_what_it_has_read(copying, reading, monkeypatc
     assert batch.to_pylist() == [{"produced": written, "errors": 0, "read": end}]
 
 
-def test_what_is_gone_is_in_the_log_though_nothing_is_left(copying, reading, monkeypatch):
+def test_lost_records_are_logged_though_nothing_is_left(copying, reading, monkeypatch):
     reading(Reader())
     logged = []
     monkeypatch.setattr(tasks, "write_log", lambda _ship, log: logged.extend(log.notes))

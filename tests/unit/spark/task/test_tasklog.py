@@ -10,7 +10,7 @@ from ksql.spark.task.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, T
 SHIP = TaskEnvironment(query_id="Q", application_id="app", plan_json="", topics=(), producer=())
 
 
-def test_all_are_counted_and_some_are_told():
+def test_all_are_counted_and_some_are_reported():
     log = TaskLog()
     for number in range(MOST_ENTRIES + 500):
         log("Project", f"{number}", None)
@@ -73,7 +73,7 @@ def test_late_records_are_counted_once_each_and_the_latest_is_known():
     assert log.late_untold() == (0, None)
 
 
-def test_late_records_beyond_those_that_are_told_count():
+def test_late_records_beyond_those_that_are_reported_count():
     log = TaskLog()
     for number in range(MOST_ENTRIES + 500):
         log("aggregate", Late.of("late record", number, 0, 0), (number,))

@@ -199,7 +199,7 @@ def test_comparisons(text, types):
     assert (b.type_of(expression.left), b.type_of(expression.right)) == types
 
 
-def test_texts_beside_rowtime_are_instants():
+def test_texts_next_to_rowtime_are_instants():
     assert bound("ROWTIME > '2020'").right == b.Const(1577836800000, BIGINT)
     assert bound("'2020' < t.ROWTIME").left == b.Const(1577836800000, BIGINT)
     between = bound("ROWTIME BETWEEN '1970' AND '1970-01-02'")
@@ -217,7 +217,7 @@ def test_texts_beside_rowtime_are_instants():
         ("CAST(s AS TIME) <= 'noon'", "time 'noon'"),
     ],
 )
-def test_a_text_beside_a_time_must_be_one(text, message):
+def test_a_text_next_to_a_time_must_be_one(text, message):
     with pytest.raises(KsqlError, match=f"Failed to parse {message}"):
         bound(text)
 
@@ -376,7 +376,7 @@ def test_the_clause_is_named():
         assert message in error.value.text()
 
 
-def test_what_the_scope_intercepts_is_not_bound():
+def test_intercepted_expressions_are_not_bound():
     column = b.Column("KSQL_AGG_0", BIGINT)
     call = parse_expression("SUM(l)")
     expression = bound("SUM(l) + 1", intercept=lambda node: column if node == call else None)

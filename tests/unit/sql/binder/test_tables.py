@@ -78,7 +78,7 @@ def test_the_new_key_is_the_one_of_partition_by():
     assert rows_ == [("\0\0\0\7", {"E": "y"}, 1)]
 
 
-def test_one_that_fails_is_logged_and_gives_nothing():
+def test_failing_table_function_is_logged_and_gives_no_rows():
     world = World(
         SETUP, "CREATE STREAM X AS SELECT K, CUBE_EXPLODE(A) AS C, EXPLODE(B) AS E FROM S;"
     )

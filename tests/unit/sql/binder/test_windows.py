@@ -65,7 +65,7 @@ def test_defaults(text, expected):
         ),
     ],
 )
-def test_what_cannot_be(text, message):
+def test_impossible_windows(text, message):
     with pytest.raises(StatementError, match=message) as caught:
         sizes(clause(text))
     assert caught.value.span is not None

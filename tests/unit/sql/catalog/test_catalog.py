@@ -72,7 +72,7 @@ def test_query_ids_ignore_case():
     assert catalog.query("CSAS_B_2") is None
 
 
-def test_what_was_created_from_a_source():
+def test_sources_created_from_a_source():
     catalog = Catalog().with_source(source("A")).with_source(source("B", derived_from=("A",)))
     assert catalog.derived("A") == ("B",)
     assert catalog.derived("B") == ()

@@ -387,7 +387,7 @@ def test_a_transient_query_has_no_key():
     assert columns(plan) == ([], ["K", "WINDOWSTART", "WINDOWEND", "A", "ROWTIME"])
 
 
-def test_one_aggregate_is_kept_once():
+def test_repeated_aggregate_is_kept_once():
     plan = built(
         "SELECT K, COUNT(*) A, COUNT(*) + 1 B, SUM(A) C FROM S GROUP BY K "
         "HAVING COUNT(*) > 1 AND SUM(A) > 2 AND MAX(A) > 3"

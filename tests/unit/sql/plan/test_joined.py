@@ -66,7 +66,7 @@ def test_the_time_of_a_join_is_in_the_plan():
     assert join.window == JoinWindow(1_000, 60_000, 2_000)
 
 
-def test_a_table_of_two_tables_takes_back_what_it_gave():
+def test_join_of_two_tables_undoes_its_results():
     with pytest.raises(StatementError, match="LATEST_BY_OFFSET cannot be applied"):
         built("SELECT T.V, LATEST_BY_OFFSET(U.V) AS L FROM T JOIN U ON T.ID = U.ID GROUP BY T.V")
 

@@ -195,7 +195,7 @@ def test_a_star_over_a_partitioned_join_gives_all_that_its_rows_have(by, key, va
     assert [column.name for column in plan.value] == value
 
 
-def test_a_synthetic_key_stands_in_a_star_once():
+def test_synthetic_key_is_in_a_star_once():
     joined = "FROM ORDERS O FULL OUTER JOIN BACK B WITHIN 1 HOUR ON O.ID = B.ID"
     text = f"SELECT * {joined} PARTITION BY ROWKEY;"
     plan = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")

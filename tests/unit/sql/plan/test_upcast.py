@@ -54,7 +54,7 @@ def test_numbers_become_signatures(world):
     assert names == {"ABS", "EXPLODE", "TRANSFORM", "COUNT", "SUM", "LATEST_BY_OFFSET"}
 
 
-def test_what_a_number_meant_is_still_there():
+def test_former_format_numbers_keep_their_meaning():
     for name, signatures in NAMES.items():
         for signature in signatures:
             assert find_overload(BUILTINS.get(name), signature) is not None, (name, signature)

@@ -51,7 +51,7 @@ def test_a_slot_is_never_used_again():
     assert world.last("X") == {"k": {"N": 1, "A": 4}}
 
 
-def test_state_goes_on_whatever_the_order_of_the_aggregates():
+def test_state_continues_whatever_the_order_of_the_aggregates():
     world = replaced("SELECT K, COUNT(*) N, SUM(A) A FROM S GROUP BY K")
     world.feed("s", ("k", {"A": 4}, 1))
     world.run(

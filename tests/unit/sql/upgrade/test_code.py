@@ -127,7 +127,7 @@ BACK = "it takes back rows of a table that its former code has aggregated"
         ("STREAM U AS SELECT F(X) AS Y, K FROM S PARTITION BY F(X);", BY),
     ],
 )
-def test_what_the_state_holds_is_not_mixed(text, reason):
+def test_state_of_different_code_is_not_mixed(text, reason):
     world_ = restarted(world("CREATE " + text), 10)
     error = world_.refuse("CREATE OR REPLACE " + text)
     assert [line for line in error.verdict.reasons if reason in line] != []

@@ -90,7 +90,7 @@ GROUPED = "SELECT K, COUNT(*) N {} FROM S {} GROUP BY K {}"
          False, False),
     ],
 )  # fmt: skip
-def test_what_is_not_filled_is_said_where_it_is_so(old, new, empty, rows):
+def test_unfilled_columns_are_named_where_they_occur(old, new, empty, rows):
     verdict = upgrade(old, new)
     assert verdict.accepted
     note = verdict.guarantees[0].note

@@ -346,7 +346,7 @@ def test_a_replacement_keeps_what_its_times_are_counted_for():
     assert aligned.lanes == 0
 
 
-def test_a_having_that_starts_empty_takes_back_what_does_not_pass():
+def test_having_that_starts_empty_undoes_what_does_not_pass():
     world = World(SCRIPT, "CREATE TABLE X AS SELECT K, COUNT(*) N FROM S GROUP BY K;")
     world.feed("s", ("k", {"A": 5}, 1), ("l", {"A": 5}, 2))
     world.run(
@@ -375,7 +375,7 @@ def test_growth_in_both_orders_of_aggregates_that_are_the_same():
     assert world.last("X") == {"k": {"N": 2, "M": 2}}
 
 
-def test_all_reasons_are_told_at_once():
+def test_all_reasons_are_reported_at_once():
     verdict = upgrade(
         "SELECT K, COUNT(*) N, SUM(A) A FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
         "VALUE_FORMAT='DELIMITED'|SELECT B AS K, CAST(COUNT(*) AS STRING) N FROM S2 "
@@ -499,7 +499,7 @@ def test_the_reason_names_the_key_column():
          "SELECT K, A, EXPLODE(ARRAY[1E0]) + 0E0 E FROM S", "SELECT"),
     ],
 )  # fmt: skip
-def test_what_looks_alike_is_told_apart_by_its_types(old, new, clause):
+def test_similar_columns_are_distinguished_by_type(old, new, clause):
     verdict = upgrade(old, new)
     assert verdict.classes == ("data selection",)
     assert clause in [change.clause for change in verdict.changes]

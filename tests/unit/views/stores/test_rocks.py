@@ -84,7 +84,7 @@ def test_a_table_file_that_is_gone_is_damage(kind, tmp_path, budget):
         list(open_store(kind, tmp_path / "s", budget).scan())
 
 
-def test_what_the_system_refuses_is_no_damage(tmp_path, budget):
+def test_refusals_of_the_system_are_no_damage(tmp_path, budget):
     (tmp_path / "s").write_text("a file where a directory should be")
     with pytest.raises(StoreFailed, match="cannot be read or written"):
         open_store("txn_rocksdb", tmp_path / "s", budget)

@@ -64,7 +64,7 @@ def test_a_discarded_store(tmp_path):
     assert store_paths.places(tmp_path / "none") == set()
 
 
-def test_what_an_end_leaves_of_a_discarded_store_is_found_again(tmp_path):
+def test_leftovers_of_a_discarded_store_are_listed(tmp_path):
     directory(tmp_path, at_7_gone="part", at_x="what is this")
     assert store_paths.places(tmp_path) == {7}
     discard(tmp_path / "7")

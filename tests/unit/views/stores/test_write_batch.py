@@ -29,7 +29,7 @@ def test_new_keys_are_found_in_order(new):
     assert batch.between(b"0000", b"0002") == [(b"0000", None, 3), (b"0001", b"w", 2)]
 
 
-def test_one_new_key_is_no_look_at_all_of_them():
+def test_single_new_key_does_not_scan_all():
     batch = WriteBatch()
     batch.update(coalesced((Key(b"%05d" % n), b"v", 1) for n in range(10_000)))
     batch.between(None, None)

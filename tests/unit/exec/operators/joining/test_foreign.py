@@ -154,7 +154,7 @@ def test_foreign_keys_that_are_null():
     assert run.log == []
 
 
-def test_who_refers_hears_in_the_order_of_the_keys_bytes():
+def test_references_are_notified_in_the_byte_order_of_keys():
     run = Pipeline(outer=True)
     run([left(key, "a", "l", 0) for key in (10, 9, 1, 100, 2)])
     assert [key for key, *_ in rows_of(run([right("a", "A", 1)]))] == [1, 10, 100, 2, 9]
@@ -322,7 +322,7 @@ class Counting(MemoryStore):
 
 
 @pytest.mark.slow
-def test_one_of_many_who_comes_or_goes_changes_one_chunk():
+def test_reference_that_comes_or_goes_changes_one_chunk():
     store = Counting()
     many = Subscribers(store, bytes_of)
     order = random.Random(7)

@@ -61,7 +61,7 @@ ORDINARY = [left("k", "a", 0), right("k", "b", 10), right("k", "c", 11), left("k
         ("FULL", [("a", None, 0), ("a", "b", 10), (None, "c", 11), ("d", "b", 20), ("d", "c", 20)]),
     ],
 )  # fmt: skip
-def test_without_grace_a_missing_match_is_told_at_once(kind, missing):
+def test_without_grace_a_missing_match_is_reported_at_once(kind, missing):
     assert run(join_of(kind), ORDINARY) == missing
 
 
@@ -74,7 +74,7 @@ def test_without_grace_a_missing_match_is_told_at_once(kind, missing):
         ("FULL", [("a", "b", 10), (None, "c", 11)]),
     ],
 )
-def test_with_grace_a_missing_match_is_told_when_none_can_come(kind, missing):
+def test_with_grace_a_missing_match_is_reported_when_none_can_come(kind, missing):
     join, store = join_of(kind, grace=5), MemoryStore()
     assert run(join, ORDINARY[:3], store) == missing[:1]
     assert run(join, [right("other", "x", 26)], store) == []
@@ -82,7 +82,7 @@ def test_with_grace_a_missing_match_is_told_when_none_can_come(kind, missing):
     assert rows[: len(missing) - 1] == missing[1:]
 
 
-def test_what_waits_is_told_by_time_the_right_side_first():
+def test_unmatched_rows_leave_by_time_the_right_side_first():
     join, store = join_of("FULL", grace=0), MemoryStore()
     records = [
         left("b", "l1", 5), right("c", "r1", 5), left("a", "l2", 5), left("a", "l3", 3),
@@ -97,7 +97,7 @@ def test_what_waits_is_told_by_time_the_right_side_first():
     assert {(each.offset, each.timestamp == each.row[-1]) for each in out} == {(9, True)}
 
 
-def test_a_late_record_without_match_is_told_at_once():
+def test_a_late_record_without_match_is_reported_at_once():
     join, store = join_of("LEFT", grace=5), MemoryStore()
     assert run(join, [right("x", "r", 100), left("k", "a", 80)], store) == [("a", None, 80)]
     assert run(join, [left("k", "b", 95)], store) == []

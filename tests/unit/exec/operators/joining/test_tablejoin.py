@@ -103,7 +103,7 @@ def test_the_deletion_of_an_unknown_row_says_nothing_where_the_other_side_is_emp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_deletion_of_an_unknown_row_goes_on_where_the_other_side_has_one(kind):
+def test_the_deletion_of_an_unknown_row_continues_where_the_other_side_has_one(kind):
     """Kafka Streams does not know better either: a tombstone, or the kept side's row once more."""
     keeps_left, keeps_right = KINDS[kind]
     store = MemoryStore()
@@ -116,7 +116,7 @@ def test_the_deletion_of_an_unknown_row_goes_on_where_the_other_side_has_one(kin
     assert run(join_of(kind), [right(None, 2)], store) == [(same, same, 2)]
 
 
-def test_the_synthetic_key_stands_before_the_time():
+def test_synthetic_key_precedes_the_time():
     [out] = join_of("FULL", key=True).process([right(("r",), 7)], MemoryStore(), Log())
     assert out.row == (None, "r", "k", 7)
 
