@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.kafka.counting_service import Scene
 from tests.kafka.records import unique
-from tests.kafka.scene import Scene
 from tests.kafka.servers import Hosted
 
 LONGEST: Final = (

@@ -17,8 +17,8 @@ from tests.chains.judge import Contents, differences, held, out_of_order
 from tests.chains.repeats import again, worse
 from tests.chains.run import Running, Topics, planned, run
 from tests.cuts.cases import Event, merged
+from tests.kafka.killed_server import Site
 from tests.kafka.records import unique
-from tests.kafka.sites import Site
 
 NAMES = re.compile(r"\b(T0|S\d|R\d)\b")
 SLICES = 4

@@ -19,7 +19,7 @@ HOUR_S = 3600
 
 
 def machine(ahead_s):
-    return [sys.executable, "-m", "tests.kafka.elsewhere", str(ahead_s)]
+    return [sys.executable, "-m", "tests.kafka.skewed_server", str(ahead_s)]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.kafka.cluster import free_port
-from tests.kafka.composing import USER, Composed, composed_services, hindrance
+from tests.kafka.compose_processes import USER, Composed, composed_services, hindrance
 from tests.kafka.records import produce, read_all
 from tests.kafka.servers import Http
 from tests.unit.history.postgres import PostgresServer

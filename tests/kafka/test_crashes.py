@@ -32,7 +32,7 @@ class Scene:
         """A server that does not survive the point."""
         return ServerProcess(
             self.folder / "log",
-            [sys.executable, "-m", "tests.kafka.crashing", point, beginning],
+            [sys.executable, "-m", "tests.kafka.crashing_server", point, beginning],
             ksql__state__dir=str(self.folder / "state"),
             ksql__service__id=self.service_id,
             bootstrap__servers=self.bootstrap,

@@ -15,8 +15,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.chains.cases import disorder
+from tests.kafka.killed_server import site
 from tests.kafka.records import create_topic, unique
-from tests.kafka.sites import site
 from tests.kafka.test_chains import (
     AREAS,
     BEHIND_MS,

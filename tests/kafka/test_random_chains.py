@@ -14,8 +14,8 @@ from tests.chains.cases import shifted
 from tests.chains.chance import START_MS, chain_of
 from tests.chains.judge import BACKLOG, CUT
 from tests.kafka.cluster import cluster
+from tests.kafka.killed_server import site
 from tests.kafka.served_chains import Served, settle, slices, write, wrong
-from tests.kafka.sites import site
 from tests.waits import await_true
 
 proof = pytest.mark.proof

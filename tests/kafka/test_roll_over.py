@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from tests.kafka.fleet import Counting, Fleet, fleet
-from tests.kafka.reading import copies, reading
+from tests.kafka.read_load import copies, reading
 from tests.kafka.servers import EARLIEST, ServerProcess
 from tests.waits import await_true
 
-ELDER = [sys.executable, "-m", "tests.kafka.rolling", "elder"]
+ELDER = [sys.executable, "-m", "tests.kafka.older_server", "elder"]
 ROLL_OVER = {"ksql.upgrade.mode": "roll_over", "ksql.healthcheck.interval.ms": "1"}
 KEYS = [f"k{n}" for n in range(5)]
 
@@ -74,7 +74,7 @@ def test_older_server_answers_until_it_is_gone_and_a_killed_builder_loses_nothin
         "ksql.query.pull.enable.standby.reads": "true",
     }
     gate = tmp_path / "gate"
-    paced = [sys.executable, "-m", "tests.kafka.rolling", "paced", str(gate)]
+    paced = [sys.executable, "-m", "tests.kafka.older_server", "paced", str(gate)]
     with fleet(broker.bootstrap, tmp_path, **properties) as servers:
         counting = elders(servers, 2)
         pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
-from tests.kafka.partition import broker_with_a_way
+from tests.kafka.network_outage import broker_with_a_way
 from tests.kafka.records import read_all, unique
 from tests.kafka.servers import EARLIEST, command
 from tests.waits import await_true

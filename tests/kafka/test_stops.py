@@ -16,7 +16,7 @@ import pytest
 
 from ksql.spark.checkpoint.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
-from tests.kafka.test_deaths import counts, jvm
+from tests.kafka.test_process_deaths import counts, jvm
 from tests.traces import assert_plain
 from tests.waits import PATIENCE_S, await_true
 

@@ -129,7 +129,7 @@ POINTS = {
     ],
 )
 def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_next(servers, point):
-    script = [sys.executable, "-m", "tests.kafka.crashing", point, "CREATE OR REPLACE"]
+    script = [sys.executable, "-m", "tests.kafka.crashing_server", point, "CREATE OR REPLACE"]
     one, other = servers.start(1, script=script), servers.start(2)
     source, table = unique("src").upper(), unique("cnt").upper()
     create_topic(servers.bootstrap, source)

@@ -14,9 +14,9 @@ from confluent_kafka import Producer
 
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store
-from tests.kafka.follows import following
 from tests.kafka.records import create_topic, unique
 from tests.kafka.servers import ROOT
+from tests.kafka.view_process import following
 from tests.waits import PATIENCE_S, await_true
 
 KEYS = 25_000
@@ -105,7 +105,7 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
     records = []
     for _ in range(3):
         before = writer.written
-        command = [sys.executable, "-m", "tests.kafka.follows"]
+        command = [sys.executable, "-m", "tests.kafka.view_process"]
         with subprocess.Popen(
             [*command, broker.bootstrap, writer.topic, str(tmp_path)],
             cwd=ROOT,

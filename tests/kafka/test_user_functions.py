@@ -6,7 +6,7 @@ import pytest
 
 from tests.kafka.records import produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.test_failing import await_entry, the_query
+from tests.kafka.test_failing_records import await_entry, the_query
 
 SOURCE = """
 import os

@@ -17,7 +17,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.spark.task.pages import PagedStore
 from tests.examples import examples
 from tests.unit.exec.codegen.test_keying import batch
-from tests.unit.exec.dataflow.roads import stepwise
+from tests.unit.exec.dataflow.paths import stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World

@@ -13,7 +13,7 @@ from ksql.exec.operators.memory import MemoryStore
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
-from tests.unit.exec.dataflow.roads import keyed, raw, refuse_nulls, stepwise
+from tests.unit.exec.dataflow.paths import keyed, raw, refuse_nulls, stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.world import World
 

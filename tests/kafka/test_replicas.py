@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.kafka.fleet import Counting, fleet
-from tests.kafka.reading import copies, reading
+from tests.kafka.read_load import copies, reading
 from tests.kafka.servers import EARLIEST, TableNotReady
 from tests.waits import await_true
 

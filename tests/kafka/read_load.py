@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.kafka.readers import INFO
+from tests.kafka.read_clients import INFO
 from tests.kafka.servers import EARLIEST, ROOT, Http, ServerProcess
 from tests.waits import PATIENCE_S
 
@@ -39,7 +39,7 @@ def reading(
         "clients": clients,
         "per_second": per_second,
     }
-    command = [sys.executable, "-m", "tests.kafka.readers"]
+    command = [sys.executable, "-m", "tests.kafka.read_clients"]
     pipe = subprocess.PIPE
     offsets: list[dict[str, Any]] = []
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:

@@ -13,7 +13,7 @@ from ksql.kafka.errors import WriteFailed
 from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.partition import broker_with_a_way
+from tests.kafka.network_outage import broker_with_a_way
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")

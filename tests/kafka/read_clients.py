@@ -1,8 +1,8 @@
 """Clients that read one key after another at a steady rate, each from one server until that fails.
 
-``python -m tests.kafka.readers``: the task as JSON on standard input; ends when that is closed and
-prints what each client has seen. All of them are one process with a connection each that is kept:
-what they take of a small machine is missing to the servers.
+``python -m tests.kafka.read_clients``: the task as JSON on standard input; ends when that is closed
+and prints what each client has seen. All of them are one process with a connection each that is
+kept: what they take of a small machine is missing to the servers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Follows a table until it is killed: ``python -m tests.kafka.follows BOOTSTRAP DIRECTORY``.
+"""Follows a table until it is killed: ``python -m tests.kafka.view_process BOOTSTRAP DIRECTORY``.
 
 It prints the position of the store whenever that has moved.
 """
