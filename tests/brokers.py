@@ -24,9 +24,9 @@ def adapted_broker(
 
     def adapted(data: Path, port: int, controller_port: int) -> str:
         lines = server_properties(data, port, controller_port).splitlines()
-        found = dict(line.split("=", 1) for line in lines)
-        adapt(found)
-        return "".join(f"{name}={value}\n" for name, value in found.items())
+        settings = dict(line.split("=", 1) for line in lines)
+        adapt(settings)
+        return "".join(f"{name}={value}\n" for name, value in settings.items())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "server_properties", adapted)

@@ -26,8 +26,10 @@ def interpolated(text: str, variables: Mapping[str, str]) -> str:
 
 def read(variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The file as Compose takes it."""
-    found: dict[str, Any] = yaml.safe_load(interpolated(FILE.read_text("utf-8"), variables or {}))
-    return found
+    document: dict[str, Any] = yaml.safe_load(
+        interpolated(FILE.read_text("utf-8"), variables or {})
+    )
+    return document
 
 
 def overrides(service: Mapping[str, Any]) -> dict[str, str]:
@@ -38,17 +40,17 @@ def overrides(service: Mapping[str, Any]) -> dict[str, str]:
 
 def in_order(services: Mapping[str, Any]) -> list[str]:
     """The services, each behind those that it depends on."""
-    found: list[str] = []
+    names: list[str] = []
 
     def add(name: str) -> None:
         for needed in services[name].get("depends_on", {}):
             add(needed)
-        if name not in found:
-            found.append(name)
+        if name not in names:
+            names.append(name)
 
     for name in services:
         add(name)
-    return found
+    return names
 
 
 def java_properties(options: str) -> dict[str, str]:

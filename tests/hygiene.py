@@ -19,19 +19,19 @@ _RULES = {
 def faults(path: Path) -> list[str]:
     """What is wrong with one file."""
     data = path.read_bytes()
-    found = [fault for fault, pattern in _RULES.items() if pattern.search(data)]
+    names = [fault for fault, pattern in _RULES.items() if pattern.search(data)]
     if len(data) > LARGEST_BYTES:
-        found.append(f"is larger than {LARGEST_BYTES} bytes")
+        names.append(f"is larger than {LARGEST_BYTES} bytes")
     if data and b"\0" not in data and not data.endswith(b"\n"):
-        found.append("does not end with a newline")
-    return found
+        names.append("does not end with a newline")
+    return names
 
 
 def main(names: list[str]) -> int:
     """Prints every fault of every file; 1 when there is one."""
-    told = [f"{name}: {fault}" for name in names for fault in faults(Path(name))]
-    sys.stdout.writelines(f"{line}\n" for line in told)
-    return bool(told)
+    reports = [f"{name}: {fault}" for name in names for fault in faults(Path(name))]
+    sys.stdout.writelines(f"{line}\n" for line in reports)
+    return bool(reports)
 
 
 if __name__ == "__main__":

@@ -48,11 +48,11 @@ def deal(files: Sequence[str], times: Mapping[str, float], groups: int) -> list[
             Path(file).stat().st_size / _BYTES_A_SECOND if known is None else known
         )
 
-    made: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(max(groups, 1))]
+    groups_: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(max(groups, 1))]
     for spent, file in sorted(((cost(file), file) for file in files), reverse=True):
-        least = min(range(len(made)), key=lambda at: made[at][0])
-        made[least] = (made[least][0] + spent, [*made[least][1], file])
-    return [sorted(group) for _, group in made if group]
+        least = min(range(len(groups_)), key=lambda at: groups_[at][0])
+        groups_[least] = (groups_[least][0] + spent, [*groups_[least][1], file])
+    return [sorted(group) for _, group in groups_ if group]
 
 
 def run(paths: Sequence[str], jobs: int) -> int:

@@ -16,9 +16,9 @@ def parse_expression(text: str) -> Expr:
     """
     cut = grammar().lexer.words
     words = (*cut("SELECT * FROM S WHERE"), *cut(text), *cut(";"))
-    found = parse_one(RawStatement(text, words[0].span, words)).statement.where
-    assert found is not None
-    return found
+    condition = parse_one(RawStatement(text, words[0].span, words)).statement.where
+    assert condition is not None
+    return condition
 
 
 def parse_type(text: str) -> SqlType:
@@ -26,6 +26,6 @@ def parse_type(text: str) -> SqlType:
 
     Raises: ParseError if the text is anything else or names an unknown type.
     """
-    (found,) = parse(f"CREATE TYPE T AS {text};")
-    assert isinstance(found.statement, CreateType)
-    return found.statement.type
+    (statement,) = parse(f"CREATE TYPE T AS {text};")
+    assert isinstance(statement.statement, CreateType)
+    return statement.statement.type

@@ -129,7 +129,7 @@ class Finding:
     """A phrase or sentence, with what would be better."""
 
     line: int
-    found: str
+    phrase: str
     instead: str
 
 
@@ -227,10 +227,10 @@ def _does(node: ast.AST) -> bool:
 def _texts(tree: ast.AST) -> Iterator[Passage]:
     """The texts of several words that are no docstrings: messages, help, notes on constants."""
     documents = {
-        id(found)
+        id(constant)
         for node in ast.walk(tree)
         if _documented(node)
-        for found in ast.walk(node.body[0])
+        for constant in ast.walk(node.body[0])
     }
     for part in ast.walk(tree):
         if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
@@ -253,8 +253,8 @@ def _markdown(source: str) -> Iterator[Passage]:
 def _files(places: tuple[str, ...]) -> Iterator[Path]:
     for place in places:
         path = ROOT / place
-        found = path.rglob("*") if path.is_dir() else [path]
-        yield from sorted(file for file in found if file.suffix in {".py", ".md"})
+        paths = path.rglob("*") if path.is_dir() else [path]
+        yield from sorted(file for file in paths if file.suffix in {".py", ".md"})
 
 
 def _left() -> dict[str, int]:
@@ -265,7 +265,7 @@ def _compared(counts: dict[str, list[Finding]], left: dict[str, int]) -> Iterato
     """Yield a line for what is new, and for what is listed and gone."""
     for name, found in counts.items():
         if len(found) > left.get(name, 0):
-            yield from (f'{name}:{at.line}: "{at.found}": better: {at.instead}' for at in found)
+            yield from (f'{name}:{at.line}: "{at.phrase}": better: {at.instead}' for at in found)
     for name, number in left.items():
         if name not in counts or len(counts[name]) < number:
             yield f"{name}: less is left than listed: run python -m tests.prose --shrink"

@@ -48,22 +48,22 @@ def reap(parent: int, mark: str, patience_s: float) -> None:
     # a process forked from the parent may keep the pipe open beyond the parent's end
     while os.getppid() == parent and not select.select([0], [], [], _LOOK_S)[0]:
         pass
-    while found := _marked(mark):
-        words = {each.pid: _words(each) for each in found}
-        for pid in _end(found, patience_s):
+    while processes := _marked(mark):
+        words = {each.pid: _words(each) for each in processes}
+        for pid in _end(processes, patience_s):
             sys.stderr.write(f"left behind by tests and ended: {pid} {words[pid]}\n")
 
 
 def _marked(mark: str) -> list[psutil.Process]:
     import psutil  # noqa: PLC0415 it waits a whole run for the moment that needs it
 
-    found = []
+    marked = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):  # somebody else's, or gone
             marks = process.environ().get(MARKS, "").split(",")
             if mark in marks and _runs(process):
-                found.append(process)
-    return found
+                marked.append(process)
+    return marked
 
 
 def _words(process: psutil.Process) -> str:

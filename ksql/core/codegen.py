@@ -116,12 +116,12 @@ def cached(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
         kept = cast("Callable[P, T]", lru_cache(maxsize)(make))
 
         @wraps(make)
-        def found(*args: P.args, **kwargs: P.kwargs) -> T:
+        def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
             if _gathering.get() is not None:
                 return make(*args, **kwargs)
             return kept(*args, **kwargs)
 
-        return found
+        return compiled
 
     return decorate
 

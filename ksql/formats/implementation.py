@@ -33,7 +33,7 @@ class NoRegistry(RegistryMissing):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SerdeSpec:
     """The serde that is asked for; not ``wrapped``: the only column stands alone.
 
     ``subject`` is where our schema is registered; ``lenient`` reads records whatever their schema
@@ -72,7 +72,7 @@ class Implementation:
     Formats with registered schemas see that when those are made, and need no ``check``.
     """
 
-    serde: Callable[[Wanted], Serde]
+    serde: Callable[[SerdeSpec], Serde]
     unfit: TypeRule
     check: Callable[[Columns, Format], object] | None = None
     kind: Kind | None = None

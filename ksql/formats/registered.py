@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ksql.core.records import Row
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
     from ksql.formats.kind import Kind
     from ksql.formats.schema_registry import Registry
 
@@ -110,7 +110,7 @@ class _Writer:
     """The writer of our schema, which is looked up or registered at the first row."""
 
     def __init__(
-        self, spec: Wanted, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
+        self, spec: SerdeSpec, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
     ) -> None:
         self._spec = spec
         self._kind = kind
@@ -137,7 +137,7 @@ class _Writer:
 
 
 def registered_serde(
-    spec: Wanted,
+    spec: SerdeSpec,
     kind: Kind,
     *,
     reader: Callable[[Schema], RowReader],

@@ -16,7 +16,7 @@ from ksql.core.types import model
 from ksql.core.types.format import Capabilities, Side, capabilities
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
-from ksql.formats.implementation import Columns, Implementation, NoRegistry, Wanted, within
+from ksql.formats.implementation import Columns, Implementation, NoRegistry, SerdeSpec, within
 from ksql.formats.json import serde as json
 from ksql.formats.json_sr import serde as json_sr
 from ksql.formats.kafka import serde as kafka
@@ -220,5 +220,5 @@ def serde_for(
     if side == "key" and not columns:
         return NOTHING
     wrapped = not is_unwrapped(format_, columns, side)
-    spec = Wanted(format_, columns, wrapped, registry, subject, lenient)
+    spec = SerdeSpec(format_, columns, wrapped, registry, subject, lenient)
     return FORMATS[format_.name].serde(spec)

@@ -105,16 +105,16 @@ class StoreManager:
             store = self._upgrades.open(config.kind, path)
         except StoreDamaged as error:
             self.note(source, partition, error.text())
-            store = self._anew(path, config)
+            store = self._recreate(path, config)
         except NewerStore as error:
             if not self._options.to_rebuild(path):
-                raise NewerStoreLeft(path, error.found, error.known) from error
+                raise NewerStoreLeft(path, error.number, error.known) from error
             self.note(source, partition, error.text())
             self._trash.take(path, "store", error.text())
-            store = self._anew(path, config)
+            store = self._recreate(path, config)
         return None if store is None else self._opened(path, store, source, config)
 
-    def _anew(self, path: Path, config: StoreConfig) -> Store | None:
+    def _recreate(self, path: Path, config: StoreConfig) -> Store | None:
         discard_copy(path)
         destroy(path)
         return self._upgrades.open(config.kind, path)

@@ -59,7 +59,7 @@ FOLLOWING: Final[Config] = {
 }
 """How the consumer of tables' topics differs from the service's other consumers."""
 
-Wanted = tuple[DataSource, StoreConfig]
+ViewSpec = tuple[DataSource, StoreConfig]
 
 
 def _now_ms() -> int:
@@ -112,7 +112,7 @@ class ViewMaintainer:
         self._hindered: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
         self._store_writer = StoreWriter(self._settings.number(MOST_BYTES), time.monotonic)
-        self._views: dict[str, Wanted] = {}
+        self._views: dict[str, ViewSpec] = {}
         self._tables: dict[str, MaterializedView] = {}
         self._changed = threading.Event()
         self._lock = threading.Lock()

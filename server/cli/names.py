@@ -10,7 +10,7 @@ from server.cli.cells import type_text
 from server.cli.client import Client, JsonObject
 from server.cli.words import RESERVED
 
-ASKED = (
+NAME_STATEMENTS = (
     "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW FUNCTIONS; SHOW QUERIES; SHOW TOPICS; "
     "SHOW PROPERTIES; SHOW TYPES;"
 )
@@ -45,7 +45,7 @@ def fetch_names(client: Client) -> Names:
     """
     names: defaultdict[str, list[str]] = defaultdict(list)
     sources: list[Source] = []
-    for entity in client.execute(ASKED):
+    for entity in client.execute(NAME_STATEMENTS):
         sources += map(_source, entity.get("sourceDescriptions") or ())
         for key in ("functions", "queries", "topics"):
             names[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]

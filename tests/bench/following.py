@@ -73,10 +73,10 @@ def followed(kind: StoreType, bootstrap: str, topic: str, rows: int) -> Followed
         running.follow(world.catalog)
         cpu, start = _cpu_s(), time.perf_counter()
         running.start()
-        found = running.await_table(source, {}, _PATIENCE_S)
+        table = running.await_table(source, {}, _PATIENCE_S)
         seconds, cpu = time.perf_counter() - start, _cpu_s() - cpu
         running.close()
-        if found is None:
+        if table is None:
             raise TimeoutError(f"{running.missing(source)} records are still to be read")
     return Followed(seconds, cpu / rows * 1e6)
 

@@ -57,15 +57,15 @@ def _body(name: str, rows: int) -> Iterator[bytes]:
 
 def all_clients(write: Write, url: str, name: str, clients: int, rows: int) -> float:
     """So many clients at once, so many rows each; the seconds it took."""
-    made = [httpx.Client(base_url=url, timeout=60.0) for _ in range(clients)]
+    http_clients = [httpx.Client(base_url=url, timeout=60.0) for _ in range(clients)]
     try:
         with ThreadPoolExecutor(clients) as pool:
-            list(pool.map(lambda one: write(one, name, _WARM_UP), made))
+            list(pool.map(lambda one: write(one, name, _WARM_UP), http_clients))
             start = time.monotonic()
-            list(pool.map(lambda one: write(one, name, rows), made))
+            list(pool.map(lambda one: write(one, name, rows), http_clients))
             return time.monotonic() - start
     finally:
-        for one in made:
+        for one in http_clients:
             one.close()
 
 
@@ -92,11 +92,11 @@ class Inserts:
             # connections inherit it, as they do from the server's own listener
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-            asked = (self.write, url, stream, self.clients, each)
-            took_s = [pool.submit(all_clients, *asked).result() for _ in range(_ROUNDS)]
+            arguments = (self.write, url, stream, self.clients, each)
+            took_s = [pool.submit(all_clients, *arguments).result() for _ in range(_ROUNDS)]
         written = sum(site.service.admin.end_offsets([stream]).values())
-        wanted = _ROUNDS * self.clients * (each + _WARM_UP)
-        assert written == wanted, written
+        total = _ROUNDS * self.clients * (each + _WARM_UP)
+        assert written == total, written
         rss = site.rss_mb()
         site.drop("STREAM", stream)
         rates = [each * self.clients / one for one in took_s]

@@ -61,7 +61,7 @@ class Latency:
         consumer.assign([TopicPartition(sink, partition, 0) for partition in range(4)])
         producer = site.producer(**{"linger.ms": 0})
         chance = random.Random(3)
-        found = []
+        latencies = []
         try:
             for number in range(RECORDS + WARM_UP):
                 time.sleep(chance.uniform(*_PAUSE_S))
@@ -70,10 +70,10 @@ class Latency:
                 producer.produce(source, value, str(number))
                 producer.flush()
                 _await_id(consumer, number)
-                found.append((time.monotonic() - start) * 1000)
+                latencies.append((time.monotonic() - start) * 1000)
         finally:
             consumer.close()
-        return found
+        return latencies
 
 
 def _await_id(consumer: Consumer, number: int) -> None:

@@ -96,8 +96,8 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
     def _whole(self) -> bool:
-        head, found, body = self._answer.partition(_HEAD_END)
-        if not found:
+        head, rows_text, body = self._answer.partition(_HEAD_END)
+        if not rows_text:
             return False
         _, named, rest = head.lower().partition(b"content-length:")
         if named:
@@ -125,8 +125,10 @@ class _Load:
         target = self._target
         open_ = []
         for _ in range(self._connections):
-            made = await loop.create_connection(lambda: _Connection(self), target.host, target.port)
-            open_.append(made[1])
+            transport = await loop.create_connection(
+                lambda: _Connection(self), target.host, target.port
+            )
+            open_.append(transport[1])
         begin = time.perf_counter()
         self._count_from, self._until = begin + _WARM_S, begin + _WARM_S + self._seconds
         self._idle.extend(open_)

@@ -57,12 +57,12 @@ class Result:
 
     def entry(self) -> dict[str, object]:
         """The workload's entry in the report; the extra numbers only where they are measured."""
-        found = asdict(self)
-        del found["note"]
+        fields = asdict(self)
+        del fields["note"]
         for extra in ("cores", "seconds"):
-            if found[extra] is None:
-                del found[extra]
-        return found
+            if fields[extra] is None:
+                del fields[extra]
+        return fields
 
 
 def write(results: Iterable[Result], path: Path) -> None:

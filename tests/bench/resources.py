@@ -36,17 +36,17 @@ class Idle:
         """CPU use of Spark and the broker."""
         del records
         site.execute(SOURCE.format(name="idle_in", topic="idle_in", format="JSON"))
-        made = []
+        results = []
         for number in range(IDLE_QUERIES):
             kind, statement = ("TABLE", COUNT) if number % 4 == 0 else ("STREAM", STATELESS)
-            made.append((kind, f"idle_{number}"))
+            results.append((kind, f"idle_{number}"))
             site.execute(statement.format(name=f"idle_{number}", source="idle_in"))
         await_quiet(_SETTLE_S)
         before, start = site.usage(), time.monotonic()
         await_quiet(_IDLE_S)
         used, seconds = site.usage().since(before), time.monotonic() - start
         rss = site.rss_mb()
-        for kind, name in made:
+        for kind, name in results:
             site.drop(kind, name)
         site.drop("STREAM", "idle_in")
         cores = (used.jvm + used.workers + used.broker) / seconds
@@ -73,10 +73,10 @@ class Memory:
             ("TABLE", COUNT, "memory_2", many),
         )
         with Watch(site.rss_mb) as watch:
-            for _, statement, name, made in queries:
-                site.execute(statement.format(name=name, source=made.name))
-            for _, _, name, made in queries:
-                site.await_end(name, made.name)
+            for _, statement, name, statement_name in queries:
+                site.execute(statement.format(name=name, source=statement_name.name))
+            for _, _, name, statement_name in queries:
+                site.await_end(name, statement_name.name)
         for kind, _, name, _ in queries:
             site.drop(kind, name)
         return Result(self.name, rss_mb=watch.peak_mb)

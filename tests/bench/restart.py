@@ -55,9 +55,9 @@ class Restart:
         """Make the state, start again, wait for one batch."""
         with tempfile.TemporaryDirectory(prefix="ksql-bench-") as state:
             with site(Path(state)) as first:
-                query_id, made = self._fill(first)
+                query_id, statement = self._fill(first)
             with site(Path(state)) as second:
-                return self._continue(second, query_id, made)
+                return self._continue(second, query_id, statement)
 
     def _fill(self, site: Site) -> tuple[QueryId, str]:
         notes = -(-(self.state_mib << 20) // _NOTE_BYTES)
@@ -77,7 +77,7 @@ class Restart:
         _produce(site, iter(range(min(_TOUCHED, notes))))
         return query_id, f"{size >> 20} MiB, {notes:,} keys, made in {seconds:.0f} s"
 
-    def _continue(self, site: Site, query_id: QueryId, made: str) -> Result:
+    def _continue(self, site: Site, query_id: QueryId, statement: str) -> Result:
         place = site.service.runner.checkpoint(QueryVersion(query_id))
         last = checkpoint.last_committed(place)
         files = _files(place)
@@ -91,18 +91,18 @@ class Restart:
             time.sleep(0.01)
         seconds = time.monotonic() - began
         site.await_end("kept", "noted")
-        report = f"{made}; on disk {files}; {self._spent(site, query_id)}"
+        report = f"{statement}; on disk {files}; {self._spent(site, query_id)}"
         return Result(self.name, seconds=round(seconds, 1), note=report)
 
     def _spent(self, site: Site, query_id: QueryId) -> str:
         """Return what Spark says of the batch: its steps, and the tasks' work on their stores."""
         query = site.service.runner.running[QueryVersion(query_id)]._query
         deadline = time.monotonic() + _REPORT_S
-        while not (found := [b for b in batches_after(query, "") if b["numInputRows"]]):
+        while not (batches := [b for b in batches_after(query, "") if b["numInputRows"]]):
             if time.monotonic() > deadline:
                 raise Stuck(f"{query_id}: no report of its batch")
             time.sleep(0.1)
-        batch = found[0]
+        batch = batches[0]
         steps = ", ".join(f"{k} {v}" for k, v in batch["durationMs"].items() if v)
         return f"ms: {steps}; in tasks: {_loading(batch)}"
 
@@ -110,9 +110,9 @@ class Restart:
 def _loading(batch: Mapping[str, Any]) -> str:
     """Return what Spark counts of the loading, summed over the tasks; -1: it does not say."""
     (operator,) = batch["stateOperators"]
-    found = operator.get("customMetrics") or {}
-    parts = [f"{told} {found.get(name, -1)}" for name, told in _LOADING.items()]
-    replayed = found.get("rocksdbNumReplayChangelogFiles", -1)
+    metrics = operator.get("customMetrics") or {}
+    parts = [f"{label} {metrics.get(name, -1)}" for name, label in _LOADING.items()]
+    replayed = metrics.get("rocksdbNumReplayChangelogFiles", -1)
     return ", ".join([*parts, f"changelogs replayed {replayed}"])
 
 
@@ -138,8 +138,8 @@ def _produce(site: Site, keys: Iterator[int]) -> None:
 
 
 def _files(place: Path) -> str:
-    found = []
+    entries = []
     for pattern, name in _STATE_FILES.items():
         sizes = [file.stat().st_size for file in (place / "state").rglob(pattern)]
-        found.append(f"{len(sizes)} {name} of {sum(sizes) >> 20} MiB")
-    return ", ".join(found)
+        entries.append(f"{len(sizes)} {name} of {sum(sizes) >> 20} MiB")
+    return ", ".join(entries)

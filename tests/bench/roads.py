@@ -45,7 +45,7 @@ from tests.bench.statements import (
     order_row,
 )
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Encode = Callable[[Sequence[tuple[int, int, str, float]]], list[bytes | None]]
 BATCH = 10_000
 BUCKETS = 4
@@ -108,11 +108,11 @@ class Meter:
     def __init__(self) -> None:
         self.spent: defaultdict[str, float] = defaultdict(float)
 
-    def __call__(self, step: str, work: Callable[[], Found]) -> Found:
+    def __call__(self, step: str, work: Callable[[], Result]) -> Result:
         start = time.process_time()
-        found = work()
+        result = work()
         self.spent[step] += time.process_time() - start
-        return found
+        return result
 
     def show(self, name: str, records: int) -> None:
         steps = {step: spent / records * 1e6 for step, spent in self.spent.items()}
@@ -130,10 +130,10 @@ def arrow_batches(
     per_partition = records // 2
     for first in range(0, records, BATCH):
         chosen = [(number, chance.randrange(keys)) for number in range(first, first + BATCH)]
-        made = [order(*each) for each in chosen]
+        ordered = [order(*each) for each in chosen]
         if encode is not None:
             values = encode([order_row(*each) for each in chosen])
-            made = [(key, value) for (key, _), value in zip(made, values, strict=True)]
+            ordered = [(key, value) for (key, _), value in zip(ordered, values, strict=True)]
         partition, offset = divmod(first, per_partition)
         yield pa.RecordBatch.from_arrays(
             [
@@ -141,8 +141,8 @@ def arrow_batches(
                 pa.array([partition] * BATCH, pa.int32()),
                 pa.array(range(offset, offset + BATCH), pa.int64()),
                 pa.array(range(1_700_000_000_000, 1_700_000_000_000 + BATCH), pa.int64()),
-                pa.array([key for key, _ in made], pa.binary()),
-                pa.array([value for _, value in made], pa.binary()),
+                pa.array([key for key, _ in ordered], pa.binary()),
+                pa.array([value for _, value in ordered], pa.binary()),
                 pa.nulls(BATCH, pa.string()),
             ],
             ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
@@ -201,10 +201,11 @@ def table(name: str, records: int, keys: int) -> None:
     for part in (batches[:half], batches[half:]):
         chunks = _ingested(program, part, meter)
         for bucket, backend in enumerate(backends):
-            found = meter("unchunk", lambda some=chunks[bucket]: unpack_chunks(some))
+            unpacked = meter("unchunk", lambda some=chunks[bucket]: unpack_chunks(some))
             store = PagedStore(backend)
             meter(
-                "step", lambda found=found, store=store: list(program.step(0, found, store, silent))
+                "step",
+                lambda records=unpacked, store=store: list(program.step(0, records, store, silent)),
             )
             meter("flush", store.flush)
     meter.show(name, records)

@@ -62,9 +62,9 @@ def http(count: int) -> None:
         say(f"  {RATE:,.0f}/s asked  {alone(loaded, target, CONNECTIONS, RATE, _SECONDS).line()}")
         own = psutil.Process()
         before = sum(own.cpu_times()[:2])
-        found = alone(loaded, target, CONNECTIONS, None, _SECONDS)
+        rate = alone(loaded, target, CONNECTIONS, None, _SECONDS)
         cpu = sum(own.cpu_times()[:2]) - before
-        say(f"  saturation   {found.line()}")
+        say(f"  saturation   {rate.line()}")
         say(f"  the server's process takes {cpu / (_SECONDS + 1):.2f} cores then")
         _scan(url)
         running.execute(_COUNT)
@@ -112,8 +112,8 @@ def _await_row(client: httpx.Client, text: str, pause_s: float = 0.05) -> None:
 
 def _scan(url: str) -> None:
     with _memory() as most:
-        found = [alone(_scanned, url) for _ in range(3)]
-    rate = statistics.median(scan.rows / scan.seconds for scan in found)
+        rates = [alone(_scanned, url) for _ in range(3)]
+    rate = statistics.median(scan.rows / scan.seconds for scan in rates)
     grown = most[1] - most[0]
     say(f"a scan of {SCAN_ROWS:,} rows: {rate:,.0f} rows/s; the server grew by {grown:.0f} MiB")
 
@@ -158,7 +158,7 @@ def _memory() -> Iterator[list[float]]:
 def _freshness(bootstrap: str, url: str) -> list[float]:
     """Write records with new keys at odd moments; return how long each was not visible."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
-    random, found = Random(3), []
+    random, samples = Random(3), []
     with httpx.Client(base_url=url, timeout=60) as client:
         for number in range(-10, _SAMPLES):
             time.sleep(random.uniform(0.02, 0.2))
@@ -166,5 +166,5 @@ def _freshness(bootstrap: str, url: str) -> list[float]:
             producer.produce("fresh_in", json.dumps({"A": 1}).encode(), f"k{number}".encode())
             producer.flush()
             _await_row(client, f"SELECT * FROM fresh WHERE k='k{number}';", 0.01)
-            found.append(time.monotonic() - start)
-    return found[10:]
+            samples.append(time.monotonic() - start)
+    return samples[10:]

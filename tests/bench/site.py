@@ -170,7 +170,7 @@ def _resident(process: psutil.Process) -> int:
     return int(getattr(full, "pss", 0) or full.rss)
 
 
-def asked() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The server's properties that the environment asks for: ``BENCH_SETTINGS="name=value .."``."""
     pairs = os.environ.get("BENCH_SETTINGS", "").split()
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
@@ -182,7 +182,7 @@ def site(state: Path | None = None) -> Iterator[Site]:
     with contextlib.ExitStack() as stack:
         if state is None:
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ksql-bench-")))
-        service = KsqlService(Settings({**asked(), "ksql.state.dir": str(state)}))
+        service = KsqlService(Settings({**environment(), "ksql.state.dir": str(state)}))
         stack.callback(service.stop)
         service.start()
         yield Site(service)

@@ -173,9 +173,9 @@ def _recover(kind: StoreType, path: str, rows: int) -> tuple[float, int]:
     for piece in pieces:
         if piece[-1][2] >= part.reached:
             _take(writer, [change for change in piece if change[2] >= part.reached])
-    found = store.get(pieces[-1][-1][0])
+    value = store.get(pieces[-1][-1][0])
     spent = time.perf_counter() - start
-    assert found is not None
+    assert value is not None
     store.close()
     return spent, again
 
@@ -215,9 +215,9 @@ def _ranges(kind: StoreType, path: str, rows: int) -> tuple[float, float]:
         key = b"key%06d" % random.randrange(_KEYS)
         start = time.perf_counter()
         ends = windows.join(key, (first, 0)), windows.join(key, (first + 10 * 60_000, 0))
-        found = list(store.range(*ends))
+        pairs = list(store.range(*ends))
         spent.append((time.perf_counter() - start) * 1e3)
-        assert len(found) == 10
+        assert len(pairs) == 10
     store.close()
     return statistics.median(spent), statistics.quantiles(spent, n=100)[98]
 
@@ -241,8 +241,8 @@ def topic(count: int) -> None:
     with Topics(count, _FEW_KEYS) as topics:
         for kind in TYPES:
             for name, (bootstrap, keys) in topics.items():
-                found = alone(followed, kind, bootstrap, name, count)
-                say(f"  {kind:<14} {keys:>12,} {found.cpu_us:>10.2f} {found.seconds:>10.1f}")
+                rate = alone(followed, kind, bootstrap, name, count)
+                say(f"  {kind:<14} {keys:>12,} {rate.cpu_us:>10.2f} {rate.seconds:>10.1f}")
 
 
 MEASURES: dict[str, Callable[[int], None]] = {

@@ -81,45 +81,45 @@ INPUTS = {
 }
 
 
-def check_stateless(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+def check_stateless(site: Site, data: Input, topic: str, *, every_change: bool) -> None:
     """Every passing order once, projected."""
     del every_change
     decode = site.serde(topic).decode
-    found = 0
+    count = 0
     for message in site.records(topic):
-        found += 1
-        if found % 1000 == 1:
+        count += 1
+        if count % 1000 == 1:
             row = decode(message.value())
             if row is None or row[2] != f"NAME{row[0]}" or row[1] <= LEAST:
                 raise WrongOutput(f"{topic}: {row}")
-    if found != made.passing:
-        raise WrongOutput(f"{topic}: {found} records instead of {made.passing}")
+    if count != data.passing:
+        raise WrongOutput(f"{topic}: {count} records instead of {data.passing}")
 
 
-def check_projection(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+def check_projection(site: Site, data: Input, topic: str, *, every_change: bool) -> None:
     """Every order once, its first column the id."""
     del every_change
-    found = 0
+    count = 0
     for message in site.records(topic):
-        found += 1
-        if found % 1000 == 1 and orjson.loads(message.value())["E0"] != int(message.key()):
+        count += 1
+        if count % 1000 == 1 and orjson.loads(message.value())["E0"] != int(message.key()):
             raise WrongOutput(f"{topic}: {message.value()!r}")
-    if found != made.records:
-        raise WrongOutput(f"{topic}: {found} records instead of {made.records}")
+    if count != data.records:
+        raise WrongOutput(f"{topic}: {count} records instead of {data.records}")
 
 
-def check_count(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+def check_count(site: Site, data: Input, topic: str, *, every_change: bool) -> None:
     """The last row of each key has the right sums; with every change one record per order."""
-    found, last = 0, {}
+    count, last = 0, {}
     for message in site.records(topic):
-        found += 1
+        count += 1
         last[message.key()] = message.value()
-    if every_change and found != made.records:
-        raise WrongOutput(f"{topic}: {found} changes instead of {made.records}")
+    if every_change and count != data.records:
+        raise WrongOutput(f"{topic}: {count} changes instead of {data.records}")
     rows = {int.from_bytes(key, "big"): orjson.loads(value) for key, value in last.items()}
     sums = {key: [row["ORDERS"], row["TOTAL"]] for key, row in rows.items()}
-    if sums != made.totals:
-        raise WrongOutput(f"{topic}: {len(sums)} keys; the sums differ from {len(made.totals)}")
+    if sums != data.totals:
+        raise WrongOutput(f"{topic}: {len(sums)} keys; the sums differ from {len(data.totals)}")
 
 
 @dataclass(frozen=True)
@@ -135,32 +135,32 @@ class Throughput:
 
     def run(self, site: Site, records: int) -> Result:
         """All rounds."""
-        made = INPUTS[self.input]
-        made.fill(site, records)
+        data = INPUTS[self.input]
+        data.fill(site, records)
         rates, usages, peak = [], [], 0
         for number in range(ROUNDS + 1):
-            seconds, usage, memory = self._round(site, made, number)
+            seconds, usage, memory = self._round(site, data, number)
             if number:
-                rates.append(made.records / seconds)
+                rates.append(data.records / seconds)
                 usages.append(usage)
                 peak = max(peak, memory)
         return Result(
             self.name,
             records_per_s=Spread.of(rates),
             rss_mb=peak,
-            note=_per_record(usages, made.records),
+            note=_per_record(usages, data.records),
         )
 
-    def _round(self, site: Site, made: Input, number: int) -> tuple[float, Usage, int]:
+    def _round(self, site: Site, data: Input, number: int) -> tuple[float, Usage, int]:
         sink = f"{self.name.replace('-', '_')}_{number}"
-        text = self.statement.format(name=sink, source=made.name)
+        text = self.statement.format(name=sink, source=data.name)
         with Watch(site.rss_mb) as watch:
             before, start = site.usage(), time.monotonic()
             site.execute(text, EVERY_CHANGE if self.every_change else EARLIEST)
-            site.await_end(sink, made.name)
+            site.await_end(sink, data.name)
             seconds = time.monotonic() - start
             used = site.usage().since(before)
-        self.check(site, made, sink, every_change=self.every_change)
+        self.check(site, data, sink, every_change=self.every_change)
         site.drop(self.kind, sink)
         return seconds, used, watch.peak_mb
 

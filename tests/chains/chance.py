@@ -210,13 +210,13 @@ class _Making:
 
     def _events(self, topics: Sequence[str]) -> list[Event]:
         """The table's records, then those of the streams; each topic's by time but for disorder."""
-        found = [self._row(number, name) for number, name in enumerate(NAMES[:-2])]
+        rows = [self._row(number, name) for number, name in enumerate(NAMES[:-2])]
         for topic in topics:
             now = START_MS
             for _ in range(self.chance.randint(*RECORDS)):
                 now += self.chance.choice((0, 1000, 20_000, 90_000, 400_000))
-                found.append(self._record(topic, now))
-        return found
+                rows.append(self._record(topic, now))
+        return rows
 
     def _row(self, number: int, name: str) -> Event:
         place = partition_of(name, self.partitions)

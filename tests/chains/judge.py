@@ -14,7 +14,7 @@ from tests.chains.run import Running, Topics, planned, run
 from tests.cuts.cases import Event, Record, merged
 from tests.tally import Tally
 
-LIVE, CUT, BACKLOG, ANEW = "one by one", "cut", "backlog", "loaded anew"
+LIVE, CUT, BACKLOG, RELOADED = "one by one", "cut", "backlog", "loaded anew"
 
 HOPS = 4
 """In how many hopping windows a record is."""
@@ -36,7 +36,7 @@ def check(seed: int, tally: Tally) -> None:
     tally.shapes.update(link.shape for link in chain.links)
     wrong, reference = [], None
     for name, batches in ways(chain, random.Random(seed)):
-        topics, running = run(chain, queries, batches, anew=name == ANEW)
+        topics, running = run(chain, queries, batches, reloaded=name == RELOADED)
         tally.batches += len(batches)
         contents = held(chain, topics)
         if reference is None:
@@ -56,7 +56,7 @@ def ways(chain: Chain, chance: random.Random) -> Iterator[tuple[str, list[list[E
     yield LIVE, [[event] for event in events]
     yield CUT, cut(events, chance, chance.randint(2, 12))
     yield BACKLOG, [events]
-    yield ANEW, cut(events, chance, 3)
+    yield RELOADED, cut(events, chance, 3)
 
 
 def cut(events: Sequence[Event], chance: random.Random, parts: int) -> list[list[Event]]:
@@ -72,13 +72,13 @@ Contents = Mapping[str, Mapping[Any, Any]]
 
 def held(chain: Chain, topics: Topics) -> Contents:
     """What each result holds: a stream's records, and how many are alike, or a table's rows."""
-    found: dict[str, Mapping[Any, Any]] = {}
+    contents_by_name: dict[str, Mapping[Any, Any]] = {}
     for link in chain.links:
         records = [each for some in topics.of(link.sink).values() for each in some]
-        found[link.sink] = (
+        contents_by_name[link.sink] = (
             rows_of(records) if is_table(link.text) else Counter(map(_whole, records))
         )
-    return found
+    return contents_by_name
 
 
 def is_table(text: str) -> bool:
@@ -129,9 +129,9 @@ def incomplete(chain: Chain, topics: Topics, running: Sequence[Running]) -> Iter
         read = sum(map(len, topics.of(topic).values())) - len(each.results.errors)
         records = [record for some in topics.of(link.sink).values() for record in some]
         counted = sum(json.loads(value)["C"] for value in rows_of(records).values())
-        wanted = read * (HOPS if "HOPPING" in link.text else 1)
-        if counted != wanted:
-            yield f"{link.sink} counts {counted} records, not {wanted}"
+        expected = read * (HOPS if "HOPPING" in link.text else 1)
+        if counted != expected:
+            yield f"{link.sink} counts {counted} records, not {expected}"
 
 
 def out_of_order(

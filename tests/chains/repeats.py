@@ -11,20 +11,20 @@ from tests.chains.cases import Chain
 from tests.chains.judge import Contents, is_table
 
 
-def again(wanted: Contents, contents: Contents) -> bool:
+def again(expected: Contents, contents: Contents) -> bool:
     """Whether a stream has records more often than it should."""
     return any(
-        count > wanted[sink].get(record, count)
+        count > expected[sink].get(record, count)
         for sink, rows in contents.items()
         if isinstance(rows, Counter)
         for record, count in rows.items()
     )
 
 
-def worse(chain: Chain, wanted: Contents, contents: Contents) -> Iterator[str]:
+def worse(chain: Chain, expected: Contents, contents: Contents) -> Iterator[str]:
     """What is lost or invented, though results may be there again and be counted again."""
     for link in chain.links:
-        mine, theirs = wanted[link.sink], contents[link.sink]
+        mine, theirs = expected[link.sink], contents[link.sink]
         if link.shape == "regrouped":  # it goes by counts
             continue
         if mine.keys() != theirs.keys():

@@ -74,12 +74,12 @@ class Running:
         topics.write(list(written))
 
     def _unread(self, topics: Topics) -> list[Record]:
-        found: list[Record] = []
+        unread: list[Record] = []
         for topic in self.program.topics:
             for partition, records in topics.of(topic).items():
-                found += records[self.read[topic, partition] :]
+                unread += records[self.read[topic, partition] :]
                 self.read[topic, partition] = len(records)
-        return found
+        return unread
 
     # --- as the tasks of ksql.spark.task.tasks and ksql.spark.task.host
 
@@ -176,7 +176,7 @@ def run(
     chain: Chain,
     queries: Sequence[PersistentQuery],
     batches: Sequence[Sequence[Record]],
-    anew: bool = False,
+    reloaded: bool = False,
 ) -> tuple[Topics, list[Running]]:
     """Take the batches of sources through all queries; the programs are perhaps loaded ``anew``."""
     topics = Topics()
@@ -187,7 +187,7 @@ def run(
     for records in batches:
         topics.write(records)
         for each in running:
-            if anew:
+            if reloaded:
                 each.load()
             each.batch(topics)
     return topics, running

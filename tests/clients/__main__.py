@@ -63,8 +63,8 @@ def _old_python() -> str:
 
 def _candidates() -> Iterator[str]:
     for name in (os.environ.get("OLD_PYTHON", ""), *OLD_PYTHONS):
-        if name and (found := shutil.which(name)):
-            yield found
+        if name and (executable := shutil.which(name)):
+            yield executable
     for name in OLD_PYTHONS:  # pyenv's own, also those that it does not put on the path
         yield from map(str, PYENV_VERSIONS.glob(f"*/bin/{name}"))
 
@@ -81,8 +81,8 @@ TOURS: dict[str, Callable[[str, Path], None]] = {"node": node, "go": go, "python
 def main(names: Sequence[str]) -> int:
     """Take the tours of that name, all without one; 1 if one failed."""
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="ksql-clients-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="ksql-clients-") as scratch:
+        folder = Path(scratch)
         state = folder / "state"
         server = ServerProcess(folder / "log", ksql__state__dir=str(state), **_EARLIEST)
         try:

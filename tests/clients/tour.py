@@ -25,14 +25,14 @@ assert acks == [{"status": "ok", "seq": number} for number in range(3)], acks
 earliest = {"auto.offset.reset": "earliest"}
 query = "SELECT * FROM py_rides EMIT CHANGES LIMIT 3"
 chunks = client.query(query, stream_properties=earliest, use_http2=True)
-header, *found = map(json.loads, "".join(chunks).splitlines())
+header, *unloaded = map(json.loads, "".join(chunks).splitlines())
 assert header["columnNames"] == ["BIKE", "DOCK"], header
-assert found == [["b7", 1], ["b9", 2], ["b7", 3]], found
+assert unloaded == [["b7", 1], ["b9", 2], ["b7", 3]], unloaded
 
 endless = client.query("SELECT * FROM py_rides EMIT CHANGES", use_http2=True)
 assert client.close_query(json.loads(next(endless))["queryId"])
 rest = [json.loads(line) for line in "".join(endless).splitlines()]
-assert rest == found[: len(rest)], rest  # rows that were on their way
+assert rest == unloaded[: len(rest)], rest  # rows that were on their way
 
 NOT_READY = "Return code is 503."  # the table's query has not finished its first batch
 
@@ -40,14 +40,14 @@ NOT_READY = "Return code is 503."  # the table's query has not finished its firs
 def pull() -> list[list[object]]:
     answer = client.query("SELECT bike, rides FROM py_bikes WHERE bike = 'b7'", use_http2=True)
     try:
-        _header, *found = map(json.loads, "".join(answer).splitlines())
+        _header, *rows = map(json.loads, "".join(answer).splitlines())
     except socket.timeout:  # noqa: UP041  of older Pythons; the library waits for five seconds
         return []
     except ValueError as error:
         if str(error) != NOT_READY:
             raise
         return []
-    return found
+    return rows
 
 
 pulled: list[list[object]] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.crash.matrix import Matrix, Row
 from tests.crash.site import Broker, Site
 from tests.crash.world import EXACTLY_ONCE
-from tests.kafka.wires import unique
+from tests.kafka.records import unique
 
 GUARANTEES = ("at_least_once", EXACTLY_ONCE)
 
@@ -69,8 +69,8 @@ def _run(guarantee: str, only: str) -> int:
 
 
 def _say(row: Row) -> None:
-    told = f"FAULT {row.fault}" if row.fault else "ok"
-    line = f"| {row.guarantee} | {row.what} | {row.point} | {row.seconds:.0f} s | {told} |"
+    outcome = f"FAULT {row.fault}" if row.fault else "ok"
+    line = f"| {row.guarantee} | {row.what} | {row.point} | {row.seconds:.0f} s | {outcome} |"
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

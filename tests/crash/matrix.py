@@ -16,8 +16,9 @@ import httpx
 from tests.crash.points import ANSWER
 from tests.crash.site import Site
 from tests.crash.world import EXACTLY_ONCE, World
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 EITHER_WAY = ("CREATE", "DROP .. DELETE TOPIC", "REPLACE aggregate", "INSERT INTO", "TERMINATE")
 
@@ -185,8 +186,8 @@ def _trace(world: World, statement: Statement) -> list[str]:
     world.site.order()
     statement.judge(world, text)
     world.verify()
-    found: list[str] = json.loads(Path(file).read_text(encoding="utf-8"))
-    return found[:-1]  # the last is the answer
+    steps: list[str] = json.loads(Path(file).read_text(encoding="utf-8"))
+    return steps[:-1]  # the last is the answer
 
 
 def _pid(site: Site, victim: str) -> int:
@@ -355,8 +356,8 @@ def _prepare_values(world: World) -> str:
 
 def _judge_values(world: World, text: str) -> None:
     name = _name_in(text)
-    found = [seen.value["N"] for seen in read_all(world.site.broker.bootstrap, name)]
-    assert found in ([1], [1, 2]), found
+    values = [seen.value["N"] for seen in read_all(world.site.broker.bootstrap, name)]
+    assert values in ([1], [1, 2]), values
     _drop(world, name)
 
 

@@ -76,10 +76,10 @@ class _Statement:
 def orders() -> dict[str, Any]:
     """What the control file says now."""
     try:
-        found: dict[str, Any] = json.loads(Path(os.environ[CONTROL]).read_text(encoding="utf-8"))
+        control: dict[str, Any] = json.loads(Path(os.environ[CONTROL]).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    return found
+    return control
 
 
 def reach(effect: str) -> None:
@@ -122,11 +122,11 @@ def _watch_service(module: ModuleType) -> None:
     usual = module.KsqlService.begin
 
     def begin(self: Any, text: str, *args: Any) -> Any:
-        found = orders()
+        control = orders()
         running = usual(self, text, *args)
-        if not text.startswith(found.get("statement", "\0")):
+        if not text.startswith(control.get("statement", "\0")):
             return running
-        return _Watched(running, _Statement(found))
+        return _Watched(running, _Statement(control))
 
     module.KsqlService.begin = begin
 
@@ -195,17 +195,17 @@ def _watch_end(module: ModuleType) -> None:
 
 def _strike(point: str) -> None:
     """Kill the victim if this is the place; only once, whichever worker comes first."""
-    found = orders()
-    if found.get("batch") != point:
+    control = orders()
+    if control.get("batch") != point:
         return
     try:
-        os.close(os.open(found["hit"], os.O_CREAT | os.O_EXCL))
+        os.close(os.open(control["hit"], os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    if "victim" in found:
-        os.kill(found["victim"], signal.SIGKILL)
-    elif "go" in found:
-        _await(found["go"])
+    if "victim" in control:
+        os.kill(control["victim"], signal.SIGKILL)
+    elif "go" in control:
+        _await(control["go"])
     else:
         raise RuntimeError(f"struck at {point}")
 
@@ -257,15 +257,15 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
 class _AfterImport(importlib.abc.MetaPathFinder):
     """Calls a function with a module right after it was imported."""
 
-    def __init__(self, wanted: dict[str, Callable[[ModuleType], None]]) -> None:
-        self._wanted = dict(wanted)
+    def __init__(self, hooks: dict[str, Callable[[ModuleType], None]]) -> None:
+        self._hooks = dict(hooks)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> Any:
         """The usual spec, with the patch behind its loader."""
         del path, target
-        patch = self._wanted.pop(name, None)  # the search below comes here again
+        patch = self._hooks.pop(name, None)  # the search below comes here again
         if patch is None:
             return None
         spec = importlib.util.find_spec(name)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tests.crash.site import Broker, Site
 from tests.crash.world import EXACTLY_ONCE
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true, produce, unique
+from tests.waits import await_true
 
 QUERIES = 10
 ROUNDS = 3

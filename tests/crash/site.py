@@ -16,7 +16,7 @@ import psutil
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.crash.points import CONTROL
 from tests.kafka.servers import ROOT, Http, ServerProcess
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 HOOKS = Path(__file__).parent / "hooks"
 
@@ -145,10 +145,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
+def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Processes started meanwhile have these variables."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -27,8 +27,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.crash.site import Broker, Site
 from tests.crash.world import EXACTLY_ONCE
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, unique
+from tests.waits import await_true
 
 PARTITIONS = 4
 KEYS = 1000
@@ -89,7 +90,7 @@ class Load(threading.Thread):
                         value,
                         key_of(number),
                         number % KEYS % PARTITIONS,
-                        on_delivery=self._told,
+                        on_delivery=self._delivered,
                     )
                 except BufferError:  # the broker is away: the rest is sent when it is back
                     break
@@ -102,7 +103,7 @@ class Load(threading.Thread):
         self.join()
         assert self._producer.flush(120) == 0
 
-    def _told(self, error: Any, _message: Any) -> None:
+    def _delivered(self, error: Any, _message: Any) -> None:
         if error is not None:
             self.lost.append(str(error))
 
@@ -122,17 +123,17 @@ class Findings:
     def see(self, key: str, value: dict[str, Any]) -> None:
         """Compare one result with what must come next for its key."""
         self.read += 1
-        number, wanted, version = value["N"], self.next[key], value["V"]
-        if number < wanted:
+        number, count, version = value["N"], self.next[key], value["V"]
+        if number < count:
             self.doubled += 1
-            self._note(f"{key}: {number} again, {wanted} was next")
-        elif number > wanted:
-            self.lost += number - wanted
-            self._note(f"{key}: {number}, {wanted} was next")
+            self._note(f"{key}: {number} again, {count} was next")
+        elif number > count:
+            self.lost += number - count
+            self._note(f"{key}: {number}, {count} was next")
         if version < self.plan[key] or value.get("W", f"w{key}") != f"w{key}":
             self.stale += 1
             self._note(f"{key}: {value} after plan {self.plan[key]}")
-        self.next[key] = max(wanted, number + 1)
+        self.next[key] = max(count, number + 1)
         self.plan[key] = max(version, self.plan[key])
 
     def _note(self, text: str) -> None:
@@ -145,7 +146,7 @@ class Reader(threading.Thread):
 
     def __init__(self, bootstrap: str, sink: str, partitions: int) -> None:
         super().__init__(name=f"read {sink}", daemon=True)
-        self.found = Findings()
+        self.findings = Findings()
         self._ending = threading.Event()
         self._consumer = Consumer(
             {
@@ -167,7 +168,7 @@ class Reader(threading.Thread):
                 continue  # the broker is away
             for message in messages:
                 if message.error() is None:
-                    self.found.see(message.key().decode(), json.loads(message.value()))
+                    self.findings.see(message.key().decode(), json.loads(message.value()))
 
     def end(self) -> None:
         """Stop."""
@@ -260,11 +261,11 @@ class Soak:
             site.broker.restart()
         else:
             os.kill(site.jvm_pid(), signal.SIGKILL)
-        marks = {sink: reader.found.read for sink, reader in self.readers.items()}
+        marks = {sink: reader.findings.read for sink, reader in self.readers.items()}
         for sink, reader in self.readers.items():
             await_true(
                 f"{sink} goes on after the {victim} was killed",
-                lambda r=reader, m=marks[sink]: r.found.read > m,
+                lambda r=reader, m=marks[sink]: r.findings.read > m,
                 300,
             )
         self.recovery_s.append(time.monotonic() - began)
@@ -285,35 +286,35 @@ class Soak:
 
     def _await_all(self, sink: str, reader: Reader) -> None:
         def complete() -> bool:
-            return sum(reader.found.next.values()) >= self.load.sent
+            return sum(reader.findings.next.values()) >= self.load.sent
 
         try:
             await_true(f"{sink} is complete", complete, 300)
         except AssertionError:
-            missing = self.load.sent - sum(reader.found.next.values())
-            reader.found.lost += missing
-            reader.found.examples.append(f"{missing} records never came out")
+            missing = self.load.sent - sum(reader.findings.next.values())
+            reader.findings.lost += missing
+            reader.findings.examples.append(f"{missing} records never came out")
 
     def stale_rows(self) -> int:
         """Rows of the table that a pull query shows otherwise than the model."""
         counts = Counter(n % KEYS for n in range(self.load.sent))
-        wanted = {f"k{number}": count - 1 for number, count in counts.items()}
+        expected = {f"k{number}": count - 1 for number, count in counts.items()}
 
         def shown() -> dict[str, int]:
             rows = self._site.http.rows("SELECT K, N FROM COUNTED;")
             return {row[0]: row[1] for row in rows}
 
-        found: dict[str, int] = {}
+        counts_by_key: dict[str, int] = {}
 
         def equal() -> bool:
-            found.clear()
-            found.update(shown())
-            return found == wanted
+            counts_by_key.clear()
+            counts_by_key.update(shown())
+            return counts_by_key == expected
 
         try:
             await_true("the table shows the model", equal, 30)
         except AssertionError:
-            return sum(found.get(key) != value for key, value in wanted.items())
+            return sum(counts_by_key.get(key) != value for key, value in expected.items())
         return 0
 
     def _say(self, text: str) -> None:
@@ -328,12 +329,12 @@ def _find(answer: Any, word: str) -> Any:
         for name, value in answer.items():
             if word in name.lower() and isinstance(value, int | float):
                 return value
-            if (found := _find(value, word)) is not None:
-                return found
+            if (value_in := _find(value, word)) is not None:
+                return value_in
     if isinstance(answer, list):
         for value in answer:
-            if (found := _find(value, word)) is not None:
-                return found
+            if (value_in := _find(value, word)) is not None:
+                return value_in
     return None
 
 
@@ -373,13 +374,13 @@ def _report(soak: Soak, orphan_seconds: Sequence[float]) -> int:
     write(f"sent {soak.load.sent}, not acknowledged {len(soak.load.lost)}\n")
     bad = stale
     for sink, reader in soak.readers.items():
-        found = reader.found
-        bad += found.lost + found.doubled + found.stale
+        problem = reader.findings
+        bad += problem.lost + problem.doubled + problem.stale
         write(
-            f"{sink}: read {found.read}, lost {found.lost}, doubled {found.doubled}, "
-            f"of an older plan {found.stale}\n"
+            f"{sink}: read {problem.read}, lost {problem.lost}, doubled {problem.doubled}, "
+            f"of an older plan {problem.stale}\n"
         )
-        for example in found.examples:
+        for example in problem.examples:
             write(f"  {example}\n")
     write(f"stale rows in the table: {stale}\n")
     write(f"kills {dict(soak.kills)}; went on after {_spread(soak.recovery_s)} s\n")

@@ -30,8 +30,9 @@ from typing import Any
 import httpx
 
 from tests.crash.site import Broker, Site
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 KINDS = ("stateless", "aggregate", "join")
@@ -83,14 +84,14 @@ def judge(rows: Sequence[tuple[int, int]], sent: int, logged: Sequence[int], *, 
         return f"out of order: {first_rows[-8:]}"
     at = 0  # the earliest plan that may have made a record, given those before it
     for n in range(sent):
-        wanted = makers.get(n)
+        expected = makers.get(n)
         fits = [
             place
             for place in range(at, len(logged))
-            if (logged[place] in wanted if wanted else not passes(logged[place], n))
+            if (logged[place] in expected if expected else not passes(logged[place], n))
         ]
         if not fits:
-            what = f"a result of plan {wanted}" if wanted else "no result"
+            what = f"a result of plan {expected}" if expected else "no result"
             return f"record {n} has {what}, behind records of plan {logged[at]}"
         at = fits[0]
     return ""
@@ -145,10 +146,10 @@ class World:
 
     def text(self, query: Query, verb: str, version: int) -> str:
         entity, select = TEXTS[self.kind]
-        told = select.format(
+        statement = select.format(
             v=version, source=query.source, table=self.table, passes=f"N % 4 <> {version % 3}"
         )
-        return f"{verb} {entity} {query.name} AS {told};"
+        return f"{verb} {entity} {query.name} AS {statement};"
 
     def feed(self) -> None:
         query = self.query
@@ -159,22 +160,22 @@ class World:
 
     def state(self) -> tuple[str, str]:
         """The id and state of the query; empty if there is none."""
-        found = self.site.http.queries()
-        return next(((i, s) for i, s in found.items() if f"_{self.query.name}_" in i), ("", ""))
+        queries = self.site.http.queries()
+        return next(((i, s) for i, s in queries.items() if f"_{self.query.name}_" in i), ("", ""))
 
     def learn(self) -> None:
         """Note which plan the catalog has."""
         query_id, _ = self.state()
-        told = self.site.http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
-        version = int(told.split(" AS V")[0].rsplit(" ", 1)[1])
+        text = self.site.http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
+        version = int(text.split(" AS V")[0].rsplit(" ", 1)[1])
         if version != self.query.logged[-1]:
             self.query.logged.append(version)
 
     def rows(self) -> dict[str, list[tuple[int, int]]]:
-        found: dict[str, list[tuple[int, int]]] = {key: [] for key in KEYS}
+        versions: dict[str, list[tuple[int, int]]] = {key: [] for key in KEYS}
         for seen in read_all(self.site.broker.bootstrap, self.query.name):
-            found[str(seen.key)].append((seen.value["N"], seen.value["V"]))
-        return found
+            versions[str(seen.key)].append((seen.value["N"], seen.value["V"]))
+        return versions
 
     def verify(self) -> None:
         """All that was sent has come out right."""
@@ -245,9 +246,13 @@ class World:
 
     @staticmethod
     def _await(held: Path, answer: Future[Any]) -> None:
-        while not held.exists():
+        def reached() -> bool:
+            if held.exists():
+                return True
             assert not answer.done(), f"the statement has outlived the point: {answer.result()}"
-            time.sleep(0.02)
+            return False
+
+        await_true("the statement is at the point", reached)
 
     def _strike(self, fault: str) -> None:
         site, query = self.site, self.query
@@ -311,8 +316,8 @@ class World:
         self.site.http.ksql(text, self.settings)
         self.site.order()
         self._settle("none")
-        found: list[str] = json.loads(file.read_text(encoding="utf-8"))
-        return found
+        names: list[str] = json.loads(file.read_text(encoding="utf-8"))
+        return names
 
 
 def _ended(future: Future[Any]) -> None:
@@ -439,8 +444,8 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _say(row: Row) -> None:
-    told = f"WRONG {row.wrong}" if row.wrong else "ok"
-    cells = (row.guarantee, row.kind, row.point, row.fault, f"{row.seconds:.0f} s", told)
+    outcome = f"WRONG {row.wrong}" if row.wrong else "ok"
+    cells = (row.guarantee, row.kind, row.point, row.fault, f"{row.seconds:.0f} s", outcome)
     sys.stdout.write(f"| {' | '.join(cells)} |\n")
     sys.stdout.flush()
 

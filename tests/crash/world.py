@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.crash.site import Site
+from tests.kafka.records import produce, read_all, topics, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import await_true, produce, read_all, topics, unique
+from tests.waits import await_true
 
 KEYS = ("k0", "k1", "k2", "k3")
 EXACTLY_ONCE = "exactly_once_v2"
@@ -105,10 +106,10 @@ class World:
 
     def outputs(self, topic: str) -> Values:
         """What is in a topic, by key."""
-        found: dict[str, list[Any]] = defaultdict(list)
+        values_by_sink: dict[str, list[Any]] = defaultdict(list)
         for seen in read_all(self.site.broker.bootstrap, topic):
-            found[str(seen.key)].append(seen.value)
-        return found
+            values_by_sink[str(seen.key)].append(seen.value)
+        return values_by_sink
 
     def await_complete(self, kind: Kind, sink: str = "") -> Values:
         """The outputs, once the last record of every key has come out.
@@ -133,27 +134,27 @@ class World:
         return seen[-1]
 
     def _check(self, kind: Kind, outputs: Values, last: int) -> None:
-        wanted = list(range(kind.first, last + 1))
+        expected = list(range(kind.first, last + 1))
         assert set(outputs) == set(KEYS), f"keys {sorted(outputs)}"
         for key, rows in outputs.items():
             values = [row[kind.field] for row in rows]
             if self.exactly_once:
-                assert values == wanted, f"{key}: {_differences(values, wanted)}"
+                assert values == expected, f"{key}: {_differences(values, expected)}"
             firsts = list(dict.fromkeys(values))
-            assert firsts == wanted, f"{key}: {_differences(firsts, wanted)}"
+            assert firsts == expected, f"{key}: {_differences(firsts, expected)}"
             if "W" in rows[0]:
                 assert {row["W"] for row in rows} == {f"w{key}"}, f"{key}: {rows[-3:]}"
 
     def running(self, *, or_paused: bool = False) -> dict[str, str]:
         """Return the states of the queries by id, once all of them run."""
-        wanted = {"RUNNING", "PAUSED"} if or_paused else {"RUNNING"}
+        states = {"RUNNING", "PAUSED"} if or_paused else {"RUNNING"}
 
         def all_run() -> dict[str, str]:
             try:
-                found = self.site.http.queries()
+                queries = self.site.http.queries()
             except Refused:
                 return {}
-            return found if set(found.values()) <= wanted else {}
+            return queries if set(queries.values()) <= states else {}
 
         try:
             return dict(await_true("all queries run", all_run))
@@ -192,10 +193,10 @@ class World:
         self.running()
         before = self._counts(kind)
         self.feed(kind)
-        found = self._makers(kind, before)
-        assert len(found) == 1, f"two plans at once: {found}"
-        assert found <= possible, (found, possible)
-        self.version[kind.name] = found.pop()
+        makers = self._makers(kind, before)
+        assert len(makers) == 1, f"two plans at once: {makers}"
+        assert makers <= possible, (makers, possible)
+        self.version[kind.name] = makers.pop()
         return self.version[kind.name]
 
     def has_source(self, name: str) -> bool:
@@ -213,11 +214,11 @@ class World:
         return name in topics(self.site.broker.bootstrap)
 
 
-def _differences(values: list[int], wanted: list[int]) -> str:
+def _differences(values: list[int], expected: list[int]) -> str:
     counts: dict[int, int] = defaultdict(int)
     for value in values:
         counts[value] += 1
-    lost = [n for n in wanted if not counts[n]]
+    lost = [n for n in expected if not counts[n]]
     doubled = [n for n, count in counts.items() if count > 1]
     order = "" if lost or doubled else f", order {values[-8:]}"
     return f"lost {lost[:8]}, doubled {doubled[:8]}{order}"

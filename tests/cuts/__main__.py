@@ -17,16 +17,16 @@ def main() -> int:
     options.add_argument("--runs", type=int, default=RUNS)
     options.add_argument("--seed", type=int, default=1, help="of the first case")
     given = options.parse_args()
-    tally, seed, found = Tally(), given.seed, 0
+    tally, seed, failures = Tally(), given.seed, 0
     while tally.runs < given.runs:
         try:
             check(seed, tally)
         except Differs as error:
-            found += 1
+            failures += 1
             sys.stdout.write(f"{error}\n\n")
         seed += 1
-    sys.stdout.write(f"seeds {given.seed} to {seed - 1}: {tally}; {found} differ\n")
-    return 1 if found else 0
+    sys.stdout.write(f"seeds {given.seed} to {seed - 1}: {tally}; {failures} differ\n")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

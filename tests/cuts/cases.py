@@ -174,13 +174,13 @@ def merged(events: Sequence[One], topics: Sequence[str]) -> list[One]:
     queues: dict[tuple[int, int], list[One]] = {}
     for event in events:
         queues.setdefault((topics.index(event.topic), event.partition), []).append(event)
-    found = []
+    merged_events = []
     while queues:
         place = min(queues, key=lambda each: (queues[each][0].turn, each))
-        found.append(queues[place].pop(0))
+        merged_events.append(queues[place].pop(0))
         if not queues[place]:
             del queues[place]
-    return found
+    return merged_events
 
 
 def pieces(events: Sequence[Event]) -> Iterator[list[Event]]:

@@ -32,11 +32,11 @@ def cases(
     with.
     """
     chance = random.Random(seed)
-    made = _Making(chance, tag, start_ms).case(tuple(SHAPES)[seed % len(SHAPES)])
+    case = _Making(chance, tag, start_ms).case(tuple(SHAPES)[seed % len(SHAPES)])
     for _ in range(cuts):
         density = chance.choice(densities)
-        cut = (replace(each, cut=chance.random() < density) for each in made.events)
-        yield replace(made, events=tuple(cut))
+        cut = (replace(each, cut=chance.random() < density) for each in case.events)
+        yield replace(case, events=tuple(cut))
 
 
 @dataclass
@@ -77,9 +77,9 @@ class _Making:
             timestamp = f"E{n}"
             columns[timestamp] = "TIMESTAMP"
         name = f"{kind[0]}{n}{self.tag}"
-        found = Source(name, kind, f"K{n}", self.key_type, columns, window_s, timestamp)
-        self.sources.append(found)
-        return found
+        described = Source(name, kind, f"K{n}", self.key_type, columns, window_s, timestamp)
+        self.sources.append(described)
+        return described
 
     def number(self, among: Sequence[Source] = ()) -> str:
         """A numeric column."""
@@ -174,8 +174,10 @@ class _Making:
 
     def _grouped(self, read: str, by: str, folds: Sequence[str], window: str) -> str:
         chance = self.chance
-        made = [chance.choice(folds).format(self.number()) for _ in range(chance.randint(1, 3))]
-        columns = ", ".join(f"{fold} AS X{n}" for n, fold in enumerate(made))
+        aggregates = [
+            chance.choice(folds).format(self.number()) for _ in range(chance.randint(1, 3))
+        ]
+        columns = ", ".join(f"{fold} AS X{n}" for n, fold in enumerate(aggregates))
         over = f" WINDOW {window}" if window else ""
         having = chance.choice(("", "", f" HAVING COUNT(*) > {chance.randint(0, 2)}"))
         final = " EMIT FINAL" if window and chance.random() < 0.4 else ""
@@ -263,14 +265,14 @@ class _Making:
 
     def _events(self, partitions: int) -> list[Event]:
         """Records of all sources; a key is in the partition that Kafka's producers choose."""
-        found = []
+        events = []
         for source in self.sources:
             now = self.start_ms + self.chance.randint(0, 30) * 1000
             for _ in range(self.chance.randint(4, 20)):
                 now += self.chance.choice((0, 500, 1000, 4000, 7000, 30_000))
                 late = self.chance.choice((0, 0, 2, 5, 10, 15, 30, 90)) * 1000
-                found.append(self._event(source, partitions, max(self.start_ms, now - late)))
-        return found
+                events.append(self._event(source, partitions, max(self.start_ms, now - late)))
+        return events
 
     def _event(self, source: Source, partitions: int, time: int) -> Event:
         chance = self.chance
@@ -307,8 +309,8 @@ class _Making:
 
 def partition_of(key: Key, partitions: int) -> int:
     """The partition of a key in the format KAFKA."""
-    [found] = partitions_of([key_bytes(key)], partitions)
-    return found
+    [partition] = partitions_of([key_bytes(key)], partitions)
+    return partition
 
 
 SHAPES: dict[str, Callable[[_Making], str]] = {

@@ -47,11 +47,11 @@ class Results:
         errors = sorted(map(repr, self.errors))
         if in_order:
             return self.records, errors
-        found: dict[bytes | None, list[OutRecord]] = {}
+        outputs: dict[bytes | None, list[OutRecord]] = {}
         for record in self.records:
-            found.setdefault(record[0], []).append(record)
-        found.get(None, []).sort(key=repr)
-        return found, errors
+            outputs.setdefault(record[0], []).append(record)
+        outputs.get(None, []).sort(key=repr)
+        return outputs, errors
 
 
 def check(seed: int, tally: Tally, cuts: int = CUTS) -> None:
@@ -60,41 +60,41 @@ def check(seed: int, tally: Tally, cuts: int = CUTS) -> None:
     Raises: Differs with the smallest case found.
     """
     program: Program[OutRecord] | None = None
-    for made in cases(seed, cuts):
+    for case in cases(seed, cuts):
         if program is None:
-            _, program = planned(made)
-        if difference(made, program, tally):
-            small = smaller(made, program)
+            _, program = planned(case)
+        if difference(case, program, tally):
+            small = smaller(case, program)
             lines = [f"seed {seed}", *small.statements, *map(str, small.events)]
             raise Differs("\n".join([*lines, difference(small, program)]))
-        tally.shapes[made.shape] += 1
+        tally.shapes[case.shape] += 1
 
 
-def planned(made: Case) -> tuple[PersistentQuery, Program[OutRecord]]:
+def planned(case: Case) -> tuple[PersistentQuery, Program[OutRecord]]:
     """Its query and the program of that."""
     world = World(**SETTINGS)
     try:
-        for statement in made.statements:
+        for statement in case.statements:
             world.execute(statement)
     except KsqlError as error:
-        error.add_note("\n".join(made.statements))
+        error.add_note("\n".join(case.statements))
         raise
-    query: PersistentQuery = world.query(made.sink)
+    query: PersistentQuery = world.query(case.sink)
     return query, load(query.plan)
 
 
-def difference(made: Case, program: Program[OutRecord], tally: Tally | None = None) -> str:
+def difference(case: Case, program: Program[OutRecord], tally: Tally | None = None) -> str:
     """How the results of the cut records differ from those of one batch; empty if they do not."""
-    events = merged(made.events, program.topics)
+    events = merged(case.events, program.topics)
     parts = list(pieces(events))
-    whole, cut = run(program, [events], made.buckets), run(program, parts, made.buckets)
+    whole, cut = run(program, [events], case.buckets), run(program, parts, case.buckets)
     if tally is not None:
         tally.runs += 1
         tally.batches += len(parts)
         tally.results += len(whole.records)
     # lanes are taken one after the other in each micro-batch: among them is no order
-    lanes = made.partitions if program.stages and program.laned else 1
-    in_order = not program.stages or made.buckets == lanes == 1
+    lanes = case.partitions if program.stages and program.laned else 1
+    in_order = not program.stages or case.buckets == lanes == 1
     for name, one, many in zip(
         ("results", "errors"), whole.compared(in_order), cut.compared(in_order), strict=True
     ):
@@ -190,16 +190,16 @@ def raw(events: Sequence[Record], positions: Counter[tuple[str, int]]) -> RawBat
 
 def smaller(failing: Case, program: Program[OutRecord]) -> Case:
     """The case with as few records and cuts as it takes to fail."""
-    found, shrunk = failing, True
+    smallest, shrunk = failing, True
     while shrunk:
         shrunk = False
-        for place in reversed(range(len(found.events))):
-            events = found.events
+        for place in reversed(range(len(smallest.events))):
+            events = smallest.events
             without = (*events[:place], *events[place + 1 :])
             uncut = (*events[:place], replace(events[place], cut=False), *events[place + 1 :])
             for fewer in (without, uncut) if events[place].cut else (without,):
-                made = replace(found, events=fewer)
-                if difference(made, program):
-                    found, shrunk = made, True
+                candidate = replace(smallest, events=fewer)
+                if difference(candidate, program):
+                    smallest, shrunk = candidate, True
                     break
-    return found
+    return smallest

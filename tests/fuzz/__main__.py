@@ -38,16 +38,16 @@ def main() -> int:
     given = options.parse_args()
     if unknown := set(given.targets) - set(TARGETS):
         options.error(f"unknown targets: {', '.join(sorted(unknown))}")
-    found = 0
+    failures = 0
     for name in given.targets or TARGETS:
-        found += run(name, TARGETS[name], given.seed, given.seconds)
-    return 1 if found else 0
+        failures += run(name, TARGETS[name], given.seed, given.seconds)
+    return 1 if failures else 0
 
 
 def run(name: str, target: Try, seed: int, seconds: float) -> int:
     """How many findings a target has."""
     chance, until = random.Random(seed), time.monotonic() + seconds
-    tries, good, found, slowest = 0, 0, 0, 0.0
+    tries, good, failures, slowest = 0, 0, 0, 0.0
     while time.monotonic() < until:
         tries += 1
         given, read = target(chance)
@@ -55,18 +55,18 @@ def run(name: str, target: Try, seed: int, seconds: float) -> int:
         try:
             good += read()
         except Exception as error:  # noqa: BLE001 - any is a finding
-            found += 1
+            failures += 1
             _say(f"{name}: {type(error).__name__}: {error}\n  input {given!r}")
         took = time.process_time() - began
         slowest = max(slowest, took)
         if took > LONGEST_S:
-            found += 1
+            failures += 1
             _say(f"{name}: took {took:.1f} s\n  input {given!r}")
     _say(
-        f"{name}: {tries} inputs, {good} of them good, {found} findings, "
+        f"{name}: {tries} inputs, {good} of them good, {failures} findings, "
         f"slowest {slowest:.3f} s, seed {seed}"
     )
-    return found
+    return failures
 
 
 def _say(line: str) -> None:

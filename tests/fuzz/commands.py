@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def _corpus():
     commands = World(forged.SCRIPT).log.commands
     befores = forged.catalogs(commands)
-    found = []
+    entries = []
     for before, command in zip(befores, commands, strict=False):
         key, text = encode(command)
         body = json.loads(text)
-        found += [(before, key, body, path) for path in forged.places(body)]
-    return found
+        entries += [(before, key, body, path) for path in forged.places(body)]
+    return entries
 
 
 def attempt(chance: random.Random) -> tuple[object, Callable[[], bool]]:

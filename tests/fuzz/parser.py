@@ -36,8 +36,8 @@ def texts() -> list[str]:
 @cache
 def words() -> list[str]:
     """What statements are made of."""
-    found = {word for text in texts() for word in _WORD.findall(text)}
-    return sorted({*found, *RESERVED, *_SIGNS})
+    keywords = {word for text in texts() for word in _WORD.findall(text)}
+    return sorted({*keywords, *RESERVED, *_SIGNS})
 
 
 def attempt(chance: random.Random) -> tuple[object, Callable[[], bool]]:

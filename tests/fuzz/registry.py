@@ -104,15 +104,15 @@ class _Registry:
     """A registry that is made again from time to time."""
 
     def __init__(self):
-        self._asked, self._doors, self._store = _FRESH_AFTER, None, None
+        self._requests, self._doors, self._store = _FRESH_AFTER, None, None
 
     def ask(self, method, path, **request):
-        if self._asked >= _FRESH_AFTER:
+        if self._requests >= _FRESH_AFTER:
             if self._store is not None:
                 self._store.close()
             self._store = SchemaStore(MemoryLog())
-            self._doors, self._asked = Doors(create_app(Subjects(self._store))), 0
-        self._asked += 1
+            self._doors, self._requests = Doors(create_app(Subjects(self._store))), 0
+        self._requests += 1
         return self._doors.ask(method, path, **request)
 
 
@@ -206,14 +206,14 @@ def _schema(chance):
 
 
 def _pieces(text):
-    found, word = [], ""
+    pieces, word = [], ""
     for sign in text:
         if sign.isalnum():
             word += sign
             continue
-        found += [*([word] if word else []), sign]
+        pieces += [*([word] if word else []), sign]
         word = ""
-    return [*found, *([word] if word else [])]
+    return [*pieces, *([word] if word else [])]
 
 
 def _broken(chance, body):

@@ -110,14 +110,14 @@ class _Service:
     """Doors that are made again from time to time: statements leave something behind."""
 
     def __init__(self):
-        self._asked = 0
+        self._requests = 0
         self._doors = None
 
     def ask(self, method, path, **request):
-        if self._doors is None or self._asked >= _FRESH_AFTER:
+        if self._doors is None or self._requests >= _FRESH_AFTER:
             self.close()
-            self._doors, self._asked = doors(SCRIPT), 0
-        self._asked += 1
+            self._doors, self._requests = doors(SCRIPT), 0
+        self._requests += 1
         return self._doors.ask(method, path, **request)
 
     def close(self):
@@ -191,8 +191,8 @@ def _odd(chance, write):
 def _body(chance, body):
     roll = chance.random()
     if roll < 0.08:
-        found = {chance.choice(PROPERTIES): chance.choice(ODD) for _ in range(2)}
-        body |= {"properties" if "sql" in body else "streamsProperties": found}
+        properties = {chance.choice(PROPERTIES): chance.choice(ODD) for _ in range(2)}
+        body |= {"properties" if "sql" in body else "streamsProperties": properties}
     elif roll < 0.15:
         name = chance.choice(["sessionVariables", "streamsProperties", "properties"])
         body |= {name: chance.choice([*ODD, {"x": chance.choice(ODD)}])}

@@ -49,14 +49,14 @@ class Target:
 @cache
 def targets() -> list[Target]:
     """Every format, with all types it can hold."""
-    found = []
+    pairs = []
     for name in ("JSON", "JSON_SR", "AVRO", "PROTOBUF", "PROTOBUF_NOSR"):
-        found.append(_target(name, (*_ALL, *_NESTED), (*_ROW, *_DEEP_ROW)))
+        pairs.append(_target(name, (*_ALL, *_NESTED), (*_ROW, *_DEEP_ROW)))
         if name not in ("PROTOBUF", "PROTOBUF_NOSR"):
-            found.append(_target(name, _NESTED[:1], _DEEP_ROW[:1], wrap=False))
-    found.append(_target("DELIMITED", _ALL, _ROW))
-    found += [_target("KAFKA", (_ALL[at],), (_ROW[at],)) for at in (1, 2, 3, 4, 5)]
-    return found
+            pairs.append(_target(name, _NESTED[:1], _DEEP_ROW[:1], wrap=False))
+    pairs.append(_target("DELIMITED", _ALL, _ROW))
+    pairs += [_target("KAFKA", (_ALL[at],), (_ROW[at],)) for at in (1, 2, 3, 4, 5)]
+    return pairs
 
 
 def _target(

@@ -243,10 +243,10 @@ class Writer:
         self._constant = False
 
     def _literal(self, kind):
-        found = self._one(LITERALS[kind])
-        while self._constant and found in COLUMNS:
-            found = self._one(LITERALS[kind])
-        return found
+        literal = self._one(LITERALS[kind])
+        while self._constant and literal in COLUMNS:
+            literal = self._one(LITERALS[kind])
+        return literal
 
     def statement(self):
         """A statement of some kind; one in five is damaged."""
@@ -363,12 +363,12 @@ class Writer:
         return f"WITH ({', '.join(['PARTITIONS=1', *pairs] if plain else pairs)})"
 
     def _columns(self):
-        found = []
+        columns = []
         for number in range(self._chance.randrange(4)):
             role = self._one(["", "", "KEY", "PRIMARY KEY", "HEADERS", "HEADER('x')", "HEADER('')"])
             name = self._one([f"C{number}", "``", "ROWTIME", "`a b`", "WINDOWSTART", "K", "`\0`"])
-            found.append(f"{name} {self._one(TYPES)} {role}")
-        return ", ".join(found)
+            columns.append(f"{name} {self._one(TYPES)} {role}")
+        return ", ".join(columns)
 
     def _name(self):
         if self._chance.random() < 0.7:

@@ -29,11 +29,11 @@ def golden(request):
 
     def check(path: Path, produce: Callable[[str], str]) -> None:
         blocks = [_block(text) for text in path.read_text("utf-8").strip().split("\n\n")]
-        found = [(source, produce(source)) if source else ("", note) for source, note in blocks]
+        outputs = [(source, produce(source)) if source else ("", note) for source, note in blocks]
         if update:
-            path.write_text("\n\n".join(map(_text, found)) + "\n", "utf-8")
+            path.write_text("\n\n".join(map(_text, outputs)) + "\n", "utf-8")
             return
-        for (source, expected), (_, actual) in zip(blocks, found, strict=True):
+        for (source, expected), (_, actual) in zip(blocks, outputs, strict=True):
             assert actual == expected, f"of {source}"
 
     return check

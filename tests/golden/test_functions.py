@@ -46,10 +46,10 @@ def value(text: str) -> str:
     except KsqlError as error:
         return f"refused: {error.text()}"
     run = compile_expr(list(ROW), bound, BUILTINS, {}, "Q")
-    found = run(
+    result = run(
         tuple(value for _, value in ROW.values()), lambda _op, message, _row: errors.append(message)
     )
-    shown = f"{found!r} ({type_of(bound)})"
+    shown = f"{result!r} ({type_of(bound)})"
     return "\n".join([shown, *(f"logged: {error}" for error in errors)])
 
 

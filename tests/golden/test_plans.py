@@ -43,20 +43,20 @@ def verdict(text: str) -> str:
     world.run("\n".join(before))
     statement = world.parse(last)
     try:
-        found = world.engine.dry_run(statement, last, world.settings).verdict
+        outcome = world.engine.dry_run(statement, last, world.settings).verdict
     except UpgradeRefused as refused:
-        found = refused.verdict
-        if found is None:
+        outcome = refused.verdict
+        if outcome is None:
             return refused.text()
     except (KsqlError, RequestFailed) as error:
         return error.text()
-    answer = "accepted" if found.accepted else "refused"
-    kept = ", ".join(g.name for g in found.guarantees if g.holds)
+    answer = "accepted" if outcome.accepted else "refused"
+    kept = ", ".join(g.name for g in outcome.guarantees if g.holds)
     return "\n".join(
         [
-            f"{answer}: {', '.join(found.classes)}",
-            f"the query is {', '.join(found.traits)}; kept: {kept}",
-            *(f"{'+' if change.allowed else '-'} {change}" for change in found.changes),
+            f"{answer}: {', '.join(outcome.classes)}",
+            f"the query is {', '.join(outcome.traits)}; kept: {kept}",
+            *(f"{'+' if change.allowed else '-'} {change}" for change in outcome.changes),
         ]
     )
 

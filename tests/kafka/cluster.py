@@ -16,7 +16,7 @@ import psutil
 import pyspark
 
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true
+from tests.waits import PATIENCE_S, await_true
 
 _HOME = Path(pyspark.__file__).parent
 
@@ -109,11 +109,11 @@ class Cluster:
         """Start a worker and wait until the master knows it."""
         size = ("--cores", str(cores), "--memory", "1g", "--webui-port", "0")
         work = ("--work-dir", str(self._folder / "work"))
-        made = Daemon(self._log, "worker.Worker", "--host", "127.0.0.1", *size, *work, self.url)
-        self.workers.append(made)
-        wanted = len(self.workers)
-        await_true(f"{wanted} workers are there", lambda: self._alive() >= wanted)
-        return made
+        worker = Daemon(self._log, "worker.Worker", "--host", "127.0.0.1", *size, *work, self.url)
+        self.workers.append(worker)
+        count = len(self.workers)
+        await_true(f"{count} workers are there", lambda: self._alive() >= count)
+        return worker
 
     def lose(self, worker: Daemon) -> None:
         """Kill a worker."""
@@ -122,8 +122,8 @@ class Cluster:
 
     def _alive(self) -> int:
         with contextlib.suppress(httpx.TransportError):
-            told = httpx.get(f"http://127.0.0.1:{self._page}/json/")  # 404 while the page is made
-            return int(told.json()["aliveworkers"]) if told.is_success else 0
+            page = httpx.get(f"http://127.0.0.1:{self._page}/json/")  # 404 while the page is made
+            return int(page.json()["aliveworkers"]) if page.is_success else 0
         return 0
 
     def stop(self) -> None:
@@ -136,8 +136,8 @@ class Cluster:
 @contextlib.contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
     """A master without workers, for the length of a block; nothing of it is left behind."""
-    made = Cluster(folder)
+    cluster_ = Cluster(folder)
     try:
-        yield made
+        yield cluster_
     finally:
-        made.stop()
+        cluster_.stop()

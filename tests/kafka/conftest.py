@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from tests.kafka.scene import Scene
+from tests.kafka.counting_service import Scene
+from tests.kafka.records import unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import unique
 
 LONGEST: Final = (
     "servers",
@@ -103,12 +103,12 @@ def scene(broker, runtime, tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 64 MiB; only an administrator of Linux can make one."""
-    made = subprocess.run(
+    mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)],
         capture_output=True,
         check=False,
     )
-    if made.returncode:
+    if mounted.returncode:
         pytest.skip("needs the right to mount")
     try:
         yield tmp_path

@@ -13,8 +13,9 @@ import httpx
 import psutil
 
 from tests.kafka.cluster import free_port
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 EXACTLY = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 
@@ -49,7 +50,7 @@ class Fleet:
     ) -> ServerProcess:
         """Start a server at the address that it had before, with the stores that it has there."""
         port = self._ports[number]
-        self.servers[number] = found = ServerProcess(
+        self.servers[number] = server = ServerProcess(
             self.folder / f"log{number}",
             script,
             listeners=f"http://127.0.0.1:{port}",
@@ -62,7 +63,7 @@ class Fleet:
             ksql__spark__driver__memory="512m",
             **(self._properties | {name.replace("__", "."): text for name, text in more.items()}),
         )
-        return found
+        return server
 
     def pause(self, number: int) -> None:
         """Stop the server and all that it has started, as when its machine sleeps."""
@@ -116,11 +117,11 @@ class Fleet:
 
 @contextlib.contextmanager
 def fleet(bootstrap: str, folder: Path, **properties: str) -> Iterator[Fleet]:
-    made = Fleet(bootstrap, folder, **properties)
+    fleet_ = Fleet(bootstrap, folder, **properties)
     try:
-        yield made
+        yield fleet_
     finally:
-        made.close()
+        fleet_.close()
 
 
 class Counting:
@@ -154,15 +155,15 @@ class Counting:
 
     def counts(self) -> dict[str, list[int]]:
         """The counts of each key, in the order in which they were written."""
-        found: dict[str, list[int]] = {}
+        values_by_key: dict[str, list[int]] = {}
         for seen in read_all(self._bootstrap, self.table):
-            found.setdefault(str(seen.key), []).append(seen.value["C"])
-        return found
+            values_by_key.setdefault(str(seen.key), []).append(seen.value["C"])
+        return values_by_key
 
     def is_counted(self) -> bool:
         counts = self.counts()
         expected = {f"k{k}": len(range(k, self.sent, 5)) for k in range(5)}
-        return {key: found[-1] for key, found in counts.items()} == expected
+        return {key: values[-1] for key, values in counts.items()} == expected
 
     def await_counted(self) -> float:
         """Wait until all that was sent has been counted and copied; the seconds that took."""
@@ -180,8 +181,8 @@ class Counting:
 
 
 def sources(server: ServerProcess) -> set[Any]:
-    found = server.http.ksql("SHOW STREAMS; SHOW TABLES;")
-    return {each["name"] for kind in found for each in kind.get("streams", kind.get("tables"))}
+    entities = server.http.ksql("SHOW STREAMS; SHOW TABLES;")
+    return {each["name"] for kind in entities for each in kind.get("streams", kind.get("tables"))}
 
 
 def answers(server: ServerProcess) -> bool:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.brokers import adapted_broker
 from tests.kafka.cluster import free_port
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 USER: Final = "ksql"
 PASSWORD: Final = 'the "broker\'s" pass=word;'

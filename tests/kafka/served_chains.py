@@ -17,8 +17,8 @@ from tests.chains.judge import Contents, differences, held, out_of_order
 from tests.chains.repeats import again, worse
 from tests.chains.run import Running, Topics, planned, run
 from tests.cuts.cases import Event, merged
-from tests.kafka.sites import Site
-from tests.kafka.wires import unique
+from tests.kafka.killed_server import Site
+from tests.kafka.records import unique
 
 NAMES = re.compile(r"\b(T0|S\d|R\d)\b")
 SLICES = 4
@@ -93,13 +93,13 @@ class Served:
 
     def topics(self, site: Site) -> Topics:
         """What lies in all its topics, in the generator's words."""
-        found = Topics()
+        topics_ = Topics()
         for source in self.sources:
-            found.write(event for event in self.chain.events if event.topic == source)
+            topics_.write(event for event in self.chain.events if event.topic == source)
         names = {name: name.removesuffix(self.tag) for name in self.sinks}
         for each in site.records(self.sinks):
-            found.partitions[names[each.topic], each.partition].append(each)
-        return found
+            topics_.partitions[names[each.topic], each.partition].append(each)
+        return topics_
 
 
 def equivalent(text: str) -> str:
@@ -152,14 +152,14 @@ def wrong(served: Served, site: Site, way: str, repeats: bool = False) -> Iterat
     One batch in memory is what they must equal. ``way`` says how orderly streams must be. Where
     ``repeats`` are allowed, results may stand in a stream again, and are counted again.
     """
-    chain, found = served.chain, served.topics(site)
-    wanted, running = in_one_batch(chain)
-    contents = held(chain, found)
-    if repeats and again(wanted, contents):
-        yield from worse(chain, wanted, contents)
+    chain, topics_ = served.chain, served.topics(site)
+    expected, running = in_one_batch(chain)
+    contents = held(chain, topics_)
+    if repeats and again(expected, contents):
+        yield from worse(chain, expected, contents)
         return
-    yield from differences(wanted, contents)
-    yield from out_of_order(chain, found, running, way)
+    yield from differences(expected, contents)
+    yield from out_of_order(chain, topics_, running, way)
 
 
 def in_one_batch(chain: Chain) -> tuple[Contents, list[Running]]:

@@ -21,8 +21,8 @@ from ksql.core.config import Settings
 from ksql.spark.session.runtime import SparkRuntime
 from server.context import AppContext
 from server.hosting import behind_http
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.traces import assert_plain
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -65,9 +65,9 @@ class Http:
 
     def one(self, text: str, properties: Mapping[str, Any] = EARLIEST) -> dict[str, Any]:
         """The entity of a single statement."""
-        found = self.ksql(text, properties)
-        assert len(found) == 1, found
-        return found[0]
+        entities = self.ksql(text, properties)
+        assert len(entities) == 1, entities
+        return entities[0]
 
     def refused(self, text: str, properties: Mapping[str, Any] = EARLIEST) -> dict[str, Any]:
         """The error body of a statement that must not be taken."""
@@ -97,12 +97,12 @@ class Http:
 
     def queries(self) -> dict[str, str]:
         """Persistent queries: id and state."""
-        found = self.one("SHOW QUERIES;")["queries"]
-        return {q["id"]: q["state"] for q in found if q["queryType"] != "PUSH"}
+        rows = self.one("SHOW QUERIES;")["queries"]
+        return {q["id"]: q["state"] for q in rows if q["queryType"] != "PUSH"}
 
-    def await_queries(self, wanted: Mapping[str, str]) -> None:
+    def await_queries(self, expected: Mapping[str, str]) -> None:
         """Wait until these are the persistent queries and their states."""
-        await_true(f"the queries {wanted}", lambda: self.queries() == wanted)
+        await_true(f"the queries {expected}", lambda: self.queries() == expected)
 
     def await_error(self, query_id: str, part: str) -> str:
         """Wait until the query is in ERROR and its newest error has that part; the error."""
@@ -127,30 +127,30 @@ class Http:
 
     def catalog(self) -> dict[str, Any]:
         """What a user sees of sources, types and queries."""
-        found = {
+        sources = {
             "streams": self.one("SHOW STREAMS;")["streams"],
             "tables": self.one("SHOW TABLES;")["tables"],
             "types": self.one("SHOW TYPES;")["types"],
             "queries": self.one("SHOW QUERIES;")["queries"],
         }
-        names = [source["name"] for source in (*found["streams"], *found["tables"])]
-        found["described"] = [self.one(f"DESCRIBE `{n}`;")["sourceDescription"] for n in names]
-        return found
+        names = [source["name"] for source in (*sources["streams"], *sources["tables"])]
+        sources["described"] = [self.one(f"DESCRIBE `{n}`;")["sourceDescription"] for n in names]
+        return sources
 
     def _sent(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         response = self.client.post(path, json=body)
         if response.is_error:
             raise _refused(response)
-        found: list[dict[str, Any]] = response.json()
-        return found
+        entities: list[dict[str, Any]] = response.json()
+        return entities
 
     def _refused(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         response = self.client.post(path, json=body)
         assert response.is_error, response.text
-        found: dict[str, Any] = response.json()
-        assert found["error_code"] // 100 == response.status_code
-        assert_plain(found["message"])
-        return found
+        error: dict[str, Any] = response.json()
+        assert error["error_code"] // 100 == response.status_code
+        assert_plain(error["message"])
+        return error
 
 
 # --- inside the test's process --------------------------------------------------------------------

@@ -16,8 +16,8 @@ from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import read_all, unique
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -34,7 +34,7 @@ def sender(kafka):
         yield opened
 
 
-def test_a_refused_record_is_told_to_who_wrote_it(kafka, sender):
+def test_refused_record_is_reported_to_its_writer(kafka, sender):
     small, big = unique("small"), unique("big")
     Admin(kafka).create(Topic(small, 1, configs={"max.message.bytes": "2000"}))
     Admin(kafka).create(Topic(big, 1))
@@ -92,9 +92,9 @@ def test_many_clients_at_once(server, http):
         return [number]
 
     with ThreadPoolExecutor(16) as pool:
-        acknowledged = [n for told in pool.map(insert, range(200)) for n in told]
-    found = [record.value["N"] for record in read_all(server.bootstrap, name)]
-    assert sorted(found) == sorted(acknowledged)
+        acknowledged = [n for numbers in pool.map(insert, range(200)) for n in numbers]
+    values = [record.value["N"] for record in read_all(server.bootstrap, name)]
+    assert sorted(values) == sorted(acknowledged)
 
 
 def test_an_insert_names_the_topic_that_is_gone(server, http):
@@ -121,7 +121,7 @@ def test_an_insert_names_the_topic_that_is_gone(server, http):
         ({"cleanup.policy": "compact"}, None, None),
     ],
 )
-def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs, key, time_ms):
+def test_refused_records_do_not_affect_others(kafka, sender, configs, key, time_ms):
     together = Barrier(4)
 
     def write(topic, key, time_ms):

@@ -16,8 +16,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 
 from tests.acls import rights
 from tests.brokers import adapted_broker
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, read_all, unique
+from tests.waits import await_true
 
 _KINDS = {
     "Topic": ResourceType.TOPIC,
@@ -110,7 +111,7 @@ def test_a_start_that_lacks_a_right_says_so_without_a_trace(guarded, tmp_path):
     assert "Traceback" not in str(refused.value)
 
 
-def test_what_the_documents_list_is_enough(guarded, tmp_path):
+def test_documented_acls_are_enough(guarded, tmp_path):
     everybodys, own = guarded
     service_id, stem = unique("acl") + "_", unique("T").upper()
     allow(everybodys, service_id, stem)

@@ -31,15 +31,16 @@ from ksql.core.process.lock import DirectoryBusy
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import read_all
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, read_all
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture
 def admin(broker):
-    found = Admin(KafkaSettings(broker.bootstrap))
-    yield found
-    found.close()
+    admin_ = Admin(KafkaSettings(broker.bootstrap))
+    yield admin_
+    admin_.close()
 
 
 class Disaster:
@@ -65,10 +66,10 @@ class Disaster:
         return save(self.settings(), folder or self.folder, now_ms(), **options)
 
     def restore(self, *, overwrite=False, keep_state=False, folder=None):
-        told: list[str] = []
+        lines: list[str] = []
         wish = Wish(overwrite=overwrite, keep_state=keep_state)
-        Restore(self.settings(), folder or self.folder, now_ms(), wish, told.append).run()
-        return told
+        Restore(self.settings(), folder or self.folder, now_ms(), wish, lines.append).run()
+        return lines
 
     def run_killed(self, where, *arguments):
         """The command, in a process that kills itself in that function."""
@@ -123,8 +124,8 @@ def test_the_topic_is_gone_and_the_directory_kept(disaster):
         assert scene.count() == 2
     with pytest.raises(StateInDanger, match="is missing"), scene.served():
         pass
-    told = "\n".join(disaster.restore())
-    assert f"{lost} came after the backup" in told
+    report = "\n".join(disaster.restore())
+    assert f"{lost} came after the backup" in report
     after = read(KafkaSettings(scene.bootstrap), scene.command_topic)
     at = {each.offset: (each.key, each.value) for each in after}
     assert [at[each.offset] for each in before] == [(each.key, each.value) for each in before]
@@ -208,7 +209,7 @@ def test_restored_twice_ids_never_come_again(disaster):
         assert max(map(number, http.queries())) > max(map(number, ids))
 
 
-def test_what_is_there_is_not_overwritten_unless_that_is_said(disaster):
+def test_restore_overwrites_only_on_request(disaster):
     scene, admin = disaster.scene, disaster.admin
     with scene.served() as http:
         scene.declare(http)
@@ -218,13 +219,13 @@ def test_what_is_there_is_not_overwritten_unless_that_is_said(disaster):
         disaster.save()
     with pytest.raises(StateThere):
         disaster.restore()
-    told = disaster.restore(keep_state=True)
-    assert f"the topic {scene.command_topic}: it is the one that was saved" in told
+    report = disaster.restore(keep_state=True)
+    assert f"the topic {scene.command_topic}: it is the one that was saved" in report
     admin.delete(scene.command_topic)
     admin.create(Topic(scene.command_topic, 1))  # empty: nothing is lost with it
     disaster.restore(keep_state=True)
-    told = disaster.restore(keep_state=True)  # again: it is whole
-    assert f"the topic {scene.command_topic}: it has all records of the backup" in told
+    report = disaster.restore(keep_state=True)  # again: it is whole
+    assert f"the topic {scene.command_topic}: it has all records of the backup" in report
     admin.delete(scene.command_topic)
     shutil.rmtree(disaster.state)
     with scene.served() as http:

@@ -16,15 +16,8 @@ from ksql.kafka import topic_watch
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import (
-    PATIENCE_S,
-    await_true,
-    create_topic,
-    produce,
-    read_all,
-    topics,
-    unique,
-)
+from tests.kafka.records import create_topic, produce, read_all, topics, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 def deleted(scene, topic=None):
@@ -52,7 +45,7 @@ def test_a_topic_that_is_deleted_under_a_query_is_an_error_that_names_it(scene):
         assert f"ksql.state.anew={query}" in error
 
 
-def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
+def test_recreated_topic_is_not_read_from_the_middle(scene):
     """More records than the former topic had: the query's offset is one of the new topic's."""
     with scene.served() as http:
         query = counting(scene, http)
@@ -123,18 +116,18 @@ def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(s
         await_true("the row", lambda: rows(http) == {"k": 1})
         new = made_anew("running")
         await_true("the rows of the new topic", lambda: rows(http) == new)
-        [told] = http.one("SHOW QUERIES;")["queries"]
-        assert f"its topic {scene.dst} was deleted and made anew" in told["warnings"][-1]
+        [query] = http.one("SHOW QUERIES;")["queries"]
+        assert f"its topic {scene.dst} was deleted and made anew" in query["warnings"][-1]
     new = made_anew("stopped")
     with scene.served() as http:
         await_true("the rows of the new topic", lambda: rows(http) == new)
 
 
 @pytest.mark.parametrize(
-    ("anew", "words"), [(True, "was deleted and made anew"), (False, "was deleted while")]
+    ("recreate", "words"), [(True, "was deleted and made anew"), (False, "was deleted while")]
 )
 def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
-    scene, monkeypatch, anew, words
+    scene, monkeypatch, recreate, words
 ):
     """They would read the new topic from the middle, and wait for the deleted one for ever."""
     monkeypatch.setattr(topic_watch, "GONE_S", 2.0)  # no broker comes up here
@@ -155,13 +148,13 @@ def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
         seen = looks["look"]
         await_true("a look at what they read", lambda: looks["look"] >= seen + 2)
         deleted(scene)
-        if anew:
+        if recreate:
             create_topic(scene.bootstrap, scene.src)
             produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
         lasts = [list(lines)[-1] for lines in opened]
         for last in lasts:
             assert f'topic "{scene.src}" {words}' in last["message"]
-        if anew:
+        if recreate:
             rows = http.rows(f"SELECT N FROM {scene.src} EMIT CHANGES LIMIT 5;")
             assert rows == [[n] for n in range(5)]
 
@@ -236,15 +229,15 @@ def test_a_record_far_ahead_of_the_clock_closes_windows_but_not_silently(scene):
 
         def warned():
             (shown,) = http.one("SHOW QUERIES;")["queries"]
-            found = shown.get("warnings", ())
-            return len(found) == 2 and found
+            warnings = shown.get("warnings", ())
+            return len(warnings) == 2 and warnings
 
         def log():
             topic = f"{scene.service_id}ksql_processing_log"
             entries = [seen.value for seen in read_all(scene.bootstrap, topic)]
             return [e["message"]["recordProcessingError"]["errorMessage"] for e in entries]
 
-        said = await_true("its entries", lambda: len(found := log()) >= 3 and "\n".join(found))
+        said = await_true("its entries", lambda: len(entries := log()) >= 3 and "\n".join(entries))
         assert f'the latest {far} (topic "{scene.src}", partition 0, offset 3)' in said
         assert "negative timestamp -5" in said
         assert f"late record for the window starting at {begin}" in said
@@ -295,7 +288,7 @@ def test_keys_of_a_mebibyte_are_counted_and_found_again(scene):
             assert state == "RUNNING"
 
 
-def test_one_hot_key_with_a_tenth_of_all_records(scene):
+def test_hot_key_with_a_tenth_of_all_records(scene):
     records = [("hot" if n % 10 == 0 else f"k{n}", {"N": n}) for n in range(40_000)]
     with scene.served() as http:
         scene.declare(http)

@@ -20,7 +20,7 @@ from ksql.core.process.lock import DirectoryBusy
 from ksql.core.records import LATEST_MS
 from ksql.kafka.embedded.broker import BrokerFailed, EmbeddedBroker, PortInUse
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S, await_true
 
 
 def create_topic(bootstrap, name):
@@ -53,10 +53,7 @@ def is_running(pid):
 
 
 def wait_until_gone(pid):
-    deadline = time.monotonic() + PATIENCE_S
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.05)
+    await_true(f"process {pid} has gone", lambda: not is_running(pid))
 
 
 def test_keeps_its_data_port_and_old_event_times_over_a_restart(tmp_path):
@@ -117,7 +114,7 @@ def test_a_taken_port_is_named(tmp_path):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
-def test_a_failed_start_tells_kafkas_own_reason(tmp_path):
+def test_a_failed_start_reports_kafkas_own_reason(tmp_path):
     with EmbeddedBroker(tmp_path):
         pass
     meta = tmp_path / "data" / "meta.properties"
@@ -130,7 +127,7 @@ def test_a_failed_start_tells_kafkas_own_reason(tmp_path):
         assert mended.alive
 
 
-def test_a_jvm_that_cannot_start_is_told(tmp_path):
+def test_a_jvm_that_cannot_start_is_reported(tmp_path):
     with pytest.raises(BrokerFailed) as failed:
         EmbeddedBroker(tmp_path, heap_mb=1).start()
     assert "heap" in failed.value.detail
@@ -181,7 +178,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
             os.kill(forked, signal.SIGKILL)
 
 
-def test_a_full_disk_is_told_and_its_end_survived(small_disk):
+def test_a_full_disk_is_reported_and_its_end_survived(small_disk):
     filler = small_disk / "filler"
     with EmbeddedBroker(small_disk / "kafka") as broker:
         bootstrap = broker.bootstrap
@@ -206,16 +203,13 @@ def test_a_full_disk_is_told_and_its_end_survived(small_disk):
         assert read(bootstrap, "kept", 1) == [(b"before", 5)]
 
 
-def test_one_that_was_killed_comes_back_on_its_port_with_its_data(tmp_path):
+def test_killed_broker_restarts_on_its_port_with_its_data(tmp_path):
     with EmbeddedBroker(tmp_path) as broker:
         bootstrap = broker.bootstrap
         create_topic(bootstrap, "kept")
         produce(bootstrap, "kept", [(b"here", 5)])
         os.kill(broker.pid, signal.SIGKILL)
-        deadline = time.monotonic() + PATIENCE_S
-        while broker.alive:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        await_true("the broker has died", lambda: not broker.alive)
         assert broker.ending() == "ended by signal 9"
         broker.revive()
         assert (broker.alive, broker.bootstrap) == (True, bootstrap)

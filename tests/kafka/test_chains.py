@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.chains.cases import disorder
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, read_all, unique
+from tests.kafka.records import create_topic, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 PARTITIONS = 4
 RECORDS = 4000
@@ -103,21 +104,21 @@ def move_then_window(table, stream, names):
 @pytest.fixture(scope="module")
 def chains(server, backlog):
     """All chains, made at once over the backlog; the sinks of each by its name."""
-    found, (table, stream) = {}, backlog
+    names_by_query, (table, stream) = {}, backlog
     for chain in (join_then_window, join_then_move_then_window, move_then_window):
         names = [unique(f"c{n}").upper() for n in range(3)]
-        made = chain(table, stream, names)
+        chained = chain(table, stream, names)
         statements = [
             f"CREATE {kind} {name} AS {select};"
-            for (kind, select), name in zip(made, names, strict=False)
+            for (kind, select), name in zip(chained, names, strict=False)
         ]
         server.http.ksql("".join(statements))
-        found[chain.__name__] = names[: len(made)]
-    streams = [sink for sinks in found.values() for sink in sinks[:-1]]
+        names_by_query[chain.__name__] = names[: len(chained)]
+    streams = [sink for sinks in names_by_query.values() for sink in sinks[:-1]]
     for sink in streams:
         await_whole(server.bootstrap, sink)
     write(server.bootstrap, stream, closing())
-    return found
+    return names_by_query
 
 
 def await_whole(bootstrap, sink):

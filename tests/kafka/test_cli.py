@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import run_command
-from tests.kafka.wires import produce, unique
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +36,16 @@ def test_statements_and_a_query_of_the_command_line(http, stream):
 
 
 def test_a_file_runs_to_its_end(http, stream, tmp_path):
-    made = unique("made").upper()
+    created = unique("made").upper()
     script = tmp_path / "shop.sql"
     script.write_text(
         f"-- what a shop needs\nDEFINE source = '{stream}';\n"
-        f"CREATE STREAM {made} AS\n  SELECT K, N FROM ${{source}};\nDESCRIBE {made};\n"
+        f"CREATE STREAM {created} AS\n  SELECT K, N FROM ${{source}};\nDESCRIBE {created};\n"
         f"INSERT INTO ${{source}} (K, N) VALUES ('last', 99);\n"
     )
     done = run_command(http.url, "-f", str(script))
     assert done.returncode == 0, done.stderr
-    assert f"CSAS_{made}_" in done.stdout
+    assert f"CSAS_{created}_" in done.stdout
     rows = http.rows(f"SELECT K, N FROM {stream} WHERE N = 99;")
     assert rows == [["last", 99]]
 

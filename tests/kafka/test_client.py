@@ -25,7 +25,7 @@ from ksql.kafka.reader import END, Reader
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.kafka
 
@@ -52,7 +52,7 @@ def topic(admin):
     return name
 
 
-def test_a_look_at_records_tells_their_sizes_from_each_place_on(kafka, admin, topic):
+def test_sample_gives_record_sizes_by_offset(kafka, admin, topic):
     sender = Sender(kafka)
     for n in range(20):
         sender.send(topic, b"key", b"x" * (10 if n < 10 else 100_000), partition=0)
@@ -118,7 +118,7 @@ def test_topics_are_created_described_changed_and_deleted(admin):
         Topic("bad-config", 1, configs={"no.such.config": "1"}),
     ],
 )
-def test_what_the_broker_refuses(admin, topic):
+def test_refusals_of_the_broker(admin, topic):
     with pytest.raises(KafkaRefused, match="Cannot create topic"):
         admin.create(topic)
 
@@ -147,14 +147,14 @@ def test_records_go_in_and_out(kafka, topic):
     sender.flush()
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
-        found = drain(reader)
-        assert [r[:6] for r in found] == [
+        records = drain(reader)
+        assert [r[:6] for r in records] == [
             (topic, 0, 0, 123, b"k", b"v"),
             (topic, 0, 1, 124, None, None),
             (topic, 0, 2, 125, b"", b""),
         ]
-        assert found[0].headers == headers
-        assert found[1].headers is None
+        assert records[0].headers == headers
+        assert records[1].headers is None
         assert reader.positions == {(topic, 0): 3, (topic, 1): 0}
         assert drain(reader) == []
         sender.send(topic, b"k", b"w", partition=1)
@@ -186,10 +186,10 @@ def test_keys_go_to_the_partition_that_java_chooses(kafka, admin):
     sender.flush()
     with Reader(kafka) as reader:
         reader.assign_topics([name])
-        found = {r.key: r.partition for r in drain(reader)}
+        partitions = {r.key: r.partition for r in drain(reader)}
     # toPositive(murmur2(key)) % 4 with the hashes that Kafka's own tests state
     hashes = {b"21": -973932308, b"foobar": -790332482, b"abc": 479470107}
-    assert found == {key: (value & 0x7FFFFFFF) % 4 for key, value in hashes.items()}
+    assert partitions == {key: (value & 0x7FFFFFFF) % 4 for key, value in hashes.items()}
 
 
 def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
@@ -213,7 +213,7 @@ def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
         assert [r.value for r in drain(reader)] == [b"c"]
 
 
-def test_what_is_not_committed_is_not_read(kafka, admin, topic):
+def test_uncommitted_records_are_not_read(kafka, admin, topic):
     sender = TransactionalSender(kafka, f"tx-{topic}")
     sender.start()
     with Reader(kafka) as reader:
@@ -271,10 +271,10 @@ def test_a_record_that_is_too_large(kafka, topic):
 def test_no_broker_is_a_clear_end(nowhere):
     settings = KafkaSettings(nowhere, timeout_s=0.6)
     began = time.monotonic()
-    with pytest.raises(KafkaUnreachable) as found:
+    with pytest.raises(KafkaUnreachable) as caught:
         Admin(settings).topics()
-    assert settings.bootstrap in found.value.message
-    assert found.value.hint
+    assert settings.bootstrap in caught.value.message
+    assert caught.value.hint
     sender = Sender(settings)
     sender.send("t", None, b"x")
     with pytest.raises(KafkaUnreachable):

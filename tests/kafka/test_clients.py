@@ -16,8 +16,9 @@ from websockets.sync.client import connect
 from ksql.http.hosting import HttpServer
 from server.app import create_app
 from server.context import AppContext
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import EARLIEST, Hosted
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true, produce, unique
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 S, T, WIDE = (unique(stem).upper() for stem in ("s", "t", "wide"))
 LONG = "x" * 10_000
@@ -73,26 +74,30 @@ def test_the_lag_of_each_partition_is_that_of_its_topic(server, http):
     query = f"CTAS_{T}"
 
     def status():
-        [(host, found)] = http.client.get("/clusterStatus").json()["clusterStatus"].items()
-        assert (host, found["hostAlive"]) == ("here.example:7000", True)
-        if not (lags := found["hostStoreLags"]["stateStoreLags"]):
+        [(host, partitions_of_host)] = (
+            http.client.get("/clusterStatus").json()["clusterStatus"].items()
+        )
+        assert (host, partitions_of_host["hostAlive"]) == ("here.example:7000", True)
+        if not (lags := partitions_of_host["hostStoreLags"]["stateStoreLags"]):
             raise NotYet("nobody has looked at its store")
         [store] = [each for each in lags if each.startswith(query)]
         assert store.endswith(f"#{T}")
-        [held] = [v for k, v in found["activeStandbyPerQuery"].items() if k.startswith(query)]
+        [held] = [
+            v for k, v in partitions_of_host["activeStandbyPerQuery"].items() if k.startswith(query)
+        ]
         assert held["activeStores"] == [T]
         assert [part["partition"] for part in held["activePartitions"]] == [0, 1]
         return lags[store]["lagByPartition"]
 
     def ends():
-        found = server.service.admin.end_offsets([T])
-        return {str(partition): end for (_, partition), end in found.items()}
+        offsets = server.service.admin.end_offsets([T])
+        return {str(partition): end for (_, partition), end in offsets.items()}
 
     def all_there():
         """What is told once nothing is lacking; an older look may not know of the last ones."""
-        told = status()
-        last = {partition: lag["endOffsetPosition"] for partition, lag in told.items()}
-        return last == ends() and all(p["offsetLag"] == 0 for p in told.values()) and told
+        hosts = status()
+        last = {partition: lag["endOffsetPosition"] for partition, lag in hosts.items()}
+        return last == ends() and all(p["offsetLag"] == 0 for p in hosts.values()) and hosts
 
     before = await_true("nothing is lacking", all_there)
     produce(server.bootstrap, S, [(f"k{n}", {"A": n}) for n in range(10)])
@@ -167,7 +172,7 @@ def test_answers_are_compressed(http):
     assert gzip.decompress(data).splitlines()[1:] == whole.content.splitlines()[1:]
 
 
-def test_who_asks_for_too_much_is_told_so(http):
+def test_too_large_requests_are_refused(http):
     """Runs last: then the service answers no more pull queries."""
     for _ in range(2):
         assert len(http.rows(f"SELECT A FROM {WIDE};")) == WIDE_ROWS

@@ -11,14 +11,15 @@ import time
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources
+from tests.kafka.records import read_all
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true, read_all
+from tests.waits import await_true
 
 HOUR_S = 3600
 
 
 def machine(ahead_s):
-    return [sys.executable, "-m", "tests.kafka.elsewhere", str(ahead_s)]
+    return [sys.executable, "-m", "tests.kafka.skewed_server", str(ahead_s)]
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def two(broker, tmp_path):
         "ksql.streams.num.standby.replicas": "1",
         "ksql.query.pull.enable.standby.reads": "true",
     }
-    with fleet(broker.bootstrap, tmp_path, **properties) as found:
-        yield found
+    with fleet(broker.bootstrap, tmp_path, **properties) as servers:
+        yield servers
 
 
 def started(two, ahead_s):

@@ -18,7 +18,7 @@ from ksql.core.types.model import STRING
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def opened(broker):
     logs = []
 
     def open_log(*, following=False):
-        told = []
-        log = KafkaCommandLog(settings, service, 1, lambda *command: told.append(command))
+        commands = []
+        log = KafkaCommandLog(settings, service, 1, lambda *command: commands.append(command))
         logs.append(log)
         if following:
             log.follow()
         else:
             log.open()
-        return log, told
+        return log, commands
 
     yield open_log
     for log in logs:
@@ -46,21 +46,21 @@ def command(number):
     return Command(f"type/T{number}/create", "CREATE TYPE ..", (PutType(f"T{number}", STRING),))
 
 
-def followed(log, told, count):
+def followed(log, commands, count):
     """Follow until so many commands are known: Kafka shows each some time after its commit."""
     deadline = time.monotonic() + PATIENCE_S
-    while len(told) < count and time.monotonic() < deadline:
+    while len(commands) < count and time.monotonic() < deadline:
         log.catch_up()
-    return [each for _, each in told]
+    return [each for _, each in commands]
 
 
-def test_a_follower_takes_nothing_of_a_topic_that_was_made_anew(opened, broker):
+def test_a_follower_takes_nothing_of_a_topic_that_was_recreated(opened, broker):
     first, _ = opened()
     for number in range(2):
         with first.begin() as pen:
             pen.append(command(number))
-    follower, told = opened(following=True)
-    assert followed(follower, told, 2) == [command(0), command(1)]
+    follower, commands = opened(following=True)
+    assert followed(follower, commands, 2) == [command(0), command(1)]
     admin = Admin(KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S))
     admin.delete(first.topic)
     second, _ = opened()
@@ -71,49 +71,49 @@ def test_a_follower_takes_nothing_of_a_topic_that_was_made_anew(opened, broker):
         follower.catch_up()
     with pytest.raises(CommandTopicAnew):
         follower.take()
-    assert len(told) == 2
+    assert len(commands) == 2
 
 
 def test_commands_in_quick_succession_get_the_offsets_they_were_promised(opened):
-    log, told = opened()
+    log, commands = opened()
     promised = []
     for number in range(40):
         with log.begin() as pen:
             promised.append((pen.offset, command(number)))
             pen.append(command(number))
-    assert told == []  # its own are not told
+    assert commands == []  # its own are not told
     _, replayed = opened()
     assert replayed == promised
 
 
-def test_another_servers_commands_are_told_before_the_pen_is_given(opened):
-    first, told = opened()
+def test_commands_of_another_server_are_delivered_before_the_writer_may_append(opened):
+    first, commands = opened()
     second, replayed = opened()
     with second.begin() as pen:
         pen.append(command(1))
         where = pen.offset
     with first.begin() as pen:
-        assert told == [(where, command(1))]
+        assert commands == [(where, command(1))]
         with pytest.raises(ProducerFenced, match="another server"):
             pen.append(command(2))
     assert replayed == []
 
 
-def test_a_follower_reads_what_is_written_and_shuts_nobody_out_before_it_takes_over(opened):
-    follower, told = opened(following=True)  # it may come first: the topic is made
+def test_follower_reads_new_commands_and_fences_nobody_before_it_takes_over(opened):
+    follower, commands = opened(following=True)  # it may come first: the topic is made
     writer, _ = opened()
     promised = []
     for number in (1, 2):
         with writer.begin() as pen:
             promised.append((pen.offset, command(number)))
             pen.append(command(number))
-        followed(follower, told, len(promised))
-        assert told == promised
+        followed(follower, commands, len(promised))
+        assert commands == promised
         assert follower.catch_up() > promised[-1][0]
     with writer.begin() as pen:
         pen.append(command(3))
     follower.take()
-    assert [each for _, each in told] == [command(1), command(2), command(3)]
+    assert [each for _, each in commands] == [command(1), command(2), command(3)]
     with writer.begin() as pen, pytest.raises(ProducerFenced):
         pen.append(command(4))
     with follower.begin() as pen:
@@ -131,12 +131,12 @@ class Log:
     def __init__(self, broker):
         self.settings = KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S)
         self.service = uuid.uuid4().hex
-        self.told = []
+        self.followed = []
         self.broken = ()
 
     @contextmanager
     def opened(self, *skip):
-        self.told = []
+        self.followed = []
         log = KafkaCommandLog(self.settings, self.service, 1, self._apply, frozenset(skip))
         try:
             log.open()
@@ -147,7 +147,7 @@ class Log:
     def _apply(self, offset, taken):
         if offset in self.broken:
             raise LookupError("no such thing")
-        self.told.append(taken.id)
+        self.followed.append(taken.id)
 
     def append(self, number):
         with self.opened() as log, log.begin() as pen:
@@ -193,29 +193,29 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("key", "value"), DAMAGED)
-def test_an_unreadable_command_is_quarantined_until_it_is_given_up(one, key, value):
+def test_unreadable_command_is_quarantined_until_it_is_skipped(one, key, value):
     one.append(1)
     bad = one.damage(key, value)
     one_behind = one.damage(b'"type/T3/create"', encode(command(3))[1])
     with one.opened() as log:  # the start is not in its way
-        assert (one.told, log.sound, log.quarantine.trouble.offset) == (ids(1), False, bad)
+        assert (one.followed, log.sound, log.quarantine.trouble.offset) == (ids(1), False, bad)
         for _ in range(2):
             with pytest.raises(UnreadableCommand) as caught, log.begin():
                 pass
             assert f"at offset {bad} of the command topic cannot be read" in caught.value.message
             assert f"-o ksql.command.topic.skip={bad}" in caught.value.hint
-        assert one.told == ids(1)
+        assert one.followed == ids(1)
     with one.opened(one_behind) as log:  # another offset gives nothing up
         assert not log.sound
     with one.opened(bad) as log:
         assert log.sound
-        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+        assert one.followed == [*ids(1, 3), f"command/{bad}/skip"]
     with one.opened() as log:  # it was written down
         assert log.sound
-        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+        assert one.followed == [*ids(1, 3), f"command/{bad}/skip"]
     assert one.append(4) > one_behind
     with one.opened():
-        assert one.told == [*ids(1, 3), f"command/{bad}/skip", *ids(4)]
+        assert one.followed == [*ids(1, 3), f"command/{bad}/skip", *ids(4)]
 
 
 def test_two_of_them(one):
@@ -228,7 +228,7 @@ def test_two_of_them(one):
         assert log.sound
 
 
-def test_one_that_comes_while_the_server_runs(one):
+def test_unreadable_command_arrives_while_the_server_runs(one):
     one.append(1)
     with one.opened() as log:
         bad = one.damage()
@@ -242,10 +242,10 @@ def test_one_that_comes_while_the_server_runs(one):
                 pen.append(command(2))
 
 
-def test_a_readable_command_that_is_given_up_holds_all_the_same(one):
+def test_readable_command_that_is_skipped_holds_all_the_same(one):
     offset = one.append(1)
     with one.opened(offset) as log:
-        assert (log.sound, one.told) == (True, ids(1))
+        assert (log.sound, one.followed) == (True, ids(1))
 
 
 def test_a_command_that_cannot_be_applied_is_one_of_them(one):
@@ -254,17 +254,17 @@ def test_a_command_that_cannot_be_applied_is_one_of_them(one):
     one.append(3)
     one.broken = (bad,)
     with one.opened() as log:
-        assert one.told == ids(1)
+        assert one.followed == ids(1)
         for _ in range(2):
             with pytest.raises(CommandNotApplied, match="cannot be applied") as caught, log.begin():
                 pass
             assert "LookupError: no such thing" in caught.value.detail
         one.broken = ()
         with log.begin():
-            assert (one.told, log.sound) == (ids(1, 2, 3), True)
+            assert (one.followed, log.sound) == (ids(1, 2, 3), True)
     one.broken = (bad,)
     with one.opened(bad):
-        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+        assert one.followed == [*ids(1, 3), f"command/{bad}/skip"]
 
 
 def test_the_topic_forgets_nothing_and_is_mended_if_it_might(one):

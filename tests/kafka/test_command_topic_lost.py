@@ -9,14 +9,14 @@ from confluent_kafka.admin import AdminClient
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 @pytest.fixture
 def admin(broker):
-    found = Admin(KafkaSettings(broker.bootstrap))
-    yield found
-    found.close()
+    admin_ = Admin(KafkaSettings(broker.bootstrap))
+    yield admin_
+    admin_.close()
 
 
 def deleted(admin, topic):
@@ -38,13 +38,13 @@ def cut(admin, topic):
 
 
 def health(http, part):
-    found = http.client.get("/healthcheck")
-    verdict = found.json()["details"].get(part, {"isHealthy": True})
-    return None if verdict["isHealthy"] else (found.status_code, verdict["reason"])
+    answer = http.client.get("/healthcheck")
+    verdict = answer.json()["details"].get(part, {"isHealthy": True})
+    return None if verdict["isHealthy"] else (answer.status_code, verdict["reason"])
 
 
 @pytest.mark.parametrize("harm", [deleted, remade, cut])
-def test_it_is_noticed_at_once_said_everywhere_and_queries_go_on(scene, admin, caplog, harm):
+def test_lost_command_topic_is_reported_everywhere_and_queries_continue(scene, admin, caplog, harm):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1

@@ -14,8 +14,9 @@ from ksql.control.log.log import topic_name
 from ksql.control.log.record import encode
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused, hosted
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 def declared(name, modifier="CREATE STREAM"):
@@ -49,9 +50,9 @@ def test_concurrent_statements_get_one_order(server, http):
     for body in refused:
         assert f"Cannot add stream '{shared}'" in body["message"]
         assert "already exists" in body["message"]
-    first, told = sorted_by_type(answers[10:])
+    first, ids = sorted_by_type(answers[10:])
     assert len(first) == 1
-    assert {body["@type"] for body in told} == {"warning_entity"}
+    assert {body["@type"] for body in ids} == {"warning_entity"}
     numbers = [a["commandSequenceNumber"] for a in (*answers[:6], *created, *first)]
     assert len(set(numbers)) == len(numbers)
     topic = topic_name(server.service.settings.text("ksql.service.id"))
@@ -170,7 +171,7 @@ def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
         assert f"stream/`{gone}`/drop" in statuses
 
 
-def test_a_cluster_that_was_terminated_begins_anew(again, broker):
+def test_a_cluster_that_was_terminated_restarts(again, broker):
     source, kept, gone = (unique(stem).upper() for stem in ("src", "kept", "gone"))
     with again() as http:
         http.ksql(
@@ -199,9 +200,9 @@ def test_a_cluster_that_was_terminated_begins_anew(again, broker):
         await_true("the new query runs", lambda: len(read_all(broker.bootstrap, gone)) == 1)
 
 
-def await_counts(http, table, wanted):
+def await_counts(http, table, expected):
     await_true(
-        f"the counts {wanted}", lambda: dict(http.rows(f"SELECT K, C FROM {table};")) == wanted
+        f"the counts {expected}", lambda: dict(http.rows(f"SELECT K, C FROM {table};")) == expected
     )
 
 
@@ -248,8 +249,8 @@ def test_a_command_that_cannot_be_read_stops_the_statements_behind_it(
         assert_refused(http, bad, reason)
         [running] = [each for each in http.queries() if other in each]
         http.await_queries({query_id: "ERROR", running: "RUNNING"})
-        told = http.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"][0]
-        assert f"the command at offset {bad}" in told["errorMessage"]
+        error = http.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"][0]
+        assert f"the command at offset {bad}" in error["errorMessage"]
     with hosted(*where, ksql__command__topic__skip=str(bad)) as http:
         assert [name for name in http.queries() if ended in name] == []
         http.ksql(declared(unique("again").upper()))

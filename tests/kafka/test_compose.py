@@ -16,10 +16,11 @@ import pytest
 
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.kafka.cluster import free_port
-from tests.kafka.composing import USER, Composed, composed_services, hindrance
+from tests.kafka.compose_processes import USER, Composed, composed_services, hindrance
+from tests.kafka.records import produce, read_all
 from tests.kafka.servers import Http
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all
 from tests.unit.history.postgres import PostgresServer
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = [
     pytest.mark.postgres,
@@ -37,10 +38,10 @@ SECRETS = {
 @pytest.fixture(scope="module")
 def folder():
     """One that other users may enter, unlike pytest's own."""
-    found = Path(tempfile.mkdtemp(prefix="ksql-compose-"))
-    found.chmod(0o755)
-    yield found
-    shutil.rmtree(found)
+    path = Path(tempfile.mkdtemp(prefix="ksql-compose-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +67,9 @@ def composed(folder, elsewhere):
 
 @pytest.fixture(scope="module")
 def http(composed: Composed):
-    found = Http(composed.url("server", 8088))
-    yield found
-    found.close()
+    client = Http(composed.url("server", 8088))
+    yield client
+    client.close()
 
 
 def master(composed: Composed):
@@ -98,8 +99,8 @@ def test_a_query_runs_on_the_worker(composed, http, elsewhere):
     assert sorted((each.key, each.value["KM"]) for each in seen) == [
         *(("b0", 3), ("b0", 4), ("b1", 3), ("b1", 4)),
     ]
-    wanted = [["b0", 5], ["b1", 5]]
-    await_true("all are counted", lambda: sorted(http.rows("SELECT * FROM bikes;")) == wanted)
+    expected = [["b0", 5], ["b1", 5]]
+    await_true("all are counted", lambda: sorted(http.rows("SELECT * FROM bikes;")) == expected)
     assert set(http.queries().values()) == {"RUNNING"}
     [application] = master(composed)["activeapps"]
     assert (application["name"], application["state"]) == ("ksql", "RUNNING")
@@ -147,8 +148,8 @@ def test_nobody_sees_the_secrets(composed, http):
     commands = [" ".join(process.cmdline()) for process in composed.processes()]
     shown = json.dumps(http.one("SHOW PROPERTIES;"))
     logs = [composed.log(name).read_text() for name in composed.running]
-    found = [text for text in (*commands, shown, *logs) if any(secret in text for secret in hidden)]
-    assert found == []
+    leaks = [text for text in (*commands, shown, *logs) if any(secret in text for secret in hidden)]
+    assert leaks == []
 
 
 _STRANGER = """

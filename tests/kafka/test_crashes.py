@@ -8,8 +8,9 @@ import sys
 import httpx
 import pytest
 
+from tests.kafka.records import produce, read_all, topics, unique
 from tests.kafka.servers import ServerProcess, hosted
-from tests.kafka.wires import await_true, produce, read_all, topics, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 
@@ -31,7 +32,7 @@ class Scene:
         """A server that does not survive the point."""
         return ServerProcess(
             self.folder / "log",
-            [sys.executable, "-m", "tests.kafka.crashing", point, beginning],
+            [sys.executable, "-m", "tests.kafka.crashing_server", point, beginning],
             ksql__state__dir=str(self.folder / "state"),
             ksql__service__id=self.service_id,
             bootstrap__servers=self.bootstrap,
@@ -79,11 +80,11 @@ class Scene:
         """The values in the sink, once the last record has come out there."""
         field, last = ("N", self.sent - 1) if sink == self.stream else ("C", self.sent)
 
-        def found():
+        def output_up_to_last():
             seen = [s.value for s in read_all(self.bootstrap, sink)]
             return seen if seen and seen[-1][field] == last else None
 
-        return await_true(f"record {last} in {sink}", found)
+        return await_true(f"record {last} in {sink}", output_up_to_last)
 
     def assert_new_records_come_once(self, sink, *, new):
         """Exactly one plan runs, the new or the old."""
@@ -123,8 +124,8 @@ def test_killed_between_topic_and_command_then_between_switch_and_command(scene)
         scene.feed()
         scene.assert_new_records_come_once(scene.table, new=False)
         scene.assert_new_records_come_once(scene.stream, new=False)
-        made = http.one(doomed)["commandStatus"]
-        assert made["queryId"].startswith(f"CSAS_{scene.doomed}_")
+        status = http.one(doomed)["commandStatus"]
+        assert status["queryId"].startswith(f"CSAS_{scene.doomed}_")
         await_true(
             "what was doomed runs now",
             lambda: len(read_all(scene.bootstrap, scene.doomed)) == scene.sent,

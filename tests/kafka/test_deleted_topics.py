@@ -13,7 +13,8 @@ from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import await_true, read_all, unique
+from tests.kafka.records import read_all, unique
+from tests.waits import await_true
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -39,36 +40,36 @@ def _closed():
 
 
 def sender(kafka, topic):
-    found = Sender(kafka, **_OFTEN)
-    found.send(topic, b"k", b"v", timestamp=1)
-    found.flush()
-    return found.flush
+    sender_ = Sender(kafka, **_OFTEN)
+    sender_.send(topic, b"k", b"v", timestamp=1)
+    sender_.flush()
+    return sender_.flush
 
 
 def worker(kafka, topic):
-    found = WorkerProducer({name: str(value) for name, value in kafka.producer(**_OFTEN).items()})
-    found.send(topic, [(b"k", b"v", 1, None)], print)
-    found.flush(print)
-    return lambda: found.flush(print)
+    worker_ = WorkerProducer({name: str(value) for name, value in kafka.producer(**_OFTEN).items()})
+    worker_.send(topic, [(b"k", b"v", 1, None)], print)
+    worker_.flush(print)
+    return lambda: worker_.flush(print)
 
 
 def at_epoch(kafka, topic):
     other = unique("other")
     Admin(kafka).create(Topic(other, 1))
-    found = Sender(kafka)
-    found.send(topic, b"k", b"v", timestamp=0)
-    return lambda: found.send(other, b"k", b"v", timestamp=0)  # it then asks for all it knows
+    sender_ = Sender(kafka)
+    sender_.send(topic, b"k", b"v", timestamp=0)
+    return lambda: sender_.send(other, b"k", b"v", timestamp=0)  # it then asks for all it knows
 
 
 def reader(kafka, topic):
-    found = Reader(kafka, **_OFTEN)
-    found.assign_topics([topic])
-    list(found.read_to_end())
-    return found.close
+    reader_ = Reader(kafka, **_OFTEN)
+    reader_.assign_topics([topic])
+    list(reader_.read_to_end())
+    return reader_.close
 
 
 @pytest.mark.parametrize("client", [sender, worker, at_epoch, reader])
-def test_no_client_makes_it_anew(kafka, admin, client):
+def test_no_client_recreates_it(kafka, admin, client):
     topic = unique("gone")
     admin.create(Topic(topic, 1))
     resume = client(kafka, topic)

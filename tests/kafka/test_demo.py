@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 

@@ -16,8 +16,9 @@ from ksql.control.log.log import KafkaCommandLog, NotCommitted
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import hosted
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 GIVES_UP_S = 5.0
 """How long a client tries a commit that is not answered."""
@@ -30,7 +31,7 @@ def command(name):
 def opened(kafka, service_id):
     """A log that gives up soon, however long Kafka takes to open it."""
     seen = []
-    log = KafkaCommandLog(kafka, service_id, 1, lambda offset, found: seen.append(found.id))
+    log = KafkaCommandLog(kafka, service_id, 1, lambda offset, command: seen.append(command.id))
     log.open()
     log._sender._settings = replace(kafka, timeout_s=GIVES_UP_S)
     return log, seen
@@ -44,15 +45,15 @@ def kafka(broker):
 def lose_the_answer(log, *, after):
     """The next commit times out: after Kafka has carried it out, or before it was asked."""
     writer = log._sender._writer
-    asked = []
+    commits = []
 
     class Silent:
         def __getattr__(self, name):
             return getattr(writer, name)
 
         def commit(self, *args):
-            asked.append(1)
-            if after and len(asked) == 1:
+            commits.append(1)
+            if after and len(commits) == 1:
                 writer.commit(*args)
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
 
@@ -134,7 +135,7 @@ def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka
 
 
 @pytest.mark.proof
-def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
+def test_broker_that_hangs_during_the_commit(broker, kafka):
     """The request waits in the broker's socket while the client gives up."""
     service_id = unique("still") + "_"
     log, _ = opened(kafka, service_id)
@@ -217,10 +218,10 @@ def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
     if not after:
         http.ksql(text)
     produce(server.bootstrap, source, [("k", {"N": 2})])
-    wanted = [1, 2]
+    expected = [1, 2]
     await_true(
         "all come out",
-        lambda: [s.value["N"] for s in read_all(server.bootstrap, sink)] == wanted,
+        lambda: [s.value["N"] for s in read_all(server.bootstrap, sink)] == expected,
     )
 
 

@@ -12,13 +12,14 @@ import pytest
 from ksql.app.state import FORMAT
 from ksql.core.errors import StartError
 from ksql.history.store import Ledger
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Hosted, hosted, run_command
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.proof
 
 
-def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run_command(
@@ -76,7 +77,7 @@ def test_a_broker_out_of_reach_ends_the_start_after_the_time_given(tmp_path):
     assert time.monotonic() - began > 1  # it did try again
 
 
-def test_a_record_that_does_not_decode_is_skipped_counted_and_told(server, http):
+def test_a_record_that_does_not_decode_is_skipped_counted_and_reported(server, http):
     source, sink, count = (unique(stem).upper() for stem in ("mixed", "good", "goodcount"))
     http.ksql(
         f"CREATE STREAM {source} (K STRING KEY, N INT) "
@@ -95,11 +96,11 @@ def test_a_record_that_does_not_decode_is_skipped_counted_and_told(server, http)
     for query_id in queries:
         assert http.queries()[query_id] == "RUNNING"
 
-    def told(name):
+    def entry_of(name):
         return http.one(f"DESCRIBE {name} EXTENDED;")["sourceDescription"]["errorStats"]
 
     for name in (sink, count, source):  # a batch is reported behind its rows
-        await_true(f"{name} tells", lambda name=name: "records-skipped: 3" in told(name))
+        await_true(f"{name} tells", lambda name=name: "records-skipped: 3" in entry_of(name))
 
     log = (
         "SELECT LOGGER, MESSAGE->DESERIALIZATIONERROR->ERRORMESSAGE AS M FROM KSQL_PROCESSING_LOG "
@@ -120,14 +121,14 @@ def test_a_record_that_does_not_decode_is_skipped_counted_and_told(server, http)
         "the division's row", lambda: (s := read_all(server.bootstrap, sink)) and len(s) == 7 and s
     )
     assert seen[-1].value == {"PART": None}
-    found = await_true(
+    entry = await_true(
         "it is told",
         lambda: http.rows(
             "SELECT MESSAGE->RECORDPROCESSINGERROR->ERRORMESSAGE AS M FROM KSQL_PROCESSING_LOG "
             "WHERE MESSAGE->TYPE = 1;"
         ),
     )
-    assert len(found) == 1
+    assert len(entry) == 1
 
 
 # --- the ledger ---------------------------------------------------------------------------------
@@ -161,11 +162,11 @@ class Shop:
     def assert_it_runs(self):
         before = len(read_all(self.bootstrap, self.sink))
         produce(self.bootstrap, self.source, [("a", {"N": 1})])
-        found = await_true(
+        record = await_true(
             "one more record",
             lambda: (s := read_all(self.bootstrap, self.sink)) and len(s) == before + 1 and s,
         )
-        assert len(found[-1].value) == 1 + self.columns
+        assert len(record[-1].value) == 1 + self.columns
 
 
 def recorded(path, query_id):

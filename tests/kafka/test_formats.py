@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import unique
 from tests.kafka.servers import DELIMITED
-from tests.kafka.wires import await_true, unique
+from tests.waits import await_true
 
 ROWS = {
     "AVRO": ('{"V": 5, "T": "x"}', "AVRO", '"a"'),
@@ -15,7 +16,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("format_", ["AVRO", "PROTOBUF", "JSON_SR"])
-def test_every_road(http, format_):
+def test_every_format_on_every_path(http, format_):
     source, copy, sums = (unique(stem).upper() for stem in ("source", "copy", "sums"))
     http.ksql(
         f"CREATE STREAM {source} (K STRING KEY, V INT, T STRING) "

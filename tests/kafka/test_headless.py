@@ -7,8 +7,9 @@ import subprocess
 import httpx
 import pytest
 
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import ServerProcess, command
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 
 class Headless:
@@ -76,19 +77,19 @@ class Headless:
 
     def await_values(self, *values):
         """Wait until the output has these values; it never has others."""
-        wanted = list(values)
+        expected = list(values)
 
         def there():
-            found = [seen.value for seen in read_all(self.bootstrap, self.out)]
-            assert found == wanted[: len(found)]
-            return found == wanted
+            rows = [seen.value for seen in read_all(self.bootstrap, self.out)]
+            assert rows == expected[: len(rows)]
+            return rows == expected
 
-        await_true(f"{wanted} in {self.out}", there)
+        await_true(f"{expected} in {self.out}", there)
 
     def await_count(self, count):
         def there():
-            found = read_all(self.bootstrap, self.counts)
-            return bool(found) and found[-1].value["C"] == count
+            records = read_all(self.bootstrap, self.counts)
+            return bool(records) and records[-1].value["C"] == count
 
         await_true(f"the count {count}", there)
 
@@ -97,8 +98,8 @@ class Headless:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415 only here
 
         listed = AdminClient({"bootstrap.servers": self.bootstrap}).list_consumer_groups()
-        found = {each.group_id for each in listed.result(PATIENCE_S).valid}
-        return sorted(each for each in found if self.service_id in each)
+        group_ids = {each.group_id for each in listed.result(PATIENCE_S).valid}
+        return sorted(each for each in group_ids if self.service_id in each)
 
 
 @pytest.fixture
@@ -107,8 +108,8 @@ def headless(broker, tmp_path):
 
 
 def checkpoints(headless):
-    found = (headless.folder / "state" / headless.service_id / "queries").iterdir()
-    return sorted(each.name for each in found)
+    folders = (headless.folder / "state" / headless.service_id / "queries").iterdir()
+    return sorted(each.name for each in folders)
 
 
 @pytest.mark.proof

@@ -13,8 +13,9 @@ from ksql.cluster.leadership.leadership import AnotherServer
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import create_topic, read_all, topics
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, create_topic, read_all, topics
+from tests.waits import await_true
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
     assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made again
 
 
-def test_a_directory_of_the_former_format_goes_on(scene):
+def test_a_directory_of_the_former_format_continues(scene):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1
@@ -90,12 +91,12 @@ def test_a_directory_of_the_former_format_goes_on(scene):
     marker.write_text(json.dumps({"format": 1, "service.id": scene.service_id}))
     with scene.served():
         assert scene.count() == 2
-    found = json.loads(marker.read_text())
-    assert found["format"] == 2
-    assert found["command.topic.id"]
+    identity = json.loads(marker.read_text())
+    assert identity["format"] == 2
+    assert identity["command.topic.id"]
 
 
-def test_a_second_server_is_refused_and_the_first_goes_on(scene):
+def test_a_second_server_is_refused_and_the_first_continues(scene):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1

@@ -24,7 +24,7 @@ def test_all_errors_that_java_tries_again(tmp_path):
     source = tmp_path / "Table.java"
     source.write_text(TABLE)
     path = ":".join(str(jar) for jar in jars("broker"))
-    asked = subprocess.run(
+    output = subprocess.run(
         [find_java().path, "-cp", path, source], capture_output=True, text=True, check=True
     )
-    assert {int(line) for line in asked.stdout.split()} == RETRIABLE
+    assert {int(line) for line in output.stdout.split()} == RETRIABLE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kafka.wires import await_true, produce, read_all, topics, unique
+from tests.kafka.records import produce, read_all, topics, unique
+from tests.waits import await_true
 
 
 def test_a_source_table_is_pulled_while_its_query_runs(server, http):

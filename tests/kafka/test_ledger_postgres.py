@@ -55,8 +55,8 @@ class TestLedger(LedgerContract):
         resilient.record_upgrade(ACCEPTED)
         assert resilient.close() == 0
         with psycopg.connect(url) as connection:
-            found = connection.execute("SELECT plan_old->'plan'->>'a', reasons FROM upgrades")
-            assert found.fetchone() == ("ü", [])
+            rows = connection.execute("SELECT plan_old->'plan'->>'a', reasons FROM upgrades")
+            assert rows.fetchone() == ("ü", [])
 
 
 class TestResilient(ResilientContract):
@@ -70,11 +70,11 @@ class TestResilient(ResilientContract):
         assert resilient.upgrades() == ()
         server.start()
         assert resilient.flush(SOON)
-        assert [told.outcome for told in resilient.upgrades()] == [SWITCHED]
+        assert [entry.outcome for entry in resilient.upgrades()] == [SWITCHED]
         assert "ledger_recreated" not in caplog.messages
         resilient.close()
 
-    def test_a_database_dropped_and_made_anew_is_rebuilt(self, server, database, url, caplog):
+    def test_a_database_dropped_and_recreated_is_rebuilt(self, server, database, url, caplog):
         resilient = ResilientLedger.open(url, patience=EAGER, replay=lambda: [accepted(1)])
         resilient.record_upgrade(accepted(1))
         assert resilient.flush(SOON)

@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.chains.cases import disorder
-from tests.kafka.sites import site
+from tests.kafka.killed_server import site
+from tests.kafka.records import create_topic, unique
 from tests.kafka.test_chains import (
     AREAS,
     BEHIND_MS,
@@ -26,7 +27,7 @@ from tests.kafka.test_chains import (
     move_then_window,
     write,
 )
-from tests.kafka.wires import await_true, create_topic, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 
@@ -90,13 +91,13 @@ class Backlog:
         properties = self.properties | {"ksql.query.max.records.per.batch": str(most)}
         for chain in CHAINS:
             names = [unique(f"c{n}").upper() for n in range(3)]
-            made = chain(self.table, self.stream, names)
+            chained = chain(self.table, self.stream, names)
             statements = [
                 f"CREATE {kind} {name} AS {select};"
-                for (kind, select), name in zip(made, names, strict=False)
+                for (kind, select), name in zip(chained, names, strict=False)
             ]
             self.ids.append(self.site.create(statements, **properties))
-            self.sinks.append(names[: len(made)])
+            self.sinks.append(names[: len(chained)])
 
     def await_part(self, count):
         """Wait until the first query of each chain has read so many records."""
@@ -114,18 +115,18 @@ class Backlog:
 
     def times(self, sink):
         """The times of the records of each partition of a stream, in their order."""
-        found = defaultdict(list)
+        times_by_key = defaultdict(list)
         for each in self.site.records([sink]):
-            found[each.partition].append(each.timestamp)
-        return found
+            times_by_key[each.partition].append(each.timestamp)
+        return times_by_key
 
     def windows(self, sink):
         """How much the windows hold that begin in the same hour."""
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for each in self.site.records([sink]):
             (begins_ms,) = struct.unpack(">q", each.key_bytes[-8:])
-            found[begins_ms] += json.loads(each.value_bytes)["TOTAL"]
-        return +found
+            counts[begins_ms] += json.loads(each.value_bytes)["TOTAL"]
+        return +counts
 
 
 @pytest.fixture(params=["exactly_once_v2", "at_least_once"])

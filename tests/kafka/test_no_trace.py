@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 HUGE = 9_000_000
 EXACT = {**EARLIEST, "processing.guarantee": "exactly_once_v2"}
@@ -94,8 +95,8 @@ def test_a_plan_that_would_fail_leaves_the_old_plans_results(server, http, sourc
     assert "SELECT K, A FROM" in query.text()
     assert query.values() == [("seed", {"A": 3})]
     query.replace(plain, **AWAKE)
-    found = query.await_values(204)
-    assert Counter((key, tuple(value.items())) for key, value in found) == Counter(
+    rows = query.await_values(204)
+    assert Counter((key, tuple(value.items())) for key, value in rows) == Counter(
         [("seed", (("A", 3),)), ("a", (("A", 2),)), ("a", (("A", 3),)), ("b", (("A", HUGE),))]
         + [(f"k{n % 5}", (("A", 3),)) for n in range(200)]
     )
@@ -123,12 +124,12 @@ def test_a_first_batch_that_fails_is_the_new_plans(server, http, source):
     else:
         answer = query.replace(short)
         assert "Nothing of it had been written" in answer["warnings"][0]["message"]
-    seed, *found = query.await_values(203)
+    seed, *rows = query.await_values(203)
     assert seed == ("seed", {"A": 3})
-    assert len(found) == 202
-    assert ("a", {"A": 3, "PAD": "xxx"}) in found
-    assert {tuple(value) for _, value in found} == {("A", "PAD")}
-    assert {value["PAD"] for _, value in found} == {"xxx"}
+    assert len(rows) == 202
+    assert ("a", {"A": 3, "PAD": "xxx"}) in rows
+    assert {tuple(value) for _, value in rows} == {("A", "PAD")}
+    assert {value["PAD"] for _, value in rows} == {"xxx"}
 
 
 @pytest.mark.usefixtures("untried")
@@ -142,8 +143,8 @@ def test_counts_are_right_behind_a_first_batch_that_fails(server, http, source):
     assert "first batch fails" in answer["warnings"][0]["message"]
     query.replace(counts.format(", LPAD('x', 1, 'x') AS PAD, MAX(A) AS M"), **ALLOWED)
     produce(server.bootstrap, source, [(f"k{n}", {"A": 1}) for n in range(20)], 0)
-    wanted = {**{f"k{n}": 2 for n in range(20)}, "b": 1, "seed": 1}
-    await_true("all counts", lambda: {k: v["N"] for k, v in query.values()} == wanted)
+    expected = {**{f"k{n}": 2 for n in range(20)}, "b": 1, "seed": 1}
+    await_true("all counts", lambda: {k: v["N"] for k, v in query.values()} == expected)
     assert Counter((key, value["N"]) for key, value in query.values()) == Counter(
         [*((f"k{n}", times) for n in range(20) for times in (1, 2)), ("b", 1), ("seed", 1)]
     )

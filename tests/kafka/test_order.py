@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from tests.kafka.records import create_topic, read_all, unique
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 PARTITIONS = 6
 RECORDS = 60

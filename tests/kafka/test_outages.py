@@ -8,9 +8,10 @@ import time
 
 from confluent_kafka import Consumer
 
-from tests.kafka.partition import broker_with_a_way
+from tests.kafka.network_outage import broker_with_a_way
+from tests.kafka.records import create_topic
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic
+from tests.waits import PATIENCE_S, await_true
 
 
 def test_questions_that_an_outage_left_open_do_not_end_the_process(tmp_path):
@@ -19,7 +20,7 @@ def test_questions_that_an_outage_left_open_do_not_end_the_process(tmp_path):
         member = Consumer({"bootstrap.servers": bootstrap, "group.id": "g"})
         member.subscribe(["t"])
         await_true("it is a member", lambda: member.poll(0.1) is None and member.assignment())
-        command = [sys.executable, "-m", "tests.kafka.asking", by_the_way, "g"]
+        command = [sys.executable, "-m", "tests.kafka.group_lookups", by_the_way, "g"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
         ) as asking:

@@ -6,7 +6,8 @@ import threading
 
 import httpx
 
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.kafka.records import produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 EXPLODES = "(?=a)(a|aa)+$"
 """Lookaround rules out a linear-time engine; the tries grow like Fibonacci's numbers."""
@@ -38,7 +39,7 @@ def test_the_server_answers_while_a_statement_matches(server, http):
     assert answers > 3
 
 
-def test_a_query_goes_on_behind_such_a_record(server, http):
+def test_a_query_continues_behind_such_a_record(server, http):
     name, out = (unique(stem).upper() for stem in ("p", "out"))
     http.ksql(
         f"CREATE STREAM {name} (K STRING KEY, A STRING) "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import create_topic, produce, unique
 
 SETTINGS = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
 WITHIN = "WITHIN 10 SECONDS"
@@ -102,17 +102,17 @@ RECORDS = {
 
 def declared(server, records):
     """Two streams and two tables with these records, by the letters of the queries above."""
-    found = {letter: unique("push").upper() for letter in DECLARED}
+    names = {letter: unique("push").upper() for letter in DECLARED}
     for letter, text in DECLARED.items():
         kind, columns = text.split("|")
-        name = found[letter]
+        name = names[letter]
         create_topic(server.bootstrap, name)
         server.http.ksql(
             f"CREATE {kind} {name} {columns} "
             f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='MS');"
         )
         produce(server.bootstrap, name, records[letter])
-    return found
+    return names
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +154,9 @@ def pushed(text, names, limit):
 
 @pytest.mark.parametrize("text", SHAPES)
 def test_rows(http, names, text):
-    wanted = SHAPES[text]
-    found = http.rows(pushed(text, names, len(wanted)), SETTINGS)
-    assert found == wanted
+    expected = SHAPES[text]
+    rows = http.rows(pushed(text, names, len(expected)), SETTINGS)
+    assert rows == expected
 
 
 @pytest.mark.parametrize("text", list(SHAPES)[STATELESS:])

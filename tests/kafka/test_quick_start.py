@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kafka.servers import run_command
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 DECLARED = """
 CREATE STREAM riderLocations (profileId VARCHAR, latitude DOUBLE, longitude DOUBLE)
@@ -54,5 +54,5 @@ def test_the_quick_start_gives_what_its_text_shows(http):
     ]
     shown = [[0.0, ["4ab5cbad", "8b6eae59", "4a7c7b41"], 3], [10.0, ["18f4ea86"], 1]]
     await_true("the riders near by", lambda: http.rows(PULL) == shown)
-    asked = run_command(http.url, "-e", PULL)
-    assert "| 0.0             | [4ab5cbad, 8b6eae59, 4a7c7b41] | 3     |" in asked.stdout
+    answer = run_command(http.url, "-e", PULL)
+    assert "| 0.0             | [4ab5cbad, 8b6eae59, 4a7c7b41] | 3     |" in answer.stdout

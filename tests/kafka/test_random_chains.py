@@ -14,9 +14,9 @@ from tests.chains.cases import shifted
 from tests.chains.chance import START_MS, chain_of
 from tests.chains.judge import BACKLOG, CUT
 from tests.kafka.cluster import cluster
+from tests.kafka.killed_server import site
 from tests.kafka.served_chains import Served, settle, slices, write, wrong
-from tests.kafka.sites import site
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 proof = pytest.mark.proof
 
@@ -37,7 +37,7 @@ def chains(first, guarantee, start_ms):
     ]
 
 
-def anew(some):
+def reset_chains(some):
     """The same chains under other names."""
     return [Served(each.seed, each.chain, each.guarantee) for each in some]
 
@@ -104,11 +104,11 @@ def read(site, some):
 
 def judged(site, some, way, repeats=False):
     """What is wrong, each with the seed of its chain; the queries end."""
-    found = [
+    problems = [
         f"seed {each.seed}: {text}" for each in some for text in wrong(each, site, way, repeats)
     ]
     site.http.ksql("TERMINATE ALL;")
-    return found
+    return problems
 
 
 WAYS = (over_a_backlog, live, killed_and_replaced)
@@ -116,8 +116,10 @@ WAYS = (over_a_backlog, live, killed_and_replaced)
 
 def run_all(running, some):
     """Run them in all ways, each under names of its own."""
-    found = [f"{way.__name__}: {text}" for way in WAYS for text in way(running, anew(some))]
-    assert not found, "\n".join(found)
+    problems = [
+        f"{way.__name__}: {text}" for way in WAYS for text in way(running, reset_chains(some))
+    ]
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_watch import TopicWatch
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import await_true, read_all, unique
+from tests.kafka.records import read_all, unique
+from tests.waits import await_true
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -57,9 +58,9 @@ def right(partitions):
 
 def written(kafka, topic, value=None):
     """Where the keys are, of all rows or of those with that value."""
-    found = read_all(kafka.bootstrap, topic)
-    wanted = [record for record in found if value is None or record.value == {"V": value}]
-    return {record.key.encode(): record.partition for record in wanted}
+    records = read_all(kafka.bootstrap, topic)
+    matching = [record for record in records if value is None or record.value == {"V": value}]
+    return {record.key.encode(): record.partition for record in matching}
 
 
 def write_shared(sender, topic, timestamp=None):
@@ -82,7 +83,9 @@ def test_a_row_goes_to_its_partition_at_once(kafka, admin, topic, before, after,
 
 
 @COUNTS
-def test_what_others_recreate_is_noticed_by_a_look(kafka, admin, topic, before, after):
+def test_recreation_by_other_clients_is_noticed_by_the_topic_watch(
+    kafka, admin, topic, before, after
+):
     recreate(admin, topic, before)
     with contextlib.closing(SharedSender(kafka)) as sender:
         topic_watch = TopicWatch(admin.identities, [sender.watched])
@@ -161,8 +164,8 @@ def test_a_reader_of_its_own_reads_all_partitions(kafka, admin, topic, before, a
         sender.flush()
         with Reader(kafka) as reader:
             reader.assign_topics([topic])
-            found = [record for batch in reader.read_to_end() for record in batch]
-            assert sorted(record.partition for record in found) == list(range(partitions))
+            records = [record for batch in reader.read_to_end() for record in batch]
+            assert sorted(record.partition for record in records) == list(range(partitions))
 
 
 @COUNTS
@@ -175,11 +178,11 @@ def test_a_reader_of_ranges_reads_any_partition(kafka, admin, topic, before, aft
                 sender.send(topic, None, b"%d" % partitions, partition=number)
             sender.flush()
             for number in range(partitions):
-                (found,) = reader.read(Range(topic, number, 0, 1), pytest.fail)
-                assert found.values == [b"%d" % partitions]
+                (record,) = reader.read(Range(topic, number, 0, 1), pytest.fail)
+                assert record.values == [b"%d" % partitions]
 
 
-def test_a_long_lived_sender_goes_on_by_itself(kafka, admin, topic):
+def test_a_long_lived_sender_continues_by_itself(kafka, admin, topic):
     """The processing log's: it has keys of nobody, and no one tells it anything."""
     recreate(admin, topic, 4)
     sender = Sender(kafka)

@@ -17,9 +17,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
+from tests.kafka.records import create_topic, topics, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, topics, unique
 from tests.unit.registry.memorylog import MemoryLog
+from tests.waits import PATIENCE_S, await_true
 
 AVRO = """{"type": "record", "name": "Ride", "fields": [
   {"name": "bike", "type": "string"}, {"name": "metres", "type": "int"}]}"""
@@ -40,8 +41,8 @@ def _messages(*fields: str) -> Any:
 
 
 def url_of(http) -> str:
-    found = http.one("SHOW PROPERTIES;")["properties"]
-    (url,) = [p["value"] for p in found if p["name"] == "ksql.schema.registry.url"]
+    properties = http.one("SHOW PROPERTIES;")["properties"]
+    (url,) = [p["value"] for p in properties if p["name"] == "ksql.schema.registry.url"]
     return str(url)
 
 
@@ -72,29 +73,29 @@ def receive(bootstrap: str, topic: str, deserializer: Any, count: int) -> list[A
         }
     )
     consumer.subscribe([topic])
-    found: list[Any] = []
+    messages: list[Any] = []
     try:
         await_true(
             f"{count} records in {topic}",
-            lambda: len(_polled(consumer, found)) >= count,
+            lambda: len(_polled(consumer, messages)) >= count,
         )
     finally:
         consumer.close()
-    return found
+    return messages
 
 
-def _polled(consumer: Any, found: list[Any]) -> list[Any]:
+def _polled(consumer: Any, messages: list[Any]) -> list[Any]:
     message = consumer.poll(0.5)
     if message is not None and message.error() is None:
-        found.append(message.value())
-    return found
+        messages.append(message.value())
+    return messages
 
 
 @pytest.fixture
 def client(http):
-    made = SchemaRegistryClient({"url": url_of(http)})
-    yield made
-    made.close()
+    registry = SchemaRegistryClient({"url": url_of(http)})
+    yield registry
+    registry.close()
 
 
 @pytest.mark.parametrize("format_", ["AVRO", "JSON_SR", "PROTOBUF"])
@@ -120,10 +121,10 @@ def test_stock_clients_on_both_ends(server, http, client, format_):
             _messages("BIKE", "METRES"), schema_registry_client=client
         ),
     }
-    found = receive(server.bootstrap, sink, read[format_], 2)
+    messages = receive(server.bootstrap, sink, read[format_], 2)
     if format_ == "PROTOBUF":
-        found = [{"BIKE": one.BIKE, "METRES": one.METRES} for one in found]
-    assert found == [{"BIKE": "b7", "METRES": 1200}, {"BIKE": "b9", "METRES": 640}]
+        messages = [{"BIKE": one.BIKE, "METRES": one.METRES} for one in messages]
+    assert messages == [{"BIKE": "b7", "METRES": 1200}, {"BIKE": "b9", "METRES": 640}]
     assert client.get_latest_version(f"{sink}-value").version == 1
     assert http.one(f"ASSERT SCHEMA SUBJECT '{sink}-value';")["@type"] == "assert_schema"
     body = http.refused(f"ASSERT NOT EXISTS SCHEMA SUBJECT '{sink}-value' TIMEOUT 1 MILLISECONDS;")
@@ -132,20 +133,20 @@ def test_stock_clients_on_both_ends(server, http, client, format_):
 
 def test_subjects_and_the_address_outlive_a_restart(broker, runtime, tmp_path):
     service_id = unique("svc") + "_"
-    found = []
+    answers = []
     for _ in range(2):
         hosted = Hosted(broker.bootstrap, runtime, tmp_path, service_id)
         try:
             url = url_of(hosted.start())
             assert hosted.service.addresses() == {"schema registry": url}
             client = SchemaRegistryClient({"url": url})
-            found.append((url, client.get_subjects()))
+            answers.append((url, client.get_subjects()))
             client.register_schema("kept", Schema(AVRO, "AVRO"))
             client.close()
         finally:
             hosted.stop()
-    assert found[0] == (found[1][0], [])
-    assert found[1][1] == ["kept"]
+    assert answers[0] == (answers[1][0], [])
+    assert answers[1][1] == ["kept"]
 
 
 def test_a_registry_that_is_down_stops_new_statements_only(broker, runtime, tmp_path):
@@ -174,8 +175,8 @@ def test_a_registry_that_is_down_stops_new_statements_only(broker, runtime, tmp_
         assert (body["@type"], body["error_code"]) == ("statement_error", 40001)
         assert f"the schema registry at {url} cannot be reached" in body["message"]
         send(broker.bootstrap, topic, writer, [{"bike": "b2", "metres": 2}])
-        found = receive(broker.bootstrap, sink, reader, 2)
-        assert [one["BIKE"] for one in found] == ["b1", "b2"]
+        messages = receive(broker.bootstrap, sink, reader, 2)
+        assert [one["BIKE"] for one in messages] == ["b1", "b2"]
     finally:
         client.close()
         hosted.stop()

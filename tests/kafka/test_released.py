@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.kafka.records import create_topic, produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true, create_topic, produce, unique
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 ROUNDS = 5
 ATTEMPTS = 3
@@ -53,11 +54,11 @@ def held() -> Held:
 
 
 def named(directory: str, name: Callable[[Path], str]) -> dict[str, str]:
-    found = {}
+    names = {}
     for path in Path(directory).iterdir():
         with contextlib.suppress(OSError):  # closed meanwhile
-            found[path.name] = name(path)
-    return found
+            names[path.name] = name(path)
+    return names
 
 
 def assert_no_growth(work: Callable[[], None]) -> None:

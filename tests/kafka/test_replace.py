@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kafka.wires import Feeder, await_true, create_topic, produce, read_all, unique
+from tests.kafka.records import Feeder, create_topic, produce, read_all, unique
 from tests.spark import programs
+from tests.waits import await_true
 
 PARTITIONS = 4
 
@@ -66,19 +67,19 @@ def test_a_stateless_query_is_replaced_twice(server, http, source):
         count = feeder.end()
     first, second = switches
 
-    def wanted(part):
+    def expected_values(part):
         return (
             [(n, {"P", "N"}) for n in range(first[part])]
             + [(n, {"P", "N", "TWICE"}) for n in range(first[part], second[part]) if n % 3]
             + [(n, {"P", "N", "TWICE", "LOUD"}) for n in range(second[part], count) if n % 2]
         )
 
-    total = sum(len(wanted(part)) for part in range(PARTITIONS))
+    total = sum(len(expected_values(part)) for part in range(PARTITIONS))
     seen = await_output(server, sink, lambda seen: len(seen) >= total)
     for part in range(PARTITIONS):
         assert 0 < first[part] < second[part] < count
-        found = [(s.value["N"], set(s.value)) for s in seen if s.value["P"] == part]
-        assert found == wanted(part)
+        rows = [(s.value["N"], set(s.value)) for s in seen if s.value["P"] == part]
+        assert rows == expected_values(part)
     assert http.queries()[query_id] == "RUNNING"
 
 
@@ -108,7 +109,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
         count = feeder.end()
     first, second = switches
 
-    def wanted(part):
+    def expected_values(part):
         rows = []
         for n in range(count):
             row = {"C": n + 1, "LAST": n}
@@ -122,7 +123,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
     seen = await_output(server, sink, lambda seen: len(seen) >= count * PARTITIONS)
     for part in range(PARTITIONS):
         assert 0 < first[part] < second[part] < count
-        assert [s.value for s in seen if s.key == f"k{part}"] == wanted(part)
+        assert [s.value for s in seen if s.key == f"k{part}"] == expected_values(part)
     expected = [
         [f"k{part}", count, count - 1, sum(range(first[part], count))] for part in range(PARTITIONS)
     ]
@@ -130,7 +131,7 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
     await_true("the table's store", lambda: sorted(http.rows(pull)) == expected)
 
 
-def test_what_came_before_the_first_batch_is_not_lost_by_a_replacement(server, http, source):
+def test_records_before_the_first_batch_survive_a_replacement(server, http, source):
     """ "latest" is the end at the moment of the CREATE, whoever makes the first batch."""
     produce(server.bootstrap, source, [("k0", {"P": 0, "N": 0})])
     sink = unique("late").upper()
@@ -145,7 +146,7 @@ def test_what_came_before_the_first_batch_is_not_lost_by_a_replacement(server, h
     assert [s.value["N"] for s in seen] == list(range(begin, 51))
 
 
-def test_a_paused_query_takes_its_new_plan_when_it_goes_on(server, http, source):
+def test_a_paused_query_takes_its_new_plan_when_it_continues(server, http, source):
     sink = unique("rest").upper()
     created = http.one(f"CREATE STREAM {sink} AS SELECT K, N FROM {source};")
     query_id = created["commandStatus"]["queryId"]
@@ -212,12 +213,14 @@ def test_refused_upgrades_name_every_reason_and_touch_nothing(server, http, sour
         assert [s.value["N"] for s in seen if s.value["P"] == part] == list(range(count))
 
 
-def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
+def test_the_dry_run_reports_the_same_and_does_nothing(http, source, running):
     sink, query_id = running
     select = f"SELECT K, P, N, N + 1 AS M FROM {source} WHERE N > 3"
-    asked = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")["queryDescription"]
-    assert asked["upgrade"]["accepted"]
-    assert "switch" not in asked["upgrade"]
+    description = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")[
+        "queryDescription"
+    ]
+    assert description["upgrade"]["accepted"]
+    assert "switch" not in description["upgrade"]
     refused = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS SELECT K, N FROM {source};")
     report = refused["queryDescription"]["upgrade"]
     assert not report["accepted"]
@@ -225,7 +228,7 @@ def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
     assert "WHERE" not in http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
     done = http.one(f"CREATE OR REPLACE STREAM {sink} AS {select};")
     for field in ("classes", "traits", "guarantees", "changes", "reasons", "queryId"):
-        assert done["upgrade"][field] == asked["upgrade"][field]
+        assert done["upgrade"][field] == description["upgrade"][field]
 
 
 def test_a_sink_of_several_queries_is_not_replaced(http, source, running):
@@ -245,9 +248,9 @@ def broken_plans(server, monkeypatch):
     ready = runner._spec
 
     def spec(query):
-        found = ready(query)
+        specification = ready(query)
         broken = query.statement.startswith("CREATE OR REPLACE")
-        return replace(found, loader=programs.no_such_plan) if broken else found
+        return replace(specification, loader=programs.no_such_plan) if broken else specification
 
     monkeypatch.setattr(runner, "_spec", spec)
 

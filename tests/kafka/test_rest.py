@@ -7,9 +7,10 @@ import json
 import httpx
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused
-from tests.kafka.wires import PATIENCE_S, await_true, produce, unique
 from tests.traces import assert_plain
+from tests.waits import PATIENCE_S, await_true
 
 ORDERS, BIG, COUNTS = (unique(stem).upper() for stem in ("orders", "big", "counts"))
 RECORDS = [(f"k{n % 3}", {"AMOUNT": n, "NOTE": f"note {n}"}) for n in range(12)]
@@ -38,34 +39,34 @@ def scene(server):
 
 def test_a_distributed_statement_answers_with_its_status(http):
     name = unique("t")
-    [found] = http.ksql(f"CREATE TYPE {name} AS STRUCT<A INT>;")
-    assert found["@type"] == "currentStatus"
-    assert found["commandId"] == f"type/{name.upper()}/create"
-    assert found["commandSequenceNumber"] > 0
-    assert found["commandStatus"]["status"] == "SUCCESS"
-    assert found["statementText"] == f"CREATE TYPE {name} AS STRUCT<A INT>;"
-    status = http.client.get(f"/status/{found['commandId']}")
+    [entity] = http.ksql(f"CREATE TYPE {name} AS STRUCT<A INT>;")
+    assert entity["@type"] == "currentStatus"
+    assert entity["commandId"] == f"type/{name.upper()}/create"
+    assert entity["commandSequenceNumber"] > 0
+    assert entity["commandStatus"]["status"] == "SUCCESS"
+    assert entity["statementText"] == f"CREATE TYPE {name} AS STRUCT<A INT>;"
+    status = http.client.get(f"/status/{entity['commandId']}")
     assert status.status_code == 200
     assert status.json()["status"] == "SUCCESS"
-    assert http.client.get("/status").json()["commandStatuses"][found["commandId"]] == "SUCCESS"
+    assert http.client.get("/status").json()["commandStatuses"][entity["commandId"]] == "SUCCESS"
     unknown = http.client.get("/status/stream/`NEVER`/create")
     assert (unknown.status_code, unknown.json()["error_code"]) == (404, 40400)
 
 
 def test_several_statements_answer_one_by_one(http):
-    found = http.ksql(
+    entities = http.ksql(
         "SET 'auto.offset.reset'='earliest'; SHOW STREAMS; SHOW TABLES; SHOW TOPICS; SHOW QUERIES;"
         f"SHOW FUNCTIONS; SHOW PROPERTIES; DESCRIBE {COUNTS} EXTENDED; DESCRIBE FUNCTION UCASE;"
     )
     kinds = ["streams", "tables", "kafka_topics", "queries", "function_names", "properties"]
-    assert [entity["@type"] for entity in found] == [
+    assert [entity["@type"] for entity in entities] == [
         *kinds,
         "sourceDescription",
         "describe_function",
     ]
-    [shown] = [stream for stream in found[0]["streams"] if stream["name"] == BIG]
+    [shown] = [stream for stream in entities[0]["streams"] if stream["name"] == BIG]
     assert (shown["type"], shown["topic"], shown["valueFormat"]) == ("STREAM", BIG, "JSON")
-    described = found[6]["sourceDescription"]
+    described = entities[6]["sourceDescription"]
     [query] = described["writeQueries"]
     assert query["state"] == "RUNNING"
     [summary] = described["queryOffsetSummaries"]
@@ -86,7 +87,7 @@ def consumed(http):
     return sum(part["consumerOffset"] for part in topic["offsets"])
 
 
-def test_the_server_tells_who_and_how_it_is(server, http):
+def test_the_server_reports_who_and_how_it_is(server, http):
     info = http.client.get("/", follow_redirects=True).json()["KsqlServerInfo"]
     assert info["serverStatus"] == "RUNNING"
     assert info["ksqlServiceId"] == server.service.settings.text("ksql.service.id")
@@ -153,7 +154,7 @@ def test_a_push_query_sees_what_comes_and_ends_with_its_client(server, http):
     await_true("nobody reads it", lambda: server.running_streams == 0)
 
 
-def test_a_push_query_over_a_table_tells_changes_and_tombstones(server, http):
+def test_a_push_query_over_a_table_reports_changes_and_tombstones(server, http):
     name, busy = unique("items").upper(), unique("busy").upper()
     http.ksql(
         f"CREATE STREAM {name} (K STRING KEY, N INT) "
@@ -246,7 +247,7 @@ def names(text):
 
 
 @pytest.mark.parametrize("sql", REFUSALS)
-def test_a_bad_statement_is_told_where_and_how(http, sql):
+def test_a_bad_statement_is_reported_where_and_how(http, sql):
     body = http.refused(names(sql))
     assert body["@type"] == "statement_error"
     assert body["error_code"] == 40001
@@ -280,7 +281,7 @@ def test_a_query_belongs_to_another_endpoint(http):
     assert body["error_code"] == 40002
 
 
-def test_what_was_executed_before_the_failure_is_told(http):
+def test_statements_executed_before_the_failure_are_listed(http):
     name = unique("done").upper()
     body = http.refused(
         f"CREATE TYPE {name} AS INT; INSERT INTO {ORDERS} (K, AMOUNT) VALUES (1, 2);"
@@ -308,7 +309,7 @@ def test_a_request_with_a_fault_in_the_sandbox_executes_nothing(http):
         (b'{"ksql": "SHOW STREAMS;", "streamsProperties": []}', "streamsProperties"),
     ],
 )
-def test_a_bad_request_is_told(http, content, part):
+def test_a_bad_request_is_reported(http, content, part):
     answer = http.client.post("/ksql", content=content)
     assert answer.status_code == 400
     body = answer.json()
@@ -371,18 +372,18 @@ def test_a_slow_reader_gets_everything(http):
 # --- HTTP/2 -------------------------------------------------------------------------------------
 
 
-def test_one_http2_connection_for_everything(server, http):
+def test_single_http2_connection_for_everything(server, http):
     """Statements, rows and a query that never ends share a connection; its end ends the query."""
     name = unique("two").upper()
     with httpx.Client(base_url=http.url, http1=False, http2=True, timeout=PATIENCE_S) as client:
-        made = client.post(
+        created = client.post(
             "/ksql",
             json={
                 "ksql": f"CREATE STREAM {name} (K STRING KEY, A INT) "
                 f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
             },
         )
-        assert (made.status_code, made.http_version) == (200, "HTTP/2"), made.text
+        assert (created.status_code, created.http_version) == (200, "HTTP/2"), created.text
         query = {"sql": f"SELECT * FROM {name} EMIT CHANGES;", "properties": EARLIEST}
         with client.stream("POST", "/query-stream", json=query) as answer:
             lines = answer.iter_lines()

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tests.kafka.records import Feeder, read_all
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import Feeder, await_true, read_all
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 

@@ -8,23 +8,23 @@ import sys
 import pytest
 
 from tests.kafka.fleet import Counting, Fleet, fleet
-from tests.kafka.reading import copies, reading
+from tests.kafka.read_load import copies, reading
 from tests.kafka.servers import EARLIEST, ServerProcess
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
-ELDER = [sys.executable, "-m", "tests.kafka.rolling", "elder"]
+ELDER = [sys.executable, "-m", "tests.kafka.older_server", "elder"]
 ROLL_OVER = {"ksql.upgrade.mode": "roll_over", "ksql.healthcheck.interval.ms": "1"}
 KEYS = [f"k{n}" for n in range(5)]
 
 
 def elders(servers: Fleet, count: int) -> Counting:
     """Servers of a version without times, and a table that all of them answer for."""
-    found = [servers.start(number, script=ELDER) for number in range(1, count + 1)]
+    servers_ = [servers.start(number, script=ELDER) for number in range(1, count + 1)]
     counting = Counting(servers)
-    counting.declare(found[0], EARLIEST)
+    counting.declare(servers_[0], EARLIEST)
     counting.send(100)
     counting.await_counted()
-    for server in found:
+    for server in servers_:
         await_true("it answers", lambda s=server: counts(s, counting) == dict.fromkeys(KEYS, 20))
     return counting
 
@@ -68,13 +68,13 @@ def await_built(server: ServerProcess) -> None:
 
 
 @pytest.mark.proof
-def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(broker, tmp_path):
+def test_older_server_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(broker, tmp_path):
     properties = {
         "ksql.streams.num.standby.replicas": "1",
         "ksql.query.pull.enable.standby.reads": "true",
     }
     gate = tmp_path / "gate"
-    paced = [sys.executable, "-m", "tests.kafka.rolling", "paced", str(gate)]
+    paced = [sys.executable, "-m", "tests.kafka.older_server", "paced", str(gate)]
     with fleet(broker.bootstrap, tmp_path, **properties) as servers:
         counting = elders(servers, 2)
         pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"
@@ -102,10 +102,12 @@ def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(b
             assert answering(servers.servers[1], counting) == {elder}
             servers.kill(1)
             await_true("it answers", lambda: stores_health(new)["isHealthy"])
-        [found] = seen
-        for client in found["clients"]:
-            asked = [failure.partition(": ")[0] for failure in client["failures"]]
-            assert len(asked) == len(set(asked)), found  # one at most for each server that went
+        [source_host] = seen
+        for client in source_host["clients"]:
+            reasons = [failure.partition(": ")[0] for failure in client["failures"]]
+            assert len(reasons) == len(set(reasons)), (
+                source_host
+            )  # one at most for each server that went
 
         assert answering(new, counting) == {host(new)}
         assert times(new, counting) == dict.fromkeys(KEYS, -1)  # the rows are those of the copies
@@ -113,7 +115,7 @@ def test_the_elder_answers_until_it_is_gone_and_a_killed_builder_loses_nothing(b
 
 
 @pytest.mark.proof
-def test_the_last_elder_of_three_answers_for_all_partitions(broker, tmp_path):
+def test_last_older_server_of_three_answers_for_all_partitions(broker, tmp_path):
     """Each partition has one copy, and no more of them is placed with servers that wait."""
     with fleet(broker.bootstrap, tmp_path) as servers:
         counting = elders(servers, 3)

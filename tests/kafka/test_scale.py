@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.kafka.cluster import cluster
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import ServerProcess
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 
@@ -188,11 +189,11 @@ def test_lost_workers_change_no_result(broker, tmp_path, guarantee):
         finally:
             server.kill()
     for stem, query in QUERIES.items():
-        found, wanted = written(bootstrap, sinks[stem]), Counter(query.rows(fed))
+        written_rows, expected = written(bootstrap, sinks[stem]), Counter(query.rows(fed))
         if guarantee == "at_least_once":  # some may come twice
-            assert found.keys() == wanted.keys(), stem
+            assert written_rows.keys() == expected.keys(), stem
         else:
-            assert found == wanted, stem
+            assert written_rows == expected, stem
 
 
 def written(bootstrap: str, topic: str) -> Counter[Row]:
@@ -203,9 +204,9 @@ def written(bootstrap: str, topic: str) -> Counter[Row]:
 def await_all(bootstrap: str, sinks: dict[str, str], fed: Fed) -> None:
     """Wait until every row that must be written is there."""
     for stem, topic in sinks.items():
-        wanted = set(QUERIES[stem].rows(fed))
+        expected = set(QUERIES[stem].rows(fed))
         await_true(
             f"all of {stem}",
-            lambda topic=topic, wanted=wanted: wanted <= written(bootstrap, topic).keys(),
+            lambda topic=topic, whole=expected: whole <= written(bootstrap, topic).keys(),
             PATIENCE_S,
         )

@@ -20,10 +20,11 @@ from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import unique
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of
-from tests.kafka.wires import PATIENCE_S, await_true, unique
 from tests.unit.registry.contract import SubjectsContract, avro
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture
@@ -49,8 +50,8 @@ class TestSubjects(SubjectsContract):
 
 def schemas(http):
     """What the registry has: subject, version, id, schema."""
-    found = httpx.get(f"{url_of(http)}/schemas", timeout=PATIENCE_S).json()
-    return sorted((s["subject"], s["version"], s["id"], s["schema"]) for s in found)
+    entries = httpx.get(f"{url_of(http)}/schemas", timeout=PATIENCE_S).json()
+    return sorted((s["subject"], s["version"], s["id"], s["schema"]) for s in entries)
 
 
 def test_losing_the_ledger_loses_no_schema(broker, runtime, tmp_path):
@@ -96,8 +97,8 @@ def test_the_topic_is_as_confluents_registry_makes_it(kafka):
         reader.assign_topics([topic])
         [record] = [one for batch in reader.read_to_end() for one in batch]
     assert record.key == b'{"keytype":"SCHEMA","subject":"s-value","version":1,"magic":1}'
-    found = json.loads(record.value)
-    assert list(found) == ["subject", "version", "id", "schema", "deleted"]
+    schema = json.loads(record.value)
+    assert list(schema) == ["subject", "version", "id", "schema", "deleted"]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +137,10 @@ def test_two_servers_that_write_in_the_same_instant_are_both_answered(kafka):
 
     Subjects(stores[0]).set_config(Config(Level.NONE))
     with ThreadPoolExecutor(len(numbers)) as pool:
-        made = list(pool.map(register, numbers))
-    assert sorted(each.id for each in made) == [number + 1 for number in numbers]
+        ids = list(pool.map(register, numbers))
+    assert sorted(each.id for each in ids) == [number + 1 for number in numbers]
     again = opened(kafka, topic)
-    assert sorted(made, key=place_of) == sorted(Subjects(again).entries(), key=place_of)
+    assert sorted(ids, key=place_of) == sorted(Subjects(again).entries(), key=place_of)
     for store in (*stores, again):
         store.close()
 
@@ -172,11 +173,11 @@ def test_a_commit_in_doubt_is_settled_by_the_log(kafka, monkeypatch, counts, shu
         raise CommitInDoubt("x", "") from KafkaUnreachable("x", "no answer")
 
     monkeypatch.setattr(TransactionalSender, "_commit", doubtful)
-    made = one.register("s", avro("a", "c"))
-    assert made.version == 2
-    assert made.id == (3 if shut_out and not counts else 2)
-    await_true("the other one has read it", lambda: made in other.entries())
-    assert other.version("s", 2) == made
+    schema_id = one.register("s", avro("a", "c"))
+    assert schema_id.version == 2
+    assert schema_id.id == (3 if shut_out and not counts else 2)
+    await_true("the other one has read it", lambda: schema_id in other.entries())
+    assert other.version("s", 2) == schema_id
     await_true("both have the same", lambda: one.entries() == other.entries())
     with Reader(kafka) as reader:
         reader.assign_topics([topic])

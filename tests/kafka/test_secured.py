@@ -10,14 +10,15 @@ import re
 import pytest
 
 from server.propertiesfile import parse_properties
+from tests.kafka.records import read_all, unique
 from tests.kafka.secured import PASSWORD, USER, quoted, secured_broker
 from tests.kafka.servers import ROOT, ServerProcess, command
-from tests.kafka.wires import await_true, read_all, unique
+from tests.waits import await_true
 
 PAGE = ROOT / "docs/kafka-security.md"
 EXAMPLES = {
-    found[1]: found[2]
-    for found in re.finditer(
+    section[1]: section[2]
+    for section in re.finditer(
         r"^## ([^\n]+)\n(?:(?!^## ).)*?^```properties\n(.*?)^```$",
         PAGE.read_text("utf-8"),
         re.MULTILINE | re.DOTALL,

@@ -9,31 +9,32 @@ from typing import Final
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
-from tests.kafka.partition import broker_with_a_way
+from tests.kafka.network_outage import broker_with_a_way
+from tests.kafka.records import read_all, unique
 from tests.kafka.servers import EARLIEST, command
-from tests.kafka.wires import await_true, read_all, unique
+from tests.waits import await_true
 
 
 @pytest.fixture
 def two(broker, tmp_path):
-    with fleet(broker.bootstrap, tmp_path) as found:
-        found.start(1)
-        found.start(2)
-        yield found
+    with fleet(broker.bootstrap, tmp_path) as servers:
+        servers.start(1)
+        servers.start(2)
+        yield servers
 
 
 def of_both_guarantees(fleet_):
     """Queries at least once and exactly once, all of the first thousand records counted."""
-    found = Counting(fleet_), Counting(fleet_)
-    for counting, properties in zip(found, (EARLIEST, EXACTLY), strict=True):
+    counters = Counting(fleet_), Counting(fleet_)
+    for counting, properties in zip(counters, (EARLIEST, EXACTLY), strict=True):
         counting.declare(fleet_.servers[2], properties)
         counting.send(1000)
-    for counting in found:
+    for counting in counters:
         counting.await_counted()
-    return found
+    return counters
 
 
-def test_another_server_takes_over_when_the_one_in_charge_is_killed(two, record_property):
+def test_another_server_takes_over_when_the_leader_is_killed(two, record_property):
     both = _, exactly = of_both_guarantees(two)
     for counting in both:
         counting.send(1000)
@@ -45,7 +46,7 @@ def test_another_server_takes_over_when_the_one_in_charge_is_killed(two, record_
 
     assert set(two.servers[2].http.queries().values()) == {"RUNNING"}
     assert exactly.copied() == list(range(exactly.sent))
-    assert all(found == sorted(set(found)) for found in exactly.counts().values())
+    assert all(values == sorted(set(values)) for values in exactly.counts().values())
     for counting in both:
         two.servers[2].http.ksql(f"DROP STREAM {counting.copy} DELETE TOPIC;")
         assert counting.copy not in sources(two.servers[2])
@@ -90,7 +91,7 @@ def _pause_and_return(fleet_, countings, seconds):
         await_true("all run", lambda s=server: set(s.http.queries().values()) == {"RUNNING"})
 
 
-def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
+def test_server_that_slept_writes_nothing_more_and_follows(two):
     both = _, exactly = of_both_guarantees(two)
     _pause_and_return(two, both, seconds=0)
     assert exactly.copied() == list(range(exactly.sent))
@@ -104,31 +105,31 @@ def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
     assert exactly.copied() == list(range(exactly.sent))
 
 
-def test_a_server_that_is_cut_off_from_kafka_writes_nothing_more_and_stands_by(tmp_path):
+def test_server_cut_off_from_kafka_writes_nothing_more_and_follows(tmp_path):
     with (
         broker_with_a_way(tmp_path / "broker") as (bootstrap, by_the_way, way),
-        fleet(bootstrap, tmp_path) as found,
+        fleet(bootstrap, tmp_path) as servers,
     ):
-        found.start(1, by_the_way)
-        found.start(2)
-        counting = Counting(found)
-        counting.declare(found.servers[1], EARLIEST)
+        servers.start(1, by_the_way)
+        servers.start(2)
+        counting = Counting(servers)
+        counting.declare(servers.servers[1], EARLIEST)
         counting.send(20_000)
         await_true("some are copied", counting.copied)
         way.cut()
         counting.await_counted()
-        counting.await_committed(found.servers[2])
-        before = found.written(counting)
+        counting.await_committed(servers.servers[2])
+        before = servers.written(counting)
         way.mend()
-        found.await_anew(1)
-        assert found.written(counting) == before
+        servers.await_anew(1)
+        assert servers.written(counting) == before
         counting.send(500)
         counting.await_counted()
         copied = counting.copied()
         assert [copied.count(n) for n in range(counting.sent - 500, counting.sent)] == [1] * 500
-        assert found.takers() == [2]
-        found.servers[1].http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
-        assert "MORE" in sources(found.servers[1]) & sources(found.servers[2])
+        assert servers.takers() == [2]
+        servers.servers[1].http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
+        assert "MORE" in sources(servers.servers[1]) & sources(servers.servers[2])
 
 
 @pytest.mark.proof
@@ -167,9 +168,9 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
         ksql__streams__num__standby__replicas="1",
         ksql__query__pull__enable__standby__reads="true",
         ksql__fetch__remote__hosts__max__timeout__seconds="2",  # before another takes over
-    ) as found:
-        one, other = found.start(1), found.start(2)
-        counting = Counting(found)
+    ) as servers:
+        one, other = servers.start(1), servers.start(2)
+        counting = Counting(servers)
         counting.declare(one, EARLIEST)
         counting.send(10)
         counting.await_counted()
@@ -199,13 +200,13 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
             "its standbys are filled",
             lambda: filled(other) == len(read_all(broker.bootstrap, counting.table)),
         )
-        found.pause(1)
+        servers.pause(1)
         await_true("it is missed", lambda: set(other.http.queries().values()) == {"UNRESPONSIVE"})
         refused = other.http.refused("DROP TYPE IF EXISTS T;")
         assert refused["error_code"] == 50302
         await_true("only the other one is alive", lambda: alive(other) == hosts[1:])
         assert other.http.rows(pull) == [[2]]
-        found.resume()
+        servers.resume()
 
 
 # --- two that no test harms -----------------------------------------------------------------------
@@ -215,10 +216,10 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
 def unharmed(broker, tmp_path_factory):
     """Two servers that start at once, for what stands below, when all others have ended."""
     talkative = command("server", "--log-level", "info")
-    with fleet(broker.bootstrap, tmp_path_factory.mktemp("unharmed")) as found:
+    with fleet(broker.bootstrap, tmp_path_factory.mktemp("unharmed")) as servers:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda number: found.start(number, script=talkative), (1, 2)))
-        yield found
+            list(pool.map(lambda number: servers.start(number, script=talkative), (1, 2)))
+        yield servers
 
 
 def in_charge_and_standby(fleet_):
@@ -226,7 +227,7 @@ def in_charge_and_standby(fleet_):
     return sorted(fleet_.servers.values(), key=lambda each: "stands_by" in each.log.read_text())
 
 
-def test_of_servers_that_start_at_once_one_is_in_charge(unharmed):
+def test_of_servers_that_start_at_once_one_leads(unharmed):
     one, other = in_charge_and_standby(unharmed)
     assert "stands_by" in other.log.read_text()
     assert "stands_by" not in one.log.read_text()

@@ -7,8 +7,9 @@ import contextlib
 import pytest
 
 from tests.kafka.cluster import cluster
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 pytestmark = pytest.mark.proof
 
@@ -47,8 +48,8 @@ def test_queries_run_on_a_standalone_cluster(master, broker, tmp_path):
                 return sorted(http.rows(f"SELECT * FROM {count};"))
             return []
 
-        wanted = [["k0", 20, 190], ["k1", 20, 190]]
-        await_true("all are counted", lambda: counted() == wanted)
+        expected = [["k0", 20, 190], ["k1", 20, 190]]
+        await_true("all are counted", lambda: counted() == expected)
         seen = await_true(
             "the filter's output",
             lambda: (s := read_all(broker.bootstrap, sink)) and len(s) == 20 and s,

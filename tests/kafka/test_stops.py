@@ -16,9 +16,9 @@ import pytest
 
 from ksql.spark.checkpoint.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
-from tests.kafka.test_deaths import await_, counts, jvm
-from tests.kafka.wires import PATIENCE_S
+from tests.kafka.test_process_deaths import counts, jvm
 from tests.traces import assert_plain
+from tests.waits import PATIENCE_S, await_true
 
 DECLARED = (
     "CREATE STREAM s (k STRING KEY, n INT)"
@@ -53,13 +53,13 @@ def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
     """Its log, once it has ended in good order and all its processes are gone."""
     assert server.process.wait(PATIENCE_S) == 0, server.log.read_text()
     server._await_gone(family)
-    told = server.log.read_text()
-    assert_plain(told)
-    assert " ERROR " not in told
-    return told
+    log_text = server.log.read_text()
+    assert_plain(log_text)
+    assert " ERROR " not in log_text
+    return log_text
 
 
-def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
+def test_healthy_run_has_no_error_in_its_logs(tmp_path):
     """Create, replace, pause, drop, stop; the signal goes to the whole process group."""
     exactly = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
     with started(tmp_path, own_group=True) as server:
@@ -67,13 +67,13 @@ def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
         http.ksql(DECLARED, exactly)
         http.ksql("CREATE STREAM u AS SELECT * FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         changed = "SELECT k, COUNT(*) AS n FROM s WHERE n > 0 GROUP BY k;"
         http.ksql(f"CREATE OR REPLACE TABLE t AS {changed}", exactly)
         (id_,) = (name for name in http.queries() if name.startswith("CTAS"))
         http.ksql(f"PAUSE {id_}; RESUME {id_};")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted on", lambda: counts(server) == {"a": 2})
+        await_true("counted on", lambda: counts(server) == {"a": 2})
         (dropped,) = (name for name in http.queries() if name.startswith("CSAS"))
         http.ksql(f"TERMINATE {dropped}; DROP STREAM u DELETE TOPIC;")
         family = server.family()
@@ -111,7 +111,7 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             http.ksql(f"CREATE STREAM {name} AS SELECT k, slow(n) AS n FROM s;")
             query = next(each for each in http.queries() if f"_{name.upper()}_" in each)
             http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-            await_("counted", lambda wanted=count: counts(server) == {"a": wanted})
+            await_true("counted", lambda count_=count: counts(server) == {"a": count_})
             await_begun(tmp_path, query)
             with ThreadPoolExecutor(2) as clients:
                 ending = clients.submit(http.ksql, text.format(query))
@@ -121,7 +121,7 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
         http.ksql("CREATE STREAM x AS SELECT k, slow(n) AS n FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": len(statements) + 1})
+        await_true("counted", lambda: counts(server) == {"a": len(statements) + 1})
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)
@@ -132,10 +132,10 @@ def await_begun(folder: Path, query: str) -> None:
     place = folder / "state" / "default_" / "queries" / query
 
     def begun() -> bool:
-        found, done = planned(place), committed(place)
-        return found is not None and found != done and any(found.offsets["s"].values())
+        batches, done = planned(place), committed(place)
+        return batches is not None and batches != done and any(batches.offsets["s"].values())
 
-    await_(f"{query} has begun", begun)
+    await_true(f"{query} has begun", begun)
 
 
 @contextlib.contextmanager
@@ -158,7 +158,7 @@ def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_k
         server.http.ksql(DECLARED)
         server.http.ksql("CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
         server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         await_begun(tmp_path, next(name for name in server.http.queries() if "CSAS_V" in name))
         before = server.http.catalog()
         family = server.family()
@@ -192,11 +192,11 @@ def test_a_broker_that_does_not_answer(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_new_server_never_works_beside_the_spark_of_a_killed_one(tmp_path):
+def test_a_new_server_never_works_next_to_the_spark_of_a_killed_one(tmp_path):
     """Stopped, the old JVM cannot notice; it must be gone before its checkpoints are used again."""
     with started(tmp_path) as server:
         server.http.ksql(DECLARED + "INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
+        await_true("counted", lambda: counts(server) == {"a": 1})
         family = server.family()
         old = jvm(server, "SparkSubmit")
         os.kill(old.parent().pid, signal.SIGSTOP)  # who would have ended it
@@ -208,5 +208,5 @@ def test_a_new_server_never_works_beside_the_spark_of_a_killed_one(tmp_path):
             assert alive == []
             assert "orphan_killed" in again.log.read_text()
             again.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-            await_("counted on", lambda: counts(again) == {"a": 2})
+            await_true("counted on", lambda: counts(again) == {"a": 2})
             again.stop()

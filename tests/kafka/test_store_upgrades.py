@@ -14,13 +14,14 @@ from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store
+from tests.kafka.records import unique
 from tests.kafka.servers import hosted
-from tests.kafka.wires import await_true, unique
 from tests.stored import directory
 from tests.stored.plain_store import PlainStore
+from tests.waits import await_true
 
 NOW_MS = 1_700_000_000_000
-MADE = """
+AGGREGATED = """
 CREATE STREAM {s} (WHO STRING KEY, N INT)
   WITH (KAFKA_TOPIC='{s}', PARTITIONS=1, VALUE_FORMAT='JSON');
 CREATE TABLE {s}_T AS SELECT WHO, COUNT(*) AS C FROM {s} GROUP BY WHO;
@@ -85,7 +86,7 @@ def test_the_old_store_answers_until_the_next_start(broker, runtime, tmp_path):
         http.ksql(f"INSERT INTO {name} (ROWTIME, WHO, N) VALUES (1700000000000, '{who}', 1);")
 
     with hosted(*given) as http:
-        http.ksql(MADE.format(s=name))
+        http.ksql(AGGREGATED.format(s=name))
         click(http, "ann")
         click(http, "bob")
         await_true("the rows", lambda: counted(http) == {"ann": 1, "bob": 1})

@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.records import read_all
 from tests.kafka.servers import Hosted
-from tests.kafka.wires import await_true, read_all
 from tests.stored import directory
 from tests.stored.corpora import V1
+from tests.waits import await_true
 
 NOW = directory.BEGIN_MS + 1_000_000
 LATER = [
@@ -29,12 +30,12 @@ COMMANDS = f"_confluent-ksql-{directory.SERVICE_ID}_command_topic"
 def settled_in(root, bootstrap):
     """The state belongs to the cluster that its topics are on now."""
     marker = root / "service.json"
-    found = json.loads(marker.read_text("utf-8"))
-    found["kafka.cluster.id"] = (
+    identity = json.loads(marker.read_text("utf-8"))
+    identity["kafka.cluster.id"] = (
         AdminClient({"bootstrap.servers": bootstrap}).list_topics().cluster_id
     )
-    found["command.topic.id"] = Admin(KafkaSettings(bootstrap)).topic_id(COMMANDS) or ""
-    marker.write_text(json.dumps(found), "utf-8")
+    identity["command.topic.id"] = Admin(KafkaSettings(bootstrap)).topic_id(COMMANDS) or ""
+    marker.write_text(json.dumps(identity), "utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def counts(http):
     return {row[0]: row[1:] for row in http.rows("SELECT * FROM KEPT_COUNTS;")}
 
 
-def test_what_was_counted_is_there_and_counting_goes_on(server, broker):
+def test_restored_counts_are_there_and_counting_continues(server, broker):
     http = server.http
     await_true("all run", lambda: set(http.queries().values()) == {"RUNNING"})
     before = {"ann": [3, 9, ["c3", "c5"]], "bob": [2, 8, ["c2", "c6"]], "cyd": [1, 4, ["c4"]]}
@@ -82,8 +83,8 @@ def test_what_was_counted_is_there_and_counting_goes_on(server, broker):
     after["dan"] = [1, 20, ["c20"]]
     await_true("the table with what is new", lambda: settled(server) and counts(http) == after)
     for sink, expected in SINKS.items():
-        found = await_true(sink, lambda sink=sink: read_all(broker.bootstrap, sink)[8:])
-        assert len(found) == 1  # the old records were not read again
+        rows = await_true(sink, lambda sink=sink: read_all(broker.bootstrap, sink)[8:])
+        assert len(rows) == 1  # the old records were not read again
         values = [seen.value for seen in read_all(broker.bootstrap, sink)[6:]]
         assert values == expected
 
@@ -104,9 +105,13 @@ SINKS = {
 
 
 def test_the_catalog_is_what_it_was(server):
-    found = server.http.catalog()
-    assert [each["name"] for each in found["tables"]] == ["KEPT_COUNTS", "KEPT_HOURS", "KEPT_NAMES"]
-    assert found["types"] == {
+    catalog = server.http.catalog()
+    assert [each["name"] for each in catalog["tables"]] == [
+        "KEPT_COUNTS",
+        "KEPT_HOURS",
+        "KEPT_NAMES",
+    ]
+    assert catalog["types"] == {
         "KEPT_PLACE": {
             "type": "STRUCT",
             "fields": [

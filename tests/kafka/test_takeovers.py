@@ -9,14 +9,15 @@ import httpx
 import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import DELIMITED, Refused
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 
 @pytest.fixture
 def servers(broker, tmp_path):
-    with fleet(broker.bootstrap, tmp_path) as found:
-        yield found
+    with fleet(broker.bootstrap, tmp_path) as running:
+        yield running
 
 
 def test_every_route_answers_at_a_standby(servers):
@@ -128,7 +129,7 @@ POINTS = {
     ],
 )
 def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_next(servers, point):
-    script = [sys.executable, "-m", "tests.kafka.crashing", point, "CREATE OR REPLACE"]
+    script = [sys.executable, "-m", "tests.kafka.crashing_server", point, "CREATE OR REPLACE"]
     one, other = servers.start(1, script=script), servers.start(2)
     source, table = unique("src").upper(), unique("cnt").upper()
     create_topic(servers.bootstrap, source)
@@ -179,17 +180,17 @@ def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_ne
 
 def comparable(outputs):
     """The changes of each key, in their order."""
-    found: dict[str, list[dict[str, int]]] = {}
+    upgrades: dict[str, list[dict[str, int]]] = {}
     for key, value in outputs:
-        found.setdefault(str(key), []).append(value)
-    return found
+        upgrades.setdefault(str(key), []).append(value)
+    return upgrades
 
 
 def model(sent, replaced):
     """What each key's changes are, if all records from ``replaced`` on meet the new plan."""
-    found: dict[str, list[dict[str, int]]] = {}
+    totals: dict[str, list[dict[str, int]]] = {}
     for n in range(sent):
-        changes = found.setdefault(f"k{n % 3}", [])
+        changes = totals.setdefault(f"k{n % 3}", [])
         value = {"C": len(changes) + 1}
         changes.append(value if replaced is None or n < replaced else value | {"X": n})
-    return found
+    return totals

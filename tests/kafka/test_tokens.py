@@ -10,8 +10,9 @@ import pytest
 
 from ksql.core.token import TOKEN, Token
 from tests.kafka.fleet import fleet
+from tests.kafka.records import unique
 from tests.kafka.servers import EARLIEST, ServerProcess
-from tests.kafka.wires import PATIENCE_S, await_true, unique
+from tests.waits import PATIENCE_S, await_true
 
 TIMEOUT = "ksql.query.pull.consistency.token.timeout.ms"
 PATIENT = {TIMEOUT: str(PATIENCE_S * 1000)}
@@ -28,8 +29,8 @@ class Client:
         body = {"ksql": sql, "requestProperties": {TOKEN: self.token}}
         response = server.http.client.post("/ksql", json=body)
         assert response.is_success, response.text
-        [found] = response.json()
-        self.token = found["consistencyToken"]
+        [entity] = response.json()
+        self.token = entity["consistencyToken"]
 
     def rows(self, server: ServerProcess, sql: str, **properties: str) -> list[list[Any]]:
         response = self.ask(server, sql, **properties)
@@ -51,10 +52,10 @@ class Client:
 @pytest.fixture(scope="module")
 def servers(broker, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens")
-    with fleet(broker.bootstrap, folder, **{"ksql.heartbeat.enable": "true"}) as found:
-        found.start(1)
-        found.start(2)
-        yield found
+    with fleet(broker.bootstrap, folder, **{"ksql.heartbeat.enable": "true"}) as running:
+        running.start(1)
+        running.start(2)
+        yield running
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

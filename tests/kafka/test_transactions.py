@@ -14,9 +14,10 @@ from confluent_kafka import Producer
 
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import open_store
-from tests.kafka.follows import following
+from tests.kafka.records import create_topic, unique
 from tests.kafka.servers import ROOT
-from tests.kafka.wires import PATIENCE_S, await_true, create_topic, unique
+from tests.kafka.view_process import following
+from tests.waits import PATIENCE_S, await_true
 
 KEYS = 25_000
 """Of each transaction; a poll takes 10,000 records."""
@@ -73,8 +74,8 @@ def values(rows):
     ids=["often", "defaults", "in parts"],
 )
 def test_committed_rows_are_of_whole_transactions(broker, writer, tmp_path, kind, properties):
-    asked = {"default.dsl.store": kind, **properties}
-    with following(broker.bootstrap, writer.topic, tmp_path, **asked) as (_, part):
+    settings = {"default.dsl.store": kind, **properties}
+    with following(broker.bootstrap, writer.topic, tmp_path, **settings) as (_, part):
         writing = threading.Thread(target=lambda: [writer.write(commit=n != 3) for n in range(7)])
         writing.start()
         seen: Counter[int] = Counter()
@@ -82,10 +83,10 @@ def test_committed_rows_are_of_whole_transactions(broker, writer, tmp_path, kind
         def look():
             rows, position, shown = part.read(lambda: part.store.committed().scan(), committed=True)
             if shown:
-                found = Counter(int(row.value) for row in rows)
-                assert len(found) <= 1, (found, position)
-                assert sum(found.values()) in (0, KEYS)
-                seen.update(found.keys())
+                counts = Counter(int(row.value) for row in rows)
+                assert len(counts) <= 1, (counts, position)
+                assert sum(counts.values()) in (0, KEYS)
+                seen.update(counts.keys())
             return seen[6] > 0
 
         await_true("the last transaction is there", look)
@@ -101,10 +102,10 @@ def len_of(writer):
 def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
     """A follower is killed in the middle of what comes in, behind its next commit."""
     writer.write()
-    found = []
+    records = []
     for _ in range(3):
         before = writer.written
-        command = [sys.executable, "-m", "tests.kafka.follows"]
+        command = [sys.executable, "-m", "tests.kafka.view_process"]
         with subprocess.Popen(
             [*command, broker.bootstrap, writer.topic, str(tmp_path)],
             cwd=ROOT,
@@ -122,11 +123,11 @@ def test_a_kill_leaves_whole_transactions_on_the_disk(broker, writer, tmp_path):
         [store] = (tmp_path / "stores").glob("*/0")
         shutil.copytree(store, tmp_path / "copy")
         opened = open_store("txn_rocksdb", tmp_path / "copy", StoreBudget())
-        found.append((opened.position(), opened.is_complete()))
-        assert opened.is_complete(), found
+        records.append((opened.position(), opened.is_complete()))
+        assert opened.is_complete(), records
         [(value, count)] = values(opened).items()
-        assert count == KEYS, found
-        assert value > before, found
+        assert count == KEYS, records
+        assert value > before, records
         opened.close()
         shutil.rmtree(tmp_path / "copy")
     with following(broker.bootstrap, writer.topic, tmp_path) as (_, part):

@@ -11,9 +11,10 @@ from ksql.kafka.producers.sender import Sender
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.upgrade.verdict import Guarantee, Verdict
+from tests.kafka.records import unique
 from tests.kafka.servers import Refused
-from tests.kafka.wires import PATIENCE_S, unique
 from tests.upgrades.chains import Chain, Tally
+from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 
@@ -37,15 +38,15 @@ class Served:
 
     def replace(self, text):
         try:
-            found = self.server.http.one(text)["upgrade"]
+            report = self.server.http.one(text)["upgrade"]
         except Refused as refused:
             if "Not possible because of\n- " in refused.body["message"]:
                 return None
             raise
-        promised = tuple(Guarantee(**each) for each in found["guarantees"])
+        promised = tuple(Guarantee(**each) for each in report["guarantees"])
         return Verdict(
-            classes=tuple(found["classes"]),
-            traits=tuple(found["traits"]),
+            classes=tuple(report["classes"]),
+            traits=tuple(report["traits"]),
             guarantees=promised,
             changes=(),
         )

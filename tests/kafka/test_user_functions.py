@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import produce, unique
 from tests.kafka.servers import Hosted
-from tests.kafka.test_failing import await_entry, the_query
-from tests.kafka.wires import produce, unique
+from tests.kafka.test_failing_records import await_entry, the_query
 
 SOURCE = """
 import os
@@ -57,7 +57,7 @@ def source(http):
         ("LEAVE", "a worker process of the query died"),
     ],
 )
-def test_a_query_ends_and_others_go_on(server, http, source, function, says):
+def test_a_query_ends_and_others_continue(server, http, source, function, says):
     bad, good = unique("bad").upper(), unique("good").upper()
     http.ksql(f"CREATE STREAM {good} AS SELECT V + 1 AS W FROM {source};")
     http.ksql(f"CREATE STREAM {bad} AS SELECT {function}(V) AS W FROM {source};")
@@ -72,7 +72,7 @@ def test_a_query_ends_and_others_go_on(server, http, source, function, says):
 
 
 @pytest.mark.parametrize("function", ["SPIN", "LEAVE"])
-def test_a_statement_ends_and_the_server_goes_on(http, source, function):
+def test_a_statement_ends_and_the_server_continues(http, source, function):
     said = http.refused(f"INSERT INTO {source} (V) VALUES ({function}(-1));")
     assert said["error_code"] == 40001
     assert f"the user function {function.lower()}" in said["message"]

@@ -9,8 +9,9 @@ from http import HTTPStatus
 import pytest
 
 from ksql.core.types.times import format_timestamp
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import DELIMITED, V1_JSON, Refused
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 NOT_READY = 503
 EVERY_CHANGE = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
@@ -32,8 +33,8 @@ def feed(server, source, *records):
     produce(server.bootstrap, source, [(key, {"T": time, "N": n}) for key, time, n in records])
 
 
-def await_rows(http, text, wanted):
-    await_true(f"{wanted} from {text}", lambda: ready_rows(http, text) == wanted)
+def await_rows(http, text, expected):
+    await_true(f"{expected} from {text}", lambda: ready_rows(http, text) == expected)
 
 
 def ready_rows(http, text):
@@ -108,11 +109,11 @@ def test_a_pull_query_says_which_windows_retention_hides(server, http, source):
         f"{format_timestamp(late - 60_000)}; the topic {sink} may still have them"
     )
     for text, rows in ((f"{pull} WHERE K = 'a';", []), (f"{pull};", [["b", late]])):
-        header, *found = answer(http, text, DELIMITED)
-        assert (header["notes"], found) == ([note], rows)
-        header, *found = answer(http, text, V1_JSON)
+        header, *windows = answer(http, text, DELIMITED)
+        assert (header["notes"], windows) == ([note], rows)
+        header, *windows = answer(http, text, V1_JSON)
         assert header["header"]["notes"] == [note]
-        assert [each["row"]["columns"] for each in found] == rows
+        assert [each["row"]["columns"] for each in windows] == rows
     for text in (f"{pull} WHERE K = 'b' AND WINDOWSTART >= {late};", f"{pull} WHERE K = 'c';"):
         shown = answer(http, text, DELIMITED)[0]
         assert ("notes" in shown) == (" 'c'" in text)  # it may have had windows of the key, too

@@ -19,8 +19,8 @@ from ksql.spark.query.spec import QuerySpec, RetryPolicy
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark import programs
+from tests.waits import PATIENCE_S, await_true
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,10 +67,10 @@ class Desk:
         self.sender.flush()
 
     def ends(self, *topics):
-        found: dict[str, dict[int, int]] = {}
+        offsets: dict[str, dict[int, int]] = {}
         for (topic, partition), offset in self.admin.end_offsets(topics).items():
-            found.setdefault(topic, {})[partition] = offset
-        return found
+            offsets.setdefault(topic, {})[partition] = offset
+        return offsets
 
     def settle(self, topic):
         """Wait for the marks of transactions: Kafka writes them after it has answered."""

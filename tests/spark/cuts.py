@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 def ready(
-    desk: Desk, made: Case, query: PersistentQuery, program: Program[OutRecord], **more: Any
+    desk: Desk, case: Case, query: PersistentQuery, program: Program[OutRecord], **more: Any
 ) -> QuerySpec:
     """The query, to be started; its topics exist."""
-    for name in (*program.topics, made.sink):
-        desk.admin.create(Topic(name, made.partitions))
-    spec: QuerySpec = desk.spec("copy", program.topics, made.sink)
+    for name in (*program.topics, case.sink):
+        desk.admin.create(Topic(name, case.partitions))
+    spec: QuerySpec = desk.spec("copy", program.topics, case.sink)
     return replace(
         spec,
         plan_json=query.plan,
         stages=program.stages,
-        partitions=made.buckets,
+        partitions=case.buckets,
         moved=plan_of(query).placement == "moved",
-        sink_topic=made.sink,
+        sink_topic=case.sink,
         loader=load,
         **more,
     )
@@ -52,26 +52,26 @@ def write(desk: Desk, events: Iterable[Event]) -> None:
 
 
 def difference(
-    desk: Desk, made: Case, wanted: Iterable[OutRecord], events: Sequence[Event]
+    desk: Desk, case: Case, expected: Iterable[OutRecord], events: Sequence[Event]
 ) -> str | None:
     """What to look at if the results of a key are others than these."""
-    found = [(each.key, each.value, each.timestamp, None) for each in desk.read(made.sink)]
+    results = [(each.key, each.value, each.timestamp, None) for each in desk.read(case.sink)]
     # tasks that read several partitions side by side write under other keys in any order
-    ordered = made.shape != "moved"
-    mine, theirs = (_per_key(each, ordered=ordered) for each in (found, wanted))
+    ordered = case.shape != "moved"
+    mine, theirs = (_per_key(each, ordered=ordered) for each in (results, expected))
     if mine == theirs:
         return None
     keys = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
     unlike = [f"{key!r}: {mine.get(key)} instead of {theirs.get(key)}" for key in keys]
-    return "\n".join([*made.statements, *map(str, events), *unlike])
+    return "\n".join([*case.statements, *map(str, events), *unlike])
 
 
 def _per_key(records: Iterable[OutRecord], *, ordered: bool) -> dict[bytes | None, list[Any]]:
     """The results of each key; partitions of a result have no order among them."""
-    found: dict[bytes | None, list[Any]] = {}
+    by_key: dict[bytes | None, list[Any]] = {}
     for key, value, timestamp, _ in records:
-        found.setdefault(key, []).append((timestamp, value or b""))
-    for key, results in found.items():
+        by_key.setdefault(key, []).append((timestamp, value or b""))
+    for key, results in by_key.items():
         if key is None or not ordered:
             results.sort()
-    return found
+    return by_key

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ksql.exec.operators.base import Record
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 class Ingest:
@@ -50,7 +50,7 @@ class Program:
         """Copies (``copy``), or all that it was given (``tell``)."""
         begin(self.plan, batch)
         if self.plan["kind"] == "tell":
-            return [(None, told(batch, i), 1, None) for i in range(len(batch.keys))]
+            return [(None, feed(batch, i), 1, None) for i in range(len(batch.keys))]
         headers = batch.headers or [None] * len(batch.keys)
         out = []
         for i, value in enumerate(batch.values):
@@ -89,7 +89,7 @@ class Program:
         return out
 
 
-def told(batch, i):
+def feed(batch, i):
     headers = batch.headers[i] if batch.headers else None
     seen = {
         "topic": batch.topics[i],

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.java_gateway import ensure_callback_server_started
 
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 
 class Condition:

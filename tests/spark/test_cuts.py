@@ -24,39 +24,39 @@ HOUR_MS = 3_600_000
 def case_of(seed):
     """A query over topics of its own; its records are of the last hour but one."""
     tag, start_ms = uuid.uuid4().hex[:8].upper(), int(time.time() * 1000) // HOUR_MS * HOUR_MS
-    (made,) = cases(seed, 1, tag=tag, start_ms=start_ms - HOUR_MS, densities=(0.05, 0.1))
-    return made
+    (case,) = cases(seed, 1, tag=tag, start_ms=start_ms - HOUR_MS, densities=(0.05, 0.1))
+    return case
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + RUNS))
 def test_steps_on_spark_give_the_results_of_one_batch(desk, start, seed):
     """The query rests while a step is written, so that each batch is all of a step."""
-    made = case_of(seed)
-    query, program = planned(made)
-    spec = ready(desk, made, query, program)
-    events = merged(made.events, program.topics)
+    case = case_of(seed)
+    query, program = planned(case)
+    spec = ready(desk, case, query, program)
+    events = merged(case.events, program.topics)
     for piece in pieces(events):
         write(desk, piece)
         running = start(spec)
         assert running.await_idle(desk.ends(*program.topics)), running.status()
         running.stop(graceful=True)
-    wanted = run(program, [events], made.buckets).records
-    assert difference(desk, made, wanted, events) is None
+    expected = run(program, [events], case.buckets).records
+    assert difference(desk, case, expected, events) is None
 
 
-def behind(desk, start, made, most):
+def behind(desk, start, case, most):
     """Write all its records, then run the query in batches of at most so many."""
-    plain = [e for e in made.events if e.written is None and not (e.broken or e.timeless)]
-    query, program = planned(made)
-    spec = ready(desk, made, query, program, max_records=most)
+    plain = [e for e in case.events if e.written is None and not (e.broken or e.timeless)]
+    query, program = planned(case)
+    spec = ready(desk, case, query, program, max_records=most)
     events = merged(plain, program.topics)
     write(desk, events)
     running = start(spec)
     assert running.await_idle(desk.ends(*program.topics)), running.status()
     running.stop(graceful=True)
-    wanted = run(program, [events], made.buckets).records
-    assert difference(desk, made, wanted, events) is None
+    expected = run(program, [events], case.buckets).records
+    assert difference(desk, case, expected, events) is None
     return spec
 
 
@@ -83,9 +83,9 @@ def test_a_stream_that_is_behind_meets_all_rows_that_are_older(desk, start, apar
         Event(topic, key % 2, key, {column: n}, start_ms + time_ms)
         for n, (topic, column, key, time_ms) in enumerate(rows)
     )
-    made = Case("catching-up", (left, right), query, events, partitions=2, tag=tag)
-    spec = behind(desk, start, made, 30)
-    assert len(desk.read(made.sink)) == 400
+    case = Case("catching-up", (left, right), query, events, partitions=2, tag=tag)
+    spec = behind(desk, start, case, 30)
+    assert len(desk.read(case.sink)) == 400
     last = max(int(file.name) for file in (spec.checkpoint / "commits").glob("[0-9]*"))
     assert last >= 440 // 30
 

@@ -48,12 +48,12 @@ def test_records_at_the_epoch_are_part_of_the_transaction_a_millisecond_later(de
     records: list[OutRecord] = [(None, b"%d" % n, n % 3, None) for n in range(9)]
     assert opened.send(topic, records, refuse) == 9
     opened.commit(refuse)
-    found = [(record.value, record.timestamp) for record in desk.read(topic)]
-    assert found == [(value, time or 1) for _, value, time, _ in records]
+    written = [(record.value, record.timestamp) for record in desk.read(topic)]
+    assert written == [(value, time or 1) for _, value, time, _ in records]
     assert opened.moved == 3
 
 
-def test_what_a_dead_worker_left_open_is_aborted(desk):
+def test_transactions_of_a_dead_worker_are_aborted(desk):
     topic = desk.topic(1)
     dead = TaskTransactions(config(desk), f"{topic}-0", topic)
     assert dead.begin(0)
@@ -98,11 +98,11 @@ def test_each_input_has_one_output_though_workers_die(desk, start, tmp_path, kin
         total += len(rows)
         while not query.await_idle(desk.ends(source)):
             await_state(query, State.RUNNING)
-    found = desk.read(sink)
-    assert len(found) == total
+    records = desk.read(sink)
+    assert len(records) == total
     if kind == "count":
-        for key in {record.key for record in found}:
-            seen = [json.loads(record.value)["n"] for record in found if record.key == key]
+        for key in {record.key for record in records}:
+            seen = [json.loads(record.value)["n"] for record in records if record.key == key]
             assert seen == list(range(1, len(seen) + 1))
 
 
@@ -155,14 +155,14 @@ def test_a_client_refuses_whatever_the_broker_would_refuse_in_a_transaction(desk
     desk.admin.alter_configs(topic, {"max.message.bytes": "2000"})
     opened = TaskTransactions(config(desk) | fitting(2000, surely=True), f"{topic}-0", topic)
     assert opened.begin(0)
-    told: list[str] = []
+    notes: list[str] = []
     accepted = 0
     for size in range(1800, 2010):
         some: list[tuple[bytes | None, Any]] = [(None, None), (b"k" * 50, [("name", b"v" * 50)])]
         for key, headers in some:
             record: OutRecord = (key, b"x" * (size - (100 if key else 0)), 1, headers)
-            accepted += opened.send(topic, [record], told.append)
-    assert told
+            accepted += opened.send(topic, [record], notes.append)
+    assert notes
     opened.commit(refuse)
     assert len(desk.read(topic)) == accepted > 0
 

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from ksql.spark.query.spec import State
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.conftest import ROOT
+from tests.waits import PATIENCE_S, await_true
 
 
 def await_failure(query):
@@ -23,11 +22,14 @@ def await_failure(query):
     return query.status()
 
 
-def await_state(query, wanted, timeout_s=PATIENCE_S):
-    end = time.monotonic() + timeout_s
-    while query.status().state is not wanted and time.monotonic() < end:
-        time.sleep(0.02)
-    return query.status()
+def await_state(query, expected, timeout_s=PATIENCE_S):
+    """The status once the query is in that state, which may pass."""
+
+    def reached():
+        status = query.status()
+        return status if status.state is expected else None
+
+    return await_true(f"the query is {expected}", reached, timeout_s)
 
 
 def test_a_failure_is_retried_and_nothing_is_lost(desk, start, tmp_path):

@@ -12,8 +12,8 @@ from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.spark.query.spec import State
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.test_failures import await_failure, await_state
+from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
@@ -64,7 +64,7 @@ def transactions(desk, topic):
     desk.settle(topic)
 
 
-def told(desk, start, topics, **more):
+def written(desk, start, topics, **more):
     """What a query sees of the topics, in the order of their partitions."""
     sink = desk.topic(1)
     query = start(desk.spec("tell", topics, sink, **more))
@@ -77,7 +77,7 @@ def told(desk, start, topics, **more):
 
 
 @pytest.mark.parametrize("most", [7, 500_000])
-def test_both_roads_give_the_same_records(desk, start, by_workers, most):
+def test_both_paths_give_the_same_records(desk, start, by_workers, most):
     one, two, appended = desk.topic(), desk.topic(), f"{desk.topic()}-appended"
     desk.admin.create(Topic(appended, 2, configs={"message.timestamp.type": "LogAppendTime"}))
     odd_records(desk, one)
@@ -85,28 +85,28 @@ def test_both_roads_give_the_same_records(desk, start, by_workers, most):
     transactions(desk, two)
     odd_records(desk, appended)
     topics = one, two, appended
-    expected = told(desk, start, topics, name="spark", reader=None)
-    found = told(desk, start, topics, name="workers", reader=by_workers, max_records=most)
-    assert found == expected
-    assert {each["topic"] for each in found} == set(topics)
-    assert {each["headers"] is None for each in found} == {True, False}
-    assert {each["timestamp"] for each in found} >= {0, 1}
+    expected = written(desk, start, topics, name="spark", reader=None)
+    records = written(desk, start, topics, name="workers", reader=by_workers, max_records=most)
+    assert records == expected
+    assert {each["topic"] for each in records} == set(topics)
+    assert {each["headers"] is None for each in records} == {True, False}
+    assert {each["timestamp"] for each in records} >= {0, 1}
 
 
-def test_what_was_never_committed_is_read_where_that_is_asked_for(desk, start, by_workers):
+def test_uncommitted_records_are_read_on_request(desk, start, by_workers):
     topic = desk.topic()
     transactions(desk, topic)
     level = {"isolation.level": "read_uncommitted"}
     java = {"bootstrap.servers": desk.kafka.bootstrap} | level
-    expected = told(desk, start, [topic], name="spark", reader=None, consumer=java)
+    expected = written(desk, start, [topic], name="spark", reader=None, consumer=java)
     more = {"consumer": java, "reader": by_workers | level}
-    assert told(desk, start, [topic], name="workers", **more) == expected
+    assert written(desk, start, [topic], name="workers", **more) == expected
     assert len(expected) == 25
-    exact = told(desk, start, [topic], name="exact", exactly_once=True, **more)
+    exact = written(desk, start, [topic], name="exact", exactly_once=True, **more)
     assert len(exact) == 15
 
 
-def test_a_checkpoint_is_continued_by_the_one_road_and_the_other(desk, start, by_workers):
+def test_a_checkpoint_is_continued_by_either_path(desk, start, by_workers):
     source, sink = desk.topic(), desk.topic()
     for n, reader in enumerate([None, by_workers, None, by_workers]):
         desk.send(source, ("a", str(n)), ("b", str(n)), ("c", str(n)))
@@ -151,8 +151,8 @@ def test_partitions_that_are_new_are_read_from_their_beginning(desk, start, by_w
         sender.send(source, b"a", b"after%d" % n, partition=n)
     sender.flush()
     assert query.await_idle(desk.ends(source))
-    found = sorted(value["value"] for value in desk.values(sink))
-    assert found == ["after0", "after1", "after2", "before"]
+    values = sorted(value["value"] for value in desk.values(sink))
+    assert values == ["after0", "after1", "after2", "before"]
     await_true("all are reported", lambda: query.totals().rows_in >= 4)  # behind their commit
     assert query.totals().rows_in == 4
 

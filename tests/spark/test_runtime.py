@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ksql.spark.query.internals import batches_after, end_needless_monitors
 from ksql.spark.query.spec import State
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 def test_a_stateless_query_carries_key_timestamp_and_headers(desk, start):
@@ -17,10 +17,13 @@ def test_a_stateless_query_carries_key_timestamp_and_headers(desk, start):
     desk.send(source, ("k2", "two"), timestamp=77)
     query = start(desk.spec("copy", source, sink))
     assert query.await_idle(desk.ends(source))
-    found = {record.key: record for record in desk.read(sink)}
-    assert json.loads(found[b"k"].value)["value"] == "one"
-    assert (found[b"k"].timestamp, found[b"k"].headers) == (1234, [("h", b"\x00\xff"), ("n", None)])
-    assert (found[b"k2"].timestamp, found[b"k2"].headers) == (77, None)
+    records = {record.key: record for record in desk.read(sink)}
+    assert json.loads(records[b"k"].value)["value"] == "one"
+    assert (records[b"k"].timestamp, records[b"k"].headers) == (
+        1234,
+        [("h", b"\x00\xff"), ("n", None)],
+    )
+    assert (records[b"k2"].timestamp, records[b"k2"].headers) == (77, None)
 
 
 def test_a_key_goes_to_the_partition_that_a_java_client_would_choose(desk, start):
@@ -73,8 +76,8 @@ def test_stages_are_chained(desk, start):
     desk.send(source, *((f"{letter}{n}", "x") for letter in "ab" for n in range(5)))
     query = start(desk.spec("count2", source, sink))
     assert query.await_idle(desk.ends(source))
-    found = [(record.key, json.loads(record.value)["n"]) for record in desk.read(sink)]
-    assert sorted(found) == [(key, n) for key in (b"a", b"b") for n in range(1, 6)]
+    counts = [(record.key, json.loads(record.value)["n"]) for record in desk.read(sink)]
+    assert sorted(counts) == [(key, n) for key in (b"a", b"b") for n in range(1, 6)]
     query.stop()
     query.totals()
     first, last = query.held()
@@ -151,7 +154,7 @@ def test_spark_hears_of_the_state_from_our_script(desk, start, spark_settings):
     assert b"Python worker" not in spark_settings.log_file.read_bytes()[before:]
 
 
-def test_what_the_jvm_unpacks_is_swept_with_its_scratch_space(runtime):
+def test_files_unpacked_by_the_jvm_are_removed_with_its_scratch_space(runtime):
     system = runtime.session.sparkContext._jvm.java.lang.System
     folder = Path(system.getProperty("java.io.tmpdir"))
     assert folder.parent.name == f"scratch-{os.getpid()}"

@@ -34,9 +34,9 @@ CASES = [each for each in kept.of_one_partition() if suits(each.case)]
 
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.why)
 def test_results_are_those_of_kafka_streams(desk, start, each):
-    found = written(desk, start, each.case)
+    ours_written = written(desk, start, each.case)
     given = each.case.given
-    results = [ours.result(given, r.key, r.value, r.timestamp) for r in found]
+    results = [ours.result(given, r.key, r.value, r.timestamp) for r in ours_written]
     assert plain(results) == plain(each.results)
 
 
@@ -80,20 +80,20 @@ SPREAD = [each for each in kept.over_partitions() if suits_spread(each.case)]
 @pytest.mark.parametrize("each", SPREAD, ids=lambda each: each.why)
 def test_results_are_in_the_partitions_of_kafka_streams(desk, start, each):
     given = each.case.given
-    found = by_partition(
+    ours_by_partition = by_partition(
         (None if r.key is None else r.partition, ours.result(given, r.key, r.value, r.timestamp))
         for r in written(desk, start, each.case)
     )
-    wanted = by_partition((place, tuple(result)) for *result, _, place in each.results)
+    expected = by_partition((place, tuple(result)) for *result, _, place in each.results)
     if any(lane != place for *_, lane, place in each.results):  # those of several tasks meet
-        for results in (*found.values(), *wanted.values()):
+        for results in (*ours_by_partition.values(), *expected.values()):
             results.sort(key=repr)
-    assert found == wanted
+    assert ours_by_partition == expected
 
 
 def by_partition(results):
     """The results in each partition; what has no key may be in any."""
-    found: dict[int | None, list[Result]] = {}
+    grouped: dict[int | None, list[Result]] = {}
     for place, result in results:
-        found.setdefault(place, []).extend(plain([result]))
-    return found
+        grouped.setdefault(place, []).extend(plain([result]))
+    return grouped

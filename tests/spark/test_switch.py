@@ -67,7 +67,7 @@ def test_a_switch_under_load_loses_and_repeats_nothing(desk, start, rounds):
         assert set(tags) == set(range(rounds))
 
 
-def test_counts_go_on_across_a_switch_under_load(desk, start):
+def test_counts_continue_across_a_switch_under_load(desk, start):
     source, sink = desk.topic(), desk.topic()
     with load(desk, source) as sent:
         query = start(desk.spec("count", source, sink, tag=0))
@@ -87,7 +87,7 @@ def test_counts_go_on_across_a_switch_under_load(desk, start):
         assert all("last" in value for value in seen if value["tag"] == 1)
 
 
-def test_a_plan_that_does_not_compile_is_reported_and_the_old_one_goes_on(desk, start):
+def test_a_plan_that_does_not_compile_is_reported_and_the_old_one_continues(desk, start):
     source, sink = desk.topic(), desk.topic()
     desk.send(source, ("k", "1"))
     query = start(desk.spec("copy", source, sink, tag="old"))

@@ -12,8 +12,8 @@ from ksql.spark.checkpoint import checkpoint
 from ksql.spark.query.spec import State
 from ksql.spark.query.switching import BatchUnfinished, NewPlanHandle, Switching, SwitchRefused
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import PATIENCE_S
 from tests.spark.test_failures import await_failure, await_state
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture
@@ -38,13 +38,12 @@ def switch(runtime):
 
 def await_begun(query, topic):
     """Wait for the first batch with records; one without may have gone before it."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
+
+    def begun():
         position = checkpoint.planned(query.place.checkpoint)
-        if position is not None and any(position.offsets.get(topic, {}).values()):
-            return
-        time.sleep(0.01)
-    pytest.fail("no batch with records begins")
+        return position is not None and any(position.offsets.get(topic, {}).values())
+
+    await_true("a batch with records begins", begun)
 
 
 def tags(desk, sink):

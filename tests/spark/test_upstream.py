@@ -9,7 +9,7 @@ from dataclasses import replace
 from confluent_kafka import Producer
 
 from ksql.spark.query.spec import Link, State
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 FOR_EVER_MS = 86_400_000
 FAR_MS = 10**15
@@ -44,7 +44,7 @@ def test_it_waits_only_for_a_time(desk, start):
     assert len(desk.read(sink)) == 1
 
 
-def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
+def test_waits_for_a_stopping_query_no_longer_than_the_limit(desk, start):
     (first, second), sink = chain(desk, 0)
     writing = start(first)
     assert writing.await_idle(desk.ends(*first.topics))
@@ -56,7 +56,7 @@ def test_one_that_stops_is_waited_for_no_longer_than_that(desk, start):
     assert len(desk.read(sink)) == 52
 
 
-def test_what_a_transaction_hides_is_waited_for(desk, start):
+def test_waits_for_records_that_a_transaction_hides(desk, start):
     """Kafka marks the end of a transaction after its writer has the answer; so does this one."""
     (first, second), sink = chain(desk, FOR_EVER_MS)
     between = next(iter(second.topics))
@@ -98,13 +98,13 @@ def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
 
 def producer(desk):
     """A producer in an open transaction."""
-    made = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
-    made.init_transactions()
-    made.begin_transaction()
-    return made
+    client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
+    client.init_transactions()
+    client.begin_transaction()
+    return client
 
 
-def test_what_it_reads_itself_is_not_waited_for(desk, start):
+def test_does_not_wait_for_its_own_input(desk, start):
     """Two queries that read each other's results, and nothing moves them but the first record."""
     one, other = desk.topic(), desk.topic()
     first = desk.spec("copy", one, other, name="first", sink_topic=other)
@@ -116,7 +116,7 @@ def test_what_it_reads_itself_is_not_waited_for(desk, start):
         assert start(spec).await_idle(desk.ends(*spec.topics))
 
 
-def test_one_that_had_read_all_is_waited_for_when_it_stops(desk, start):
+def test_waits_for_a_query_that_had_read_all_when_it_stops(desk, start):
     """What comes while it is stopped is older than what its reader would read beside it."""
     source, between, other, sink = (desk.topic() for _ in range(4))
     first = desk.spec("copy", source, between, name="first", sink_topic=between)
@@ -158,7 +158,7 @@ class Progresses:
         self._jvm.ksql.Progress.stop(self.first, now_ms)
 
 
-def test_one_that_is_to_run_is_waited_for_while_it_starts(runtime, desk):
+def test_waits_for_a_query_that_is_starting(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
     assert progress.waits_for(600_000) == {progress.first}
@@ -169,21 +169,21 @@ def test_one_that_is_to_run_is_waited_for_while_it_starts(runtime, desk):
     assert progress.waits_for(730_001) == set()
 
 
-def test_one_whose_start_fails_is_waited_for_only_for_a_time(runtime, desk):
+def test_waits_a_limited_time_for_a_query_whose_start_fails(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
     runtime.rest(progress.first)
     assert progress.waits_for(FAR_MS) == set()
 
 
-def test_one_that_does_not_run_is_waited_for_only_for_a_time(runtime, desk):
+def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(0, 0)
     assert progress.waits_for(30_000) == {progress.first}
     assert progress.waits_for(30_001) == set()
 
 
-def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
+def test_waits_again_for_a_query_that_is_to_restart(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
     progress.stop(1_000)
@@ -195,7 +195,7 @@ def test_one_that_is_to_run_again_is_waited_for_anew(runtime, desk):
     assert progress.waits_for(650_000) == {progress.first}
 
 
-def test_one_that_is_ended_is_not_waited_for(runtime, desk):
+def test_does_not_wait_for_a_terminated_query(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
     assert progress.waits_for(0) == {progress.first}

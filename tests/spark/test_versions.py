@@ -19,8 +19,8 @@ from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.runner import SparkRunner
 from ksql.spark.query.runner_context import RunnerContext
 from ksql.spark.query.spec import State
-from tests.kafka.wires import PATIENCE_S, await_true
 from tests.unit.world import World
+from tests.waits import PATIENCE_S, await_true
 
 SOURCE = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='{source}', PARTITIONS=2);"
 COUNTED = "CREATE TABLE N WITH (KAFKA_TOPIC='{sink}') AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"

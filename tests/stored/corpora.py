@@ -48,12 +48,12 @@ CREATE STREAM J4 AS SELECT A.K, A.N AS AN, B.N AS BN, T.N AS TN FROM A LEFT JOIN
 
 
 def _stream_inputs() -> tuple[Input, ...]:
-    found: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
+    inputs: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
     for n in range(30):
         time = BASE_MS + 1_700 * n - (6_000 if n % 7 == 3 else 0)
-        found.append(("ab"[n % 3 == 1], f"k{n % 4}", {"N": n}, time))
-    found += [("a", None, {"N": 90}, BASE_MS + 60_000), ("b", None, {"N": 91}, BASE_MS + 60_001)]
-    return (*found, ("b", "k9", {"N": 92}, BASE_MS + 90_000))
+        inputs.append(("ab"[n % 3 == 1], f"k{n % 4}", {"N": n}, time))
+    inputs += [("a", None, {"N": 90}, BASE_MS + 60_000), ("b", None, {"N": 91}, BASE_MS + 60_001)]
+    return (*inputs, ("b", "k9", {"N": 92}, BASE_MS + 90_000))
 
 
 _WINDOWS: Final = """
@@ -72,11 +72,11 @@ CREATE TABLE W4 AS SELECT K, COUNT(*) AS C, MIN(N) AS M FROM S
 
 
 def _window_inputs() -> tuple[Input, ...]:
-    found: list[Input] = []
+    inputs: list[Input] = []
     for n in range(40):
         time = BASE_MS + 1_300 * n - (5_000 if n % 7 == 3 else 0)
-        found.append(("s", f"k{n % 3}", {"N": n, "B": "xyz"[n % 5 % 3]}, time))
-    return (*found, ("s", "k9", {"N": 90, "B": None}, BASE_MS + 600_000))
+        inputs.append(("s", f"k{n % 3}", {"N": n, "B": "xyz"[n % 5 % 3]}, time))
+    return (*inputs, ("s", "k9", {"N": 90, "B": None}, BASE_MS + 600_000))
 
 
 _TABLES: Final = """
@@ -98,12 +98,12 @@ CREATE TABLE F3 AS SELECT B.N AS BN, COUNT(*) AS C FROM A LEFT JOIN B ON A.F = B
 
 
 def _table_inputs() -> tuple[Input, ...]:
-    found: list[Input] = []
+    inputs: list[Input] = []
     for n in range(36):
         topic, key = "abc"[n % 3], f"k{n % 5}"
         value = None if n % 8 == 7 else {"N": n, "F": None if n % 9 == 3 else f"k{n % 4}"}
-        found.append((topic, key, value, BASE_MS + 100 * n - (700 if n % 5 == 1 else 0)))
-    return tuple(found)
+        inputs.append((topic, key, value, BASE_MS + 100 * n - (700 if n % 5 == 1 else 0)))
+    return tuple(inputs)
 
 
 _STORES: Final = """
@@ -141,12 +141,12 @@ CREATE STREAM L5 AS SELECT A.K, A.N AS AN, B.N AS BN, T.N AS TN FROM A LEFT JOIN
 
 
 def _lane_inputs() -> tuple[Input, ...]:
-    found: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
+    inputs: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
     for n in range(36):
         time = BASE_MS + 1_100 * n - (4_000 if n % 7 == 3 else 0)
         row = {"N": n, "G": None if n % 11 == 5 else f"k{n % 5 % 3}"}
-        found.append(("ab"[n % 3 == 1], f"k{n % 4}", row, time))
-    return (*found, ("a", None, {"N": 90, "G": "k0"}, BASE_MS + 60_000))
+        inputs.append(("ab"[n % 3 == 1], f"k{n % 4}", row, time))
+    return (*inputs, ("a", None, {"N": 90, "G": "k0"}, BASE_MS + 60_000))
 
 
 _GATHERED: Final = """

@@ -122,11 +122,11 @@ def _records(bootstrap: str) -> Iterator[Record]:
             continue
         consumer.assign([TopicPartition(topic, 0, 0)])
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0))
-        found: list[Any] = []
+        entries: list[Any] = []
         while (message := consumer.poll(60)) is not None and message.error() is None:
-            found.append(message)
-        ends = [*(message.offset() for message in found[1:]), end][: len(found)]
-        for message, behind in zip(found, ends, strict=True):
+            entries.append(message)
+        ends = [*(message.offset() for message in entries[1:]), end][: len(entries)]
+        for message, behind in zip(entries, ends, strict=True):
             _, timestamp = message.timestamp()
             at = message.offset()
             yield Record(topic, at, behind - at, message.key(), message.value(), timestamp)
@@ -164,8 +164,8 @@ def restore(directory: Path, bootstrap: str) -> None:
     records = stored_records(directory)
     names = sorted({record.topic for record in records})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics([NewTopic(name, 1, 1, config=_config(name)) for name in names])
-    for each in made.values():
+    futures = admin.create_topics([NewTopic(name, 1, 1, config=_config(name)) for name in names])
+    for each in futures.values():
         each.result(60)
     for name in names:
         _fill(bootstrap, [record for record in records if record.topic == name])

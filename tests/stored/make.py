@@ -110,11 +110,11 @@ def saved_records(role: str = "commands") -> list[RawRecord]:
     """The records of a small service's command topic, or of its schemas."""
     if role == "schemas":
         return [RawRecord("_schemas", 0, 0, BASE_MS, b'{"keytype":"NOOP"}', None, None)]
-    made = Command("type/T/create", "CREATE TYPE T AS STRUCT<A INT>;", (PutType("T", STRING),))
+    command = Command("type/T/create", "CREATE TYPE T AS STRUCT<A INT>;", (PutType("T", STRING),))
     ended = Command("type/T/drop", "DROP TYPE T;", (RemoveType("T"),))
     topic = "_confluent-ksql-s__command_topic"
     return [
-        RawRecord(topic, 0, 0, BASE_MS, *encode(made)),
+        RawRecord(topic, 0, 0, BASE_MS, *encode(command)),
         RawRecord(topic, 0, 2, BASE_MS + 1, *encode(ended), [("h", b"\xff"), ("g", None)]),
         RawRecord(topic, 0, 4, BASE_MS + 2, b"\xff", None),
     ]
@@ -122,8 +122,8 @@ def saved_records(role: str = "commands") -> list[RawRecord]:
 
 def restored_commands() -> list[Command]:
     """The commands that a restore adds: one that fills a place, one that moves the ids."""
-    found = dense("t", saved_records(), 6, RESTORED_MS)
-    return [decode(found[n].offset, found[n].key, found[n].value) for n in (1, -1)]
+    commands = dense("t", saved_records(), 6, RESTORED_MS)
+    return [decode(commands[n].offset, commands[n].key, commands[n].value) for n in (1, -1)]
 
 
 def manifest(topics: tuple[SavedTopic, ...] = (), state: SavedState | None = None) -> Manifest:
@@ -289,8 +289,8 @@ def hexed(pages: Pages) -> dict[str, str]:
 
 def records_of(world: World) -> Iterator[list[Any]]:
     """The records of all topics in the order in which they came."""
-    found = [(each, topic) for topic, log in world.topics.records.items() for each in log]
-    for each, topic in sorted(found, key=lambda pair: pair[0].sequence):
+    records = [(each, topic) for topic, log in world.topics.records.items() for each in log]
+    for each, topic in sorted(records, key=lambda pair: pair[0].sequence):
         yield [topic, text(each.key), text(each.value), each.timestamp]
 
 

@@ -62,7 +62,7 @@ BASE_MS = 1_600_000_000_000
 
 def inputs() -> list[tuple[str, str | None, Any, int]]:
     """Topic, key, value and time of the records that the queries read."""
-    found: list[tuple[str, str | None, Any, int]] = [
+    events: list[tuple[str, str | None, Any, int]] = [
         ("p", "k1", {"N": 1}, BASE_MS),
         ("p", "k2", {"N": 1}, BASE_MS + 1),
     ]
@@ -73,10 +73,10 @@ def inputs() -> list[tuple[str, str | None, Any, int]]:
             "O": n % 2 == 0, "A": list(range(n % 3)), "M": {"a": n}, "TS": time,
             "R": {"CITY": f"c{n}", "ZIP": n},
         }  # fmt: skip
-        found.append(("s", f"k{n % 4}", value, time))
-        found.append(("l", f"k{n}", f"t{n}\t{2000 + n}", time))
-    found[14:14] = [("p", "k1", {"N": 2}, BASE_MS + 20_000), ("p", "k2", None, BASE_MS + 20_001)]
-    return found
+        events.append(("s", f"k{n % 4}", value, time))
+        events.append(("l", f"k{n}", f"t{n}\t{2000 + n}", time))
+    events[14:14] = [("p", "k1", {"N": 2}, BASE_MS + 20_000), ("p", "k2", None, BASE_MS + 20_001)]
+    return events
 
 
 class Pages:
@@ -158,12 +158,12 @@ def _described(value: Any, *without: str) -> list[str]:
 
 def _shown(value: Any) -> str:
     """Values by their stored keys, without the names of their classes."""
-    found = forms().get(type(value))
+    form = forms().get(type(value))
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, Enum):
         return str(value.value)
-    if found is not None and not isinstance(value, SqlType):
-        keys = found[0].keys.items()
+    if form is not None and not isinstance(value, SqlType):
+        keys = form[0].keys.items()
         return ", ".join(f"{key}={_shown(getattr(value, name))}" for key, name in keys)
     return str(value)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from tests.streams import kept, ours
-from tests.streams.cases import Case, made
+from tests.streams.cases import Case, generated
 from tests.streams.compare import plain, shown, shrunk
 from tests.streams.oracle import Oracle, Result
 from tests.streams.partitions import differing, listed
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed += 1
                 _say(f"kept results are not those of Kafka Streams: {each.why}")
         for inputs, shapes, make, differs in (
-            (given.inputs, SHAPES, made, _differing),
+            (given.inputs, SHAPES, generated, _differing),
             (given.spread, ALL, spread, differing),
         ):
             chosen = [shape for shape in given.shape or shapes if shape in shapes]

@@ -58,7 +58,7 @@ def key_bytes(given: Given, topic: str, key: str) -> bytes:
     return (json.dumps(key) if is_json else key).encode()
 
 
-def made(shape: str, seed: int) -> Case:
+def generated(shape: str, seed: int) -> Case:
     """The case of that shape and number."""
     chance = random.Random(f"{shape} {seed}")
     given = {"shape": shape, **SHAPES[shape].draw(chance)}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.streams import ours
-from tests.streams.cases import Case, made
+from tests.streams.cases import Case, generated
 from tests.streams.compare import plain, shrunk
 from tests.streams.oracle import Oracle, Result
 from tests.streams.partitions import differing, in_sequence
@@ -70,18 +70,18 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--spread", action="store_true", help="over several partitions")
     given = options.parse_args(arguments)
     with Oracle() as oracle:
-        case = (_spread if given.spread else _made)(oracle, given.shape, given.seed)
+        case = (_spread if given.spread else _generated)(oracle, given.shape, given.seed)
         line = Kept(given.why, case, oracle.results(case)).text
     with FILE.open("a") as file:
         file.write(line + "\n")
     return 0
 
 
-def _made(oracle: Oracle, shape: str, seed: int) -> Case:
+def _generated(oracle: Oracle, shape: str, seed: int) -> Case:
     def differs(case: Case) -> bool:
         return plain(oracle.results(case)) != plain(ours.results(case))
 
-    case = made(shape, seed)
+    case = generated(shape, seed)
     return shrunk(case, differs) if differs(case) else case
 
 

@@ -105,15 +105,16 @@ def build() -> Path:
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        whole = Path(made) / "whole"
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        whole = Path(scratch) / "whole"
         whole.mkdir()
-        shutil.copy(HERE / "pom.xml", made)
+        shutil.copy(HERE / "pom.xml", scratch)
         _run(
-            ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=whole/lib"), made
+            ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=whole/lib"),
+            scratch,
         )
         java = [str(path) for path in sources if path.suffix == ".java"]
-        _run(("javac", "-cp", "whole/lib/*", "-d", "whole", *java), made)
+        _run(("javac", "-cp", "whole/lib/*", "-d", "whole", *java), scratch)
         whole.rename(folder)
     return folder
 

@@ -49,8 +49,8 @@ def among_others(case: Case) -> list[Result] | None:
         others = [_other(case, chance) for _ in range(chance.randint(0, 2))]
         batches += [[each] for each in (*others, Event(topic, MINE, key, row, time))]
     written = run(program, batches, chance.randint(1, PARTITIONS)).records
-    found = [result(case.given, key, value, time) for key, value, time, _ in written]
-    return [each for each in found if each[0] is None or not each[0].startswith(_OTHER)]
+    results = [result(case.given, key, value, time) for key, value, time, _ in written]
+    return [each for each in results if each[0] is None or not each[0].startswith(_OTHER)]
 
 
 _OTHER = "other"

@@ -47,13 +47,13 @@ class Arrival:
 
 def arrivals(case: Case) -> list[Arrival]:
     """The records of a case, in their order."""
-    found = []
+    events = []
     for sent in case.records:
         topic, key, row, time, place = sent
         key_data = None if key is None else key_bytes(case.given, topic, key)
         data = None if row is None else json.dumps(row).encode()
-        found.append(Arrival(sent, topic, place, time, key_data, data))
-    return found
+        events.append(Arrival(sent, topic, place, time, key_data, data))
+    return events
 
 
 def in_sequence(case: Case) -> Case:
@@ -93,10 +93,10 @@ def by_lane(case: Case, results: Iterable[Result]) -> Lanes:
     may go to any partition.
     """
     laned = program_of(statements(case.given)).laned
-    found: Lanes = {}
+    lanes: Lanes = {}
     for key, row, time, lane, place in results:
-        found.setdefault(lane if laned else place, []).append((key, row, time, place))
-    return found
+        lanes.setdefault(lane if laned else place, []).append((key, row, time, place))
+    return lanes
 
 
 def _run(case: Case, batches: Sequence[Sequence[Arrival]]) -> Lanes:
@@ -104,11 +104,11 @@ def _run(case: Case, batches: Sequence[Sequence[Arrival]]) -> Lanes:
     buckets = count if program.laned else 1  # a bucket is a lane
     backends = [[DictBackend() for _ in range(buckets)] for _ in range(program.stages)]
     positions: Counter[tuple[str, int]] = Counter()
-    found: list[Result] = []
+    results: list[Result] = []
     for batch in batches:
         events, log = raw(batch, positions), Results()
         if not program.stages:
-            found += _placed(case, program, 0, program.straight(events, log.log))
+            results += _placed(case, program, 0, program.straight(events, log.log))
             continue
         chunks = list(ingested(program, events, buckets, log))
         for stage in range(program.stages - 1):
@@ -116,8 +116,8 @@ def _run(case: Case, batches: Sequence[Sequence[Arrival]]) -> Lanes:
         for bucket in range(buckets):
             mine, last = [each for each in chunks if each[0] == bucket], Results()
             assert not list(staged(program, program.stages - 1, backends[-1], mine, last))
-            found += _placed(case, program, bucket, last.records)
-    return by_lane(case, plain(found))
+            results += _placed(case, program, bucket, last.records)
+    return by_lane(case, plain(results))
 
 
 def _placed(

@@ -85,7 +85,7 @@ def test_the_server_is_given_properties_that_exist_and_reach_the_others():
 # --- images: C2, C6 -------------------------------------------------------------------------------
 
 
-def test_one_service_builds_the_image_and_nobody_pulls_it():
+def test_image_is_built_by_one_service_and_not_pulled():
     """Several at once fail: "failed to solve: image .. already exists"."""
     [builder] = [name for name in OURS if "build" in SERVICES[name]]
     policies = {name: SERVICES[name]["pull_policy"] for name in OURS}
@@ -151,13 +151,13 @@ def test_the_context_of_the_build_is_all_that_the_package_needs(tmp_path):
     options = ("--no-deps", "--no-build-isolation", "--no-index", "--target", installed)
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     subprocess.run([*pip, *options, "."], cwd=folder, check=True)
-    wanted = {
+    expected = {
         path.relative_to(ROOT)
         for name in ("ksql", "server", "qtt", "grammar", "migrations")
         for path in (ROOT / name).rglob("*")
         if path.is_file() and path.suffix in {".py", ".lark", ".toml", ".json", ".sql", ".jar"}
     }
-    assert {path for path in wanted if not (installed / path).is_file()} == set()
+    assert {path for path in expected if not (installed / path).is_file()} == set()
 
 
 # --- what a container may do: C6, C8 --------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_refused_start_is_not_repeated_for_ever(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_all_can_tell_their_health_at_little_cost(name):
+def test_all_can_report_their_health_at_little_cost(name):
     """A JVM takes seconds of CPU, Python a tenth: neither is started every few seconds."""
     check = SERVICES[name]["healthcheck"]
     kind, program, *_ = check["test"]
@@ -208,10 +208,10 @@ def test_all_can_tell_their_health_at_little_cost(name):
 
 
 def kafka_settings():
-    found = SERVICES["kafka"]["environment"]
+    variables = SERVICES["kafka"]["environment"]
     return {
         name.removeprefix("KAFKA_").lower().replace("_", "."): value
-        for name, value in found.items()
+        for name, value in variables.items()
     }
 
 
@@ -311,6 +311,6 @@ def test_the_worker_writes_to_volumes():
 
 
 @pytest.mark.parametrize("name", DAEMONS)
-def test_sparks_own_options_stand_apart_from_their_values(name):
+def test_spark_options_are_separate_from_their_values(name):
     # Its parser knows no --name=value.
     assert not [word for word in SERVICES[name]["command"] if re.match(r"--[\w-]+=", word)]

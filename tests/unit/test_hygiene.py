@@ -17,7 +17,7 @@ from tests.hygiene import LARGEST_BYTES, main
         (b"\n" * (LARGEST_BYTES + 1), "is larger"),
     ],
 )
-def test_each_fault_is_told(tmp_path, capsys, data, fault):
+def test_each_fault_is_reported(tmp_path, capsys, data, fault):
     file = tmp_path / "file"
     file.write_bytes(data)
     assert main([str(file)]) == bool(fault)

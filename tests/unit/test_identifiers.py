@@ -25,7 +25,7 @@ def test_a_vague_name_is_found(source):
 
 
 @pytest.mark.parametrize("source", ["rows = found", "f(told=1)", "x.made", "source = 1"])
-def test_what_is_only_read_is_not_reported(source):
+def test_read_names_are_not_reported(source):
     assert identifiers.vague_names(source) == []
 
 

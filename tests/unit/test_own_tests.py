@@ -29,7 +29,7 @@ FOLDERS = sorted(
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder not in OWN])
-def test_tests_stand_at_the_path_of_a_package(folder):
+def test_tests_have_the_path_of_their_package(folder):
     assert (ROOT / package_of(folder)).is_dir()
 
 

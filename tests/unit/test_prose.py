@@ -26,7 +26,7 @@ from tests import prose
 )
 def test_a_phrase_to_avoid_is_found_in_python(source, line, phrase):
     (finding,) = prose.findings("module.py", source)
-    assert (finding.line, finding.found) == (line, phrase)
+    assert (finding.line, finding.phrase) == (line, phrase)
     assert finding.instead
 
 
@@ -60,7 +60,7 @@ def test_code_and_plain_words_are_spared(source):
 def test_the_docstring_of_a_function_of_the_product_begins_with_a_verb(source, phrase):
     for place in ("ksql/module.py", "server/module.py"):
         (finding,) = prose.findings(place, source)
-        assert (finding.found, finding.instead) == (phrase, "a verb (Return .., Write ..)")
+        assert (finding.phrase, finding.instead) == (phrase, "a verb (Return .., Write ..)")
     assert prose.findings("qtt/module.py", source) == []
 
 
@@ -84,7 +84,7 @@ def test_modules_classes_and_properties_may_begin_with_the_thing(source):
 def test_documents_are_read_outside_their_code():
     text = "# Title\n\nRead on.\n\n```sql\nSELECT told;\n```\n\nThe query goes\non, `told`.\n"
     (finding,) = prose.findings("README.md", text)
-    assert (finding.line, finding.found) == (9, "goes on")
+    assert (finding.line, finding.phrase) == (9, "goes on")
 
 
 def test_a_pinned_message_is_spared(monkeypatch):

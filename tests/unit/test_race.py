@@ -93,11 +93,11 @@ def joined():
 
 
 CHECKS = {
-    "filtered": (filtered, lambda found: found.filtered(ORDERS)),
-    "counted": (counted, lambda found: found.counted(ORDERS)),
-    "windows": (in_windows, lambda found: found.in_windows(ORDERS)),
-    "sessions": (in_sessions, lambda found: found.in_sessions(ORDERS)),
-    "joined": (joined, lambda found: found.joined(ORDERS, PAYMENTS)),
+    "filtered": (filtered, lambda engine: engine.filtered(ORDERS)),
+    "counted": (counted, lambda engine: engine.counted(ORDERS)),
+    "windows": (in_windows, lambda engine: engine.in_windows(ORDERS)),
+    "sessions": (in_sessions, lambda engine: engine.in_sessions(ORDERS)),
+    "joined": (joined, lambda engine: engine.joined(ORDERS, PAYMENTS)),
 }
 
 
@@ -121,10 +121,10 @@ def test_fewer_changes_are_right_only_where_they_are_coalesced(monkeypatch):
 
 
 def test_the_ratios_are_of_medians():
-    made = Standing("W", "about", every_change=True)
-    made.ours = [Run(rate, 8.0, 2.0, 900) for rate in (50.0, 80.0, 90.0)]
-    made.theirs = [Run(rate, 4.0, 1.0, 300, 200.0) for rate in (90.0, 100.0, 400.0)]
-    assert made.ratios() == {
+    standing = Standing("W", "about", every_change=True)
+    standing.ours = [Run(rate, 8.0, 2.0, 900) for rate in (50.0, 80.0, 90.0)]
+    standing.theirs = [Run(rate, 4.0, 1.0, 300, 200.0) for rate in (90.0, 100.0, 400.0)]
+    assert standing.ratios() == {
         "throughput": 0.8,
         "throughput_of_steady": 0.4,
         "cpu": 2.0,

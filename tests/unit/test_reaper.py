@@ -38,7 +38,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_what_was_started_ends_with_the_process_however_that_ends(killed):
+def test_started_processes_end_with_their_parent(killed):
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         stdin=subprocess.PIPE,
@@ -54,10 +54,10 @@ def test_what_was_started_ends_with_the_process_however_that_ends(killed):
             else:
                 parent.stdin.write("\n")
                 parent.stdin.close()
-            told = parent.stderr.read()  # to the reaper's end
+            stderr = parent.stderr.read()  # to the reaper's end
             assert not any(_runs(each) for each in started)
             assert _runs(before)
         finally:
             before.kill()
-    assert told.count("left behind") == 2
-    assert all(f" {each.pid} " in told for each in started)
+    assert stderr.count("left behind") == 2
+    assert all(f" {each.pid} " in stderr for each in started)

@@ -17,7 +17,7 @@ def test_modules_and_functions_are_short() -> None:
         assert [fault for f in files for fault in too_long(f.name, f.read_text("utf-8"))] == []
 
 
-def test_what_is_too_long_is_named() -> None:
+def test_long_modules_and_functions_are_named() -> None:
     body = "\n".join(["def f():", *["    pass"] * FUNCTION])
     assert too_long("m.py", body) == ["m.py:1: f has 61 lines"]
     assert too_long("m.py", "\n" * MODULE + "pass") == ["m.py has 501 lines"]
@@ -26,10 +26,10 @@ def test_what_is_too_long_is_named() -> None:
 
 def too_long(name: str, text: str) -> list[str]:
     lines = len(text.splitlines())
-    found = [f"{name} has {lines} lines"] if lines > MODULE else []
+    problems = [f"{name} has {lines} lines"] if lines > MODULE else []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION:
-                found.append(f"{name}:{node.lineno}: {node.name} has {length} lines")
-    return found
+                problems.append(f"{name}:{node.lineno}: {node.name} has {length} lines")
+    return problems

@@ -9,6 +9,7 @@ import pytest
 
 from ksql.control.engine.engine import Engine
 from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.pending_deletions import MemoryAppliedOffset
 from ksql.control.statements import execute
 from ksql.control.statements.services import QueryHealth, Services
 from ksql.core.config import Settings
@@ -72,9 +73,11 @@ class World:
         history=None,
         functions=BUILTINS,
         registry=None,
+        topics=None,
+        applied_offset=None,
         **settings,
     ):
-        self.topics = MemoryTopics()
+        self.topics = topics or MemoryTopics()
         self.log = log or MemoryLog()
         self.runner = (
             runner(self.topics) if runner else MemoryRunner(self.topics, functions, registry)
@@ -85,6 +88,7 @@ class World:
             log=self.log,
             runner=self.runner,
             registry=registry,
+            applied_offset=applied_offset or MemoryAppliedOffset(),
         )
         if history is not None:
             self.engine.history = history
@@ -127,8 +131,8 @@ class World:
 
     def query(self, sink):
         """The one query that writes the source."""
-        [found] = self.catalog.writers(sink)
-        return found
+        [query_] = self.catalog.writers(sink)
+        return query_
 
     def plan(self, sink):
         """The plan of the one query that writes the source."""

@@ -17,18 +17,18 @@ def main() -> int:
     options.add_argument("--pairs", type=int, default=PAIRS)
     options.add_argument("--seed", type=int, default=1, help="of the first chain")
     given = options.parse_args()
-    tally, seed, found = Tally(), given.seed, 0
+    tally, seed, failures = Tally(), given.seed, 0
     while tally.pairs < given.pairs:
         try:
             Chain(seed).run(IN_A_CHAIN, tally)
         except Disagreement as error:
-            found += 1
+            failures += 1
             sys.stdout.write(f"{error}\n\n")
         seed += 1
-    told = ", ".join(f"{count} {name}" for name, count in sorted(tally.outcomes.items()))
-    sys.stdout.write(f"{tally.pairs} pairs in {seed - given.seed} chains: {told}; ")
-    sys.stdout.write(f"{found} disagreements\n")
-    return 1 if found else 0
+    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(tally.outcomes.items()))
+    sys.stdout.write(f"{tally.pairs} pairs in {seed - given.seed} chains: {outcomes}; ")
+    sys.stdout.write(f"{failures} disagreements\n")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

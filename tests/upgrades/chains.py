@@ -116,7 +116,7 @@ class Chain:
         self.host = host or InMemory()
         self.random = random.Random(seed)
         self.chance = Chance(self.random, bumps=self.host.recodes)
-        self.told: list[str] = []
+        self.story: list[str] = []
         self.now_s = self.host.start_s
         query = self.chance.query()
         self.model = Model(query)
@@ -146,7 +146,7 @@ class Chain:
         events = list(records(self.random, self.now_s, EVENTS, late_s))
         self.now_s += EVENTS
         for event in self.host.feed(events):
-            self.told.append(f"{event.source} {event.key} {event.row} at {event.time_s}")
+            self.story.append(f"{event.source} {event.key} {event.row} at {event.time_s}")
             tell(self.model, event)
         self._compare()
 
@@ -155,14 +155,14 @@ class Chain:
         old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
         grown = set(self.chance.stream) - set(STREAM), set(self.chance.table) - set(TABLE)
         later, recoded = grown[old.shape != "met"], self.model.recoded
-        wanted = acceptable(old, new, later, recoded=recoded)
-        self.told.append(f"{'+' if wanted else '-'} {text}")
+        expected = acceptable(old, new, later, recoded=recoded)
+        self.story.append(f"{'+' if expected else '-'} {text}")
         try:
             verdict = self.host.replace(text)
         except KsqlError as error:
             raise self._differs(f"{error}") from error
-        if (verdict is not None) != wanted:
-            raise self._differs("refused" if wanted else "accepted")
+        if (verdict is not None) != expected:
+            raise self._differs("refused" if expected else "accepted")
         if verdict is None:
             return "refused"
         note = verdict.guarantees[0].note
@@ -180,7 +180,7 @@ class Chain:
         return "transparent" if unchanged else "accepted"
 
     def _run(self, text: str) -> None:
-        self.told.append(text)
+        self.story.append(text)
         self.host.run(text)
 
     def _grow(self) -> None:
@@ -196,7 +196,7 @@ class Chain:
     def _recode(self) -> None:
         """The server starts again with another version of the user's function."""
         self.model.code = self.random.choice((1, 2, -5))
-        self.told.append(f"-- BUMP adds {self.model.code}")
+        self.story.append(f"-- BUMP adds {self.model.code}")
         self.host.recode(self.model.code)
 
     # --- what was written
@@ -234,12 +234,12 @@ class Chain:
             for key, value in self.host.records(topic + self.host.tag)
         ]
 
-    def _equal(self, topic: str, wanted: Any, found: Any) -> None:
-        if wanted != found:
-            raise self._differs(f"{topic}\nwanted {wanted}\nfound  {found}")
+    def _equal(self, topic: str, expected: Any, actual: Any) -> None:
+        if expected != actual:
+            raise self._differs(f"{topic}\nwanted {expected}\nfound  {actual}")
 
     def _differs(self, what: str) -> Disagreement:
-        return Disagreement(f"seed {self.seed}: {what}\n" + "\n".join(self.told[-60:]))
+        return Disagreement(f"seed {self.seed}: {what}\n" + "\n".join(self.story[-60:]))
 
 
 def readers(query: Query, tag: str) -> list[str]:
@@ -263,17 +263,17 @@ def tell(model: Model, event: Event) -> None:
 @cache
 def functions(number: int) -> Functions:
     """All functions, and the user's that adds this number."""
-    made, problems = load_sources({"bump.py": BUMP.format(number)})
+    library, problems = load_sources({"bump.py": BUMP.format(number)})
     assert not problems
-    return BUILTINS.with_(made)
+    return BUILTINS.with_(library)
 
 
 def by_key(records: Sequence[tuple[str, Values | None]]) -> dict[str, list[Values | None]]:
     """The records of each key, in their order."""
-    found: dict[str, list[Values | None]] = {}
+    values_by_key: dict[str, list[Values | None]] = {}
     for key, values in records:
-        found.setdefault(key, []).append(values)
-    return found
+        values_by_key.setdefault(key, []).append(values)
+    return values_by_key
 
 
 def folded(records: list[tuple[Key, Values | None]]) -> dict[Key, Values]:

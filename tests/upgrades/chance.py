@@ -163,11 +163,11 @@ class Chance:
 
     def _some(self, left: Any) -> tuple[Cond, ...]:
         chance = self.chance
-        found = [
+        conditions = [
             Cond(left(), chance.choice((">", "<", "<>")), chance.randint(-1, 6))
             for _ in range(chance.choice((0, 1, 1, 2)))
         ]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(conditions))
 
     # --- replacements
 

@@ -186,9 +186,9 @@ class Model:
                 if group is not None and self._passes(query.where, row):
                     self._count(group, row, time_s)
             case "joined" if source == "S":
-                found = self._rows.get("T", {}).get(key)
-                if found is not None or query.outer:
-                    self._write(key, {**row, **(found or {})})
+                joined_row = self._rows.get("T", {}).get(key)
+                if joined_row is not None or query.outer:
+                    self._write(key, {**row, **(joined_row or {})})
             case "chained" if source == "S":
                 met = [self._rows.get(each, {}).get(key) for each in "TV"]
                 if None not in met or query.outer:
@@ -279,19 +279,19 @@ class Model:
 
     def _undo(self, group: str, row: dict[str, Any], by: int) -> None:
         if self._passes(self.query.where, row):
-            [found] = self._groups.setdefault(group, [Open(0, 0)])
-            self._fold(found, row, by)
-            self._give(group, found)
+            [aggregate] = self._groups.setdefault(group, [Open(0, 0)])
+            self._fold(aggregate, row, by)
+            self._give(group, aggregate)
 
     def _count(self, group: str, row: dict[str, Any], time_s: float) -> None:
         query = self.query
         self._time_s = max(self._time_s, time_s)
-        found = self._window(group, int(time_s))
-        if found is None:
+        window = self._window(group, int(time_s))
+        if window is None:
             return
-        self._fold(found, row, 1)
+        self._fold(window, row, 1)
         if not query.final:
-            self._give(group, found)
+            self._give(group, window)
             return
         for name, known in self._groups.items():
             for each in [each for each in known if not each.given and self._has_closed(each)]:
@@ -347,10 +347,10 @@ class Model:
             if row.get(fold.arg) is not None and not (fold.name == EARLIEST and before is not None):
                 found.made[fold] = self._folded
 
-    def _give(self, group: str, found: Open) -> None:
-        there = self._passes(self.query.having, found.state)
-        values = self._projected(found.state) if there else None
-        self._put((group, found.start, found.end), values)
+    def _give(self, group: str, aggregate: Open) -> None:
+        there = self._passes(self.query.having, aggregate.state)
+        values = self._projected(aggregate.state) if there else None
+        self._put((group, aggregate.start, aggregate.end), values)
 
     def _projected(self, row: Any) -> Values:
         """The result's values of a row, or of a group's aggregates."""
@@ -362,8 +362,8 @@ class Model:
 
     def counted(self, place: int) -> Counter[Any]:
         """How many rows of the result have each value of a column."""
-        found = Counter(values[place] for values in self.result.values())
-        return Counter({value: n for value, n in found.items() if value is not None})
+        counts = Counter(values[place] for values in self.result.values())
+        return Counter({value: n for value, n in counts.items() if value is not None})
 
 
 def folded(fold: Fold, before: Any, row: dict[str, Any], by: int, code: int) -> Any:

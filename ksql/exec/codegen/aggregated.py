@@ -54,7 +54,7 @@ _VISIT = "for _, k, _, (_, _, r, t, _, _, _, _, o, _, _) in records:"
 _key = itemgetter(1)
 _row = itemgetter(2)
 _headers = itemgetter(7)
-Made = tuple[list[Any], list[bytes | None], list[int]]
+OutputColumns = tuple[list[Any], list[bytes | None], list[int]]
 """Documents, keys and times."""
 
 
@@ -81,7 +81,7 @@ class Writing:
         assert rows is not None  # noqa: S101 - they are unpacked for this
         return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
 
-    def records(self, columns: Made) -> list[OutRecord]:
+    def records(self, columns: OutputColumns) -> list[OutRecord]:
         """Return the records.
 
         Raises: EncodeError.

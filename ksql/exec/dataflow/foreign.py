@@ -32,7 +32,7 @@ class ForeignInputs(NamedTuple):
     """
 
     left: StageInput
-    asked: StageInput
+    subscriptions: StageInput
     right: StageInput
     answered: StageInput
 

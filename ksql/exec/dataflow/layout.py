@@ -333,13 +333,15 @@ class _Cutting:
         first = len(self.stages)
         ways = ForeignInputs(
             left=replace(self._stage_input(left, key, (reference, *rows)), null_keys=True),
-            asked=self._handed(first + 1, (reference,), rows, left_parts),
+            subscriptions=self._handed(first + 1, (reference,), rows, left_parts),
             right=replace(self._stage_input(right, (referenced,), of_right), stage=first + 1),
             answered=self._handed(first + 2, key, (*rows, *of_right), shape.parts),
         )
         ways = ways._replace(right=replace(ways.right, parts=right_parts))
         self._stage(ForeignStep(node, "references", ways), (ways.left,), shape, table=True)
-        self._stage(ForeignStep(node, "rows", ways), (ways.asked, ways.right), shape, table=True)
+        self._stage(
+            ForeignStep(node, "rows", ways), (ways.subscriptions, ways.right), shape, table=True
+        )
         return self._stage(ForeignStep(node, "results", ways), (ways.answered,), shape, table=True)
 
     def _handed(

@@ -50,7 +50,7 @@ class MemoryTopics:
     records: dict[str, list[Stored]] = field(default_factory=dict)
     written: Condition = field(default_factory=Condition)
     _sequence: int = 0
-    _made: dict[str, int] = field(default_factory=dict)
+    _identities: dict[str, int] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
         """Return the topic, or None."""
@@ -58,14 +58,14 @@ class MemoryTopics:
 
     def identity(self, name: str) -> str:
         """Return a number for each topic that was ever made."""
-        return str(self._made[name]) if name in self.known else ""
+        return str(self._identities[name]) if name in self.known else ""
 
     def create(self, topic: Topic) -> bool:
         """Create it, unless it exists."""
         if topic.name in self.known:
             return False
         self.known[topic.name] = topic
-        self._made[topic.name] = len(self._made) + 1 + sum(self._made.values())
+        self._identities[topic.name] = len(self._identities) + 1 + sum(self._identities.values())
         return True
 
     def delete(self, names: Iterable[str]) -> None:

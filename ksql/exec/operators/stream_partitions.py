@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ksql.exec.operators.base import LogError, Processor, Record, Steps, Store
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 _PREFIX = struct.Struct(">I")
 
 
@@ -49,9 +49,9 @@ def _at_once(processor: Processor, records: Sequence[Record], store: Store, log:
     return processor.process(records, store, log)
 
 
-def together(calls: Sequence[Generator[None, None, Found]]) -> list[Found]:
+def together(calls: Sequence[Generator[None, None, Result]]) -> list[Result]:
     """Take all calls from pause to pause; what each of them gives."""
-    results: dict[int, Found] = {}
+    results: dict[int, Result] = {}
     while len(results) < len(calls):
         for number, call in enumerate(calls):
             if number in results:

@@ -16,7 +16,7 @@ from ksql.formats.registered import registered_serde
 
 if TYPE_CHECKING:
     from ksql.formats.avro.tree import Node
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
 
@@ -32,7 +32,7 @@ _FAULTS = (
 )
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the columns; our schema is looked up or registered at the first write."""
     columns, wrapped = spec.columns, spec.wrapped
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ksql.core.records import Row
     from ksql.core.types.model import SqlType
     from ksql.core.types.schema import Column
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
 
 _NUMBER_CHARS = frozenset("0123456789+-.ENaIfinityruels")  # all that an unquoted scalar may hold
 _WIDTH: dict[SqlType, int] = {
@@ -248,7 +248,7 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
     return codegen.define("DELIMITED writer", source, names)["line"]  # type: ignore[no-any-return]
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the columns; a single null column is written as an empty text."""
     columns, delimiter = spec.columns, spec.format.delimiter
     row = _reader(columns, delimiter)["row"]

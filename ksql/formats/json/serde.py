@@ -12,12 +12,12 @@ from ksql.formats.json.rows import printing, reader, writer
 from ksql.formats.serde import Serde
 
 if TYPE_CHECKING:
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
 
 MAP_KEYS: Final = "JSON only supports MAP types with STRING keys"
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the JSON serde of the columns.
 
     Not wrapped: the document is the value of the only column.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ksql.core.types.model import SqlType
     from ksql.core.types.schema import Column
     from ksql.formats.connect import Convert
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
     from ksql.formats.json.oneof import Written
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde, Value
@@ -266,7 +266,7 @@ def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
     return serde_of(read, write)
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the columns.
 
     Not wrapped: the document is the value of the only column.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ksql.core.records import Row
     from ksql.core.types.model import SqlType
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
 
 
 class _Primitive(NamedTuple):
@@ -79,7 +79,7 @@ PRIMITIVES: dict[SqlType, _Primitive] = {
 _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the column, if there is one; its null is no bytes at all."""
     if not spec.columns:
         return NOTHING

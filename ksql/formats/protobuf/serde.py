@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ksql.core.records import Row
     from ksql.core.types.schema import Column
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
     from ksql.formats.protobuf.schema import Messages
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
@@ -65,7 +65,7 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
     return read
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the columns, which are always the fields of a message."""
     columns, full_name = spec.columns, spec.format.schema_full_name
 

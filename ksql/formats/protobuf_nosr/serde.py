@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ksql.core.records import Row
     from ksql.core.types.format import Format
     from ksql.core.types.schema import Column
-    from ksql.formats.implementation import Wanted
+    from ksql.formats.implementation import SerdeSpec
     from ksql.formats.serde import Serde
 
 _UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
@@ -34,7 +34,7 @@ def text_for(columns: tuple[Column, ...], format_: Format) -> str:
     return proto_schema.text_for(columns, replace(format_, schema_full_name=None))
 
 
-def serde(spec: Wanted) -> Serde:
+def serde(spec: SerdeSpec) -> Serde:
     """Return the serde of the columns; fields are numbered in their order.
 
     Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.

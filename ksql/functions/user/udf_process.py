@@ -137,7 +137,7 @@ class UdfProcessPool:
             answer = process.ask(name, place, values)
             if isinstance(answer, Failed) and answer.fatal:
                 process.end()
-                raise _told(name, answer.message)
+                raise _overrun(name, answer.message)
             self._idle.put(process)
             if self._closed:
                 self.close()
@@ -212,5 +212,5 @@ def _begun(name: str, init: Callable[..., Any]) -> Callable[[], Any]:
     return begun
 
 
-def _told(name: str, message: str) -> Overrun:
+def _overrun(name: str, message: str) -> Overrun:
     return Overrun(name, message.removeprefix(f"the user function {name} "))

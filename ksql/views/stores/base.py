@@ -52,7 +52,7 @@ class NewerStore(ServerError):
             hint="Start the version that wrote it, or delete the store: the topic refills it.",
         )
         self.where = where
-        self.found = number
+        self.number = number
         self.known = known
 
 
@@ -64,7 +64,7 @@ class OlderStore(ServerError):
             f"the store {where} has format {number}, this version writes format {known}",
             hint="The server upgrades it as ksql.upgrade.mode says.",
         )
-        self.found = number
+        self.number = number
 
 
 class StoreDamaged(ServerError):

@@ -340,7 +340,7 @@ class Rocks:
         """Return our error for RocksDB's, which differ by text only."""
         if isinstance(error, NewerStore):  # of a row, which does not know where it is
             where = f"the store {self._path}: {error.where}"
-            return NewerStore(where, error.found, error.known)
+            return NewerStore(where, error.number, error.known)
         if isinstance(error, DbClosedError) or str(error) == _CLOSING:
             return StoreClosed(str(self._path))
         error_ = failure(error, self._path)

@@ -43,69 +43,69 @@ class Outputs:
             self.late += behind > LATE_MS
             yield message
 
-    def _agree(self, found: object, wanted: object, what: str) -> None:
-        if found != wanted:
-            shown = [repr(each)[:200] for each in (found, wanted)]
+    def _agree(self, actual: object, expected: object, what: str) -> None:
+        if actual != expected:
+            shown = [repr(each)[:200] for each in (actual, expected)]
             raise WrongOutput(f"{self._topic}: {what}: {shown[0]} instead of {shown[1]}")
 
     def filtered(self, orders: Orders) -> None:
         """Every order above the least amount once."""
-        wanted = [0, 0]
+        expected = [0, 0]
         for number, key, _ in orders.numbered(self._records):
             if number % AMOUNTS > LEAST:
-                wanted[0] += 1
-                wanted[1] += key
-        found = [0, 0]
+                expected[0] += 1
+                expected[1] += key
+        totals = [0, 0]
         for message in self._read():
             row = orjson.loads(_value(message))
-            found[0] += 1
-            found[1] += row["ID"]
+            totals[0] += 1
+            totals[1] += row["ID"]
             if row["LABEL"] != f"NAME{row['ID']}":
                 raise WrongOutput(f"{self._topic}: {row}")
-        self._agree(found, wanted, "records and their ids' sum")
+        self._agree(totals, expected, "records and their ids' sum")
 
     def counted(self, orders: Orders) -> None:
         """The last totals of each key."""
-        wanted: dict[bytes, list[int]] = defaultdict(lambda: [0, 0])
+        expected: dict[bytes, list[int]] = defaultdict(lambda: [0, 0])
         for number, key, _ in orders.numbered(self._records):
-            total = wanted[b"%d" % key]
+            total = expected[b"%d" % key]
             total[0] += 1
             total[1] += number % AMOUNTS
         rows = {key: orjson.loads(value) for key, value in self._last().items()}
-        self._agree({key: [row["C"], row["S"]] for key, row in rows.items()}, wanted, "totals")
+        self._agree({key: [row["C"], row["S"]] for key, row in rows.items()}, expected, "totals")
 
     def in_windows(self, orders: Orders) -> None:
         """The last count of each key and window, by the bytes of the windowed key."""
-        wanted: dict[bytes, int] = defaultdict(int)
+        expected: dict[bytes, int] = defaultdict(int)
         for _, key, at in orders.numbered(self._records):
-            wanted[b"%d" % key + _long(at - at % WINDOW_MS)] += 1
-        self._agree(self._counts(), wanted, "counts")
+            expected[b"%d" % key + _long(at - at % WINDOW_MS)] += 1
+        self._agree(self._counts(), expected, "counts")
 
     def in_sessions(self, orders: Orders) -> None:
         """The last count of each session that was not merged into another."""
-        wanted: dict[bytes, int] = {}
+        expected: dict[bytes, int] = {}
         last: dict[int, tuple[int, int, int]] = {}
         for _, key, at in orders.numbered(self._records):
             start, end, count = last.get(key, (at, at, 0))
             if at - end > GAP_MS:
-                wanted[_session(key, start, end)] = count
+                expected[_session(key, start, end)] = count
                 start, count = at, 0
             last[key] = (start, at, count + 1)
         for key, (start, end, count) in last.items():
-            wanted[_session(key, start, end)] = count
-        self._agree(self._counts(every_record=False), wanted, "sessions")
+            expected[_session(key, start, end)] = count
+        self._agree(self._counts(every_record=False), expected, "sessions")
 
     def joined_to_table(self, orders: Orders) -> None:
         """Every order once, with its user."""
-        wanted = sum(key for _, key, _ in orders.numbered(self._records))
-        found = [0, 0]
+        expected = sum(key for _, key, _ in orders.numbered(self._records))
+        totals = [0, 0]
         for message in self._read():
             row = orjson.loads(_value(message))
-            found[0] += 1
-            found[1] += row["ID"]
+            totals[0] += 1
+            totals[1] += row["ID"]
             if row["REGION"] != f"r{row['ID'] % REGIONS}":
                 raise WrongOutput(f"{self._topic}: {row}")
-        self._agree(found, [self._records, wanted], "records and their ids' sum")
+        self._agree(totals, [self._records, expected], "records and their ids' sum")
 
     def joined(self, orders: Orders, payments: Payments) -> None:
         """Every pair within the time, by their number and two sums."""
@@ -113,20 +113,20 @@ class Outputs:
         for _, key, at in payments.numbered(self._records):
             paid[key].append(at)  # one per millisecond: the time is the number
         first = next(at for _, _, at in payments.numbered(1))
-        wanted = [0, 0, 0]
+        expected = [0, 0, 0]
         for number, key, at in orders.numbered(self._records):
             times = paid[key]
             low, high = bisect_left(times, at - WITHIN_MS), bisect_right(times, at + WITHIN_MS)
-            wanted[0] += high - low
-            wanted[1] += (high - low) * (number % AMOUNTS)
-            wanted[2] += sum(times[low:high]) - (high - low) * first
-        found = [0, 0, 0]
+            expected[0] += high - low
+            expected[1] += (high - low) * (number % AMOUNTS)
+            expected[2] += sum(times[low:high]) - (high - low) * first
+        totals = [0, 0, 0]
         for message in self._read():
             row = orjson.loads(_value(message))
-            found[0] += 1
-            found[1] += row["AMOUNT"]
-            found[2] += row["PAID"]
-        self._agree(found, wanted, "pairs and their sums")
+            totals[0] += 1
+            totals[1] += row["AMOUNT"]
+            totals[2] += row["PAID"]
+        self._agree(totals, expected, "pairs and their sums")
 
     def _counts(self, *, every_record: bool = True) -> dict[bytes, int]:
         last = self._last(every_record=every_record)
@@ -134,12 +134,12 @@ class Outputs:
 
     def _last(self, *, every_record: bool = True) -> dict[bytes, bytes]:
         """The last value of each key that has one; one output per record if every change counts."""
-        found, last = 0, {}
+        count, last = 0, {}
         for message in self._read():
-            found += 1
+            count += 1
             last[_key(message)] = message.value()
         if every_record and self._every_change:
-            self._agree(found, self._records, "changes")
+            self._agree(count, self._records, "changes")
         return {key: value for key, value in last.items() if value is not None}
 
 

@@ -39,16 +39,16 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
     chosen = [BY_NAME[name] for name in given.workloads] or list(WORKLOADS)
     _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.records:,} records")
-    found = []
+    results = []
     with site() as running, peer(running.bootstrap) as streams:
         running.strangers.add(streams.pid)
         race = Race(running, streams, given.records)
         for workload in chosen:
             for every_change in (True, False) if workload.coalesces else (True,):
-                found.append(race.run(workload, given.rounds, every_change=every_change))
-                _say(found[-1].text())
+                results.append(race.run(workload, given.rounds, every_change=every_change))
+                _say(results[-1].text())
     if given.report:
-        entries = [each.entry() for each in found]
+        entries = [each.entry() for each in results]
         given.report.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
     return 0
 
@@ -71,16 +71,16 @@ class Race:
                 self.site.execute(DECLARED[each.topic])
                 _apart(each.fill, self.site.bootstrap, self.records)
                 self._declared.add(each.topic)
-        made = Standing(workload.name, workload.about, every_change=every_change)
+        standing = Standing(workload.name, workload.about, every_change=every_change)
         for number in range(rounds + 1):
-            turns = [(self._ours, made.ours), (self._theirs, made.theirs)]
+            turns = [(self._ours, standing.ours), (self._theirs, standing.theirs)]
             for turn, kept in turns if number % 2 else turns[::-1]:
                 mode = "change" if every_change else "coalesced"
                 run = turn(workload, f"{workload.name.lower()}_{mode}_{number}", every_change)
                 if number:
                     kept.append(run)
                 await_quiet(_REST_S)
-        return made
+        return standing
 
     def _ours(self, workload: Workload, name: str, every_change: bool) -> Run:
         right = workload.right.topic if workload.right else ""

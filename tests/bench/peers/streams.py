@@ -52,14 +52,14 @@ def build(folder: Path = BUILD) -> str:
 
 def _once(folder: Path, inputs: list[Path], command: list[str]) -> None:
     """Run a command that fills a folder, unless it has been run for these inputs."""
-    wanted = hashlib.sha256(b"".join(each.read_bytes() for each in inputs)).hexdigest()
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in inputs)).hexdigest()
     stamp = folder / "made-of"
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     subprocess.run(command, check=True)
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(digest, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,10 @@ class Peer:
 
     def forget(self, application: str) -> None:
         """Delete the topics that an application has made for itself."""
-        made = [t for t in self._admin.list_topics(timeout=30).topics if t.startswith(application)]
-        for deleted in self._admin.delete_topics(made).values() if made else ():
+        topics = [
+            t for t in self._admin.list_topics(timeout=30).topics if t.startswith(application)
+        ]
+        for deleted in self._admin.delete_topics(topics).values() if topics else ():
             deleted.result()
 
 

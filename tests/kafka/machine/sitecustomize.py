@@ -1,6 +1,6 @@
 """Another machine, as far as Python can tell: another time, another uptime, another id.
 
-Every Python process of a server that ``tests.kafka.elsewhere`` starts loads this, as it lies on
+Every Python process of a server that ``tests.kafka.skewed_server`` starts loads this, as it lies on
 ``PYTHONPATH``: the server, and the workers of its Spark. What is written in other languages (its
 JVM, Kafka's client) sees the machine as it is.
 """

@@ -11,8 +11,8 @@ from ksql.kafka.settings import KafkaSettings
 
 
 def client(properties: dict[str, str]) -> dict[str, str]:
-    found = KafkaSettings.from_properties({"bootstrap.servers": "kafka:9092"} | properties)
-    return compose.java_client(found)
+    client_ = KafkaSettings.from_properties({"bootstrap.servers": "kafka:9092"} | properties)
+    return compose.java_client(client_)
 
 
 def test_the_java_client_gets_the_address_and_what_opens_the_door() -> None:
@@ -24,16 +24,16 @@ def test_the_java_client_gets_the_address_and_what_opens_the_door() -> None:
 def test_queries_read_at_the_level_that_was_set_whoever_reads(prefix: str) -> None:
     given = {"bootstrap.servers": "kafka:9092", f"{prefix}isolation.level": "read_uncommitted"}
     kafka = KafkaSettings.from_properties(given)
-    for found in (compose.java_client(kafka), compose.range_client(kafka)):
-        assert found["isolation.level"] == "read_uncommitted"
+    for settings in (compose.java_client(kafka), compose.range_client(kafka)):
+        assert settings["isolation.level"] == "read_uncommitted"
 
 
 def test_workers_read_what_is_committed_if_nothing_else_was_set() -> None:
-    found = compose.range_client(KafkaSettings("kafka:9092"))
-    assert found["isolation.level"] == "read_committed"
+    settings = compose.range_client(KafkaSettings("kafka:9092"))
+    assert settings["isolation.level"] == "read_committed"
 
 
-def test_a_file_that_does_not_load_is_told_and_the_others_count(
+def test_a_file_that_does_not_load_is_reported_and_the_others_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "ext"

@@ -61,6 +61,6 @@ def test_each_has_a_place_named_by_its_address(listener, name):
     assert place_name(Settings({"listeners": listener})) == name
 
 
-def test_the_address_of_an_embedded_registry_does_not_matter_beside_another_registry():
+def test_the_address_of_an_embedded_registry_does_not_matter_next_to_another_registry():
     given = {"ksql.schema.registry.listener": "ftp://h:1", "ksql.schema.registry.url": "http://r:1"}
     check_configuration(Settings(given))

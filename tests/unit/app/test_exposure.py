@@ -37,7 +37,7 @@ def test_a_spark_cluster_without_authentication_is_refused(more):
         {"ksql.spark.master": "local[2]"},
     ],
 )
-def test_one_with_it_or_where_that_is_said_or_here_is_taken(more):
+def test_exposure_is_accepted_with_users_with_consent_or_on_loopback(more):
     check_configuration(Settings(FAR | more))
 
 

@@ -48,5 +48,5 @@ def test_the_files_name_may_itself_be_relative(tmp_path):
     file = tmp_path / "foreign" / "etc" / "server.properties"
     file.parent.mkdir()
     file.write_text("ksql.extension.dir=own")
-    found = read_configuration(file.relative_to(tmp_path / "foreign"))
-    assert found["ksql.extension.dir"] == str(tmp_path / "foreign" / "etc" / "own")
+    configuration = read_configuration(file.relative_to(tmp_path / "foreign"))
+    assert configuration["ksql.extension.dir"] == str(tmp_path / "foreign" / "etc" / "own")

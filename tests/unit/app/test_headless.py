@@ -44,10 +44,10 @@ class Place:
         return caught.value.text().replace(str(self.file), "FILE")
 
     def _stated(self):
-        found = StatedCommands()
+        commands = StatedCommands()
         for command in self.world.log.commands:
-            found.note(command)
-        return found
+            commands.note(command)
+        return commands
 
     @property
     def queries(self):
@@ -107,7 +107,7 @@ def test_or_replace_upgrades_in_place(place):
     assert place.start(file.replace(COPY, other)) == 0  # the words do not tell how it came
 
 
-def test_what_cannot_be_upgraded_ends_the_start(place):
+def test_impossible_upgrade_ends_the_start(place):
     place.start(S + COUNT)
     said = place.refused(
         S + "\n\tCREATE OR REPLACE TABLE N AS SELECT A, COUNT(*) FROM S GROUP BY A;"
@@ -116,7 +116,7 @@ def test_what_cannot_be_upgraded_ends_the_start(place):
     assert "\n  \t^" in said
 
 
-def test_what_reads_an_upgraded_source_follows_it(place):
+def test_readers_of_an_upgraded_source_follow_it(place):
     place.start(S + COPY)
     wider = S.replace("CREATE", "CREATE OR REPLACE").replace("A BIGINT", "A BIGINT, B INT")
     assert place.start(wider + COPY) == 1

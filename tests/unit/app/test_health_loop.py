@@ -29,15 +29,15 @@ class Broker:
         self.alive = True
 
 
-def test_kafka_that_does_not_answer_is_told_once_until_it_does(caplog):
+def test_kafka_that_does_not_answer_is_reported_once_until_it_does(caplog):
     answers = ["", "away", "away still", "", ""]
     returns = []
     watch = HealthLoop(lambda: answers.pop(0), None, lambda: returns.append(1))
-    told = []
+    reports = []
     while answers:
         watch.check_kafka()
-        told.append(watch.kafka)
-    assert told == ["", "away", "away still", "", ""]
+        reports.append(watch.kafka)
+    assert reports == ["", "away", "away still", "", ""]
     assert returns == [1]
     assert [r.message for r in caplog.records] == ["kafka_does_not_answer", "kafka_answers_again"]
 
@@ -62,7 +62,7 @@ def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
     assert returns == [1]
 
 
-def test_a_defect_is_told_once_and_ends_nothing(caplog):
+def test_a_defect_is_reported_once_and_ends_nothing(caplog):
     turns = threading.Event()
     count = []
 
@@ -99,7 +99,7 @@ def test_a_look_that_the_end_cuts_off_is_no_defect(caplog):
     assert caplog.records == []
 
 
-def test_what_hangs_holds_up_nobody(caplog):
+def test_hanging_check_does_not_block_others(caplog):
     hangs, closed = threading.Event(), []
 
     def fails() -> None:
@@ -118,7 +118,7 @@ def test_all_that_ends_in_time():
     assert close_all([lambda: None], 30) is True
 
 
-def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
+def test_each_try_may_take_longer_and_is_logged(monkeypatch, caplog):
     now = [0.0]
     monkeypatch.setattr("ksql.app.health_loop.time", SimpleNamespace(monotonic=lambda: now[0]))
     broker = Broker(failures=7)
@@ -136,7 +136,7 @@ def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
         watch.check_kafka()
         now[0] += 20.0
     assert broker.patience == [60.0, 120.0, 240.0, 480.0, 960.0, 960.0, 960.0, 960.0]
-    assert [f"It is being started again, try {n}." in told for n, told in enumerate(seen, 1)] == [
+    assert [f"It is being started again, try {n}." in line for n, line in enumerate(seen, 1)] == [
         True
     ] * 8
     failed = [r for r in caplog.records if r.message == "broker_not_started"]

@@ -20,10 +20,10 @@ def looked(*recents):
     return late_drops.warnings("Q")
 
 
-def test_late_records_are_told_with_share_worst_place_and_what_to_do():
-    ((since, told),) = looked(DropCounts(), DropCounts(2_000, 46, 46, WORST))
+def test_late_records_are_reported_with_share_worst_place_and_what_to_do():
+    ((since, warning),) = looked(DropCounts(), DropCounts(2_000, 46, 46, WORST))
     assert since == 1
-    assert told == (
+    assert warning == (
         "2.3% of the last minutes' records were dropped: 46 of 2000; 46 came late for stream "
         'time, the worst 15000 ms behind it (topic "s", partition 3); a GRACE PERIOD of 15000 '
         "MILLISECONDS takes such records (the RETENTION of a window must be at least that and its "
@@ -32,24 +32,24 @@ def test_late_records_are_told_with_share_worst_place_and_what_to_do():
 
 
 def test_records_that_are_dropped_for_other_reasons_count_as_well():
-    ((_, told),) = looked(DropCounts(100, 5, 3, WORST))
-    assert "5% of" in told
-    assert "3 came late" in told
-    assert "2 could not be handled" in told
-    ((_, told),) = looked(DropCounts(100, 5))
-    assert "GRACE" not in told
-    assert "5 could not be handled" in told
+    ((_, warning),) = looked(DropCounts(100, 5, 3, WORST))
+    assert "5% of" in warning
+    assert "3 came late" in warning
+    assert "2 could not be handled" in warning
+    ((_, warning),) = looked(DropCounts(100, 5))
+    assert "GRACE" not in warning
+    assert "5 could not be handled" in warning
 
 
 def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
     late_drops, totals = LateDrops(), Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000)
     late_drops.look("Q", totals, 999)
-    ((_, told),) = late_drops.warnings("Q")
-    assert "stream time follows a record far ahead of the clock" in told
-    assert "GRACE" not in told
+    ((_, warning),) = late_drops.warnings("Q")
+    assert "stream time follows a record far ahead of the clock" in warning
+    assert "GRACE" not in warning
     late_drops.look("Q", totals, 1_000)
-    ((_, told),) = late_drops.warnings("Q")
-    assert "GRACE" in told
+    ((_, warning),) = late_drops.warnings("Q")
+    assert "GRACE" in warning
 
 
 @pytest.mark.parametrize(
@@ -63,19 +63,19 @@ def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
         (DropCounts(0, 1), True),
     ],
 )
-def test_one_percent_is_the_limit(recent, warned):
+def test_limit_of_late_records_is_one_percent(recent, warned):
     assert bool(looked(recent)) is warned
 
 
 def test_the_share_of_records_that_several_steps_drop_is_at_most_all():
-    ((_, told),) = looked(DropCounts(4, 6, 6, WORST))
-    assert told.startswith("100% of")
+    ((_, warning),) = looked(DropCounts(4, 6, 6, WORST))
+    assert warning.startswith("100% of")
 
 
 def test_it_is_warned_since_it_began_and_until_the_share_is_small_again():
     few, many, more = DropCounts(100, 1), DropCounts(100, 2), DropCounts(100, 3)
-    ((since, told),) = looked(few, many, more)
-    assert (since, "3 of 100" in told) == (1, True)
+    ((since, warning),) = looked(few, many, more)
+    assert (since, "3 of 100" in warning) == (1, True)
     assert looked(few, many, few) == ()
     ((since, _),) = looked(many, few, many)
     assert since == 2

@@ -84,7 +84,7 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
     query = SimpleNamespace(paused=paused)
     catalog = SimpleNamespace(query=lambda _id: query, version_of=Catalog().version_of)
     runner = SimpleNamespace(running={}, abandoned=abandoned)
-    found = SparkMonitor(
+    monitor = SparkMonitor(
         runner,
         None,
         SimpleNamespace(catalog=catalog),
@@ -93,5 +93,5 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
         Stores(),
         lambda: elsewhere,
     ).health("Q")
-    assert (found.state, found.store) == (state, "that of Q")
-    assert found.warnings == ((5, "a store of Q is filled anew"),)
+    assert (monitor.state, monitor.store) == (state, "that of Q")
+    assert monitor.warnings == ((5, "a store of Q is filled anew"),)

@@ -45,7 +45,7 @@ def progress(leader, problem=None):
     return Progress(Here(), Members(leader), peers)
 
 
-def test_the_server_in_charge_knows():
+def test_the_leader_knows():
     assert progress(ME).of("Q1", "x") == ({"here": {0: 2}}, "why")
     assert progress(OTHER).of("Q1", "x") == ({"b:1 x": {0: 2}}, "")
 
@@ -58,7 +58,7 @@ def test_the_server_in_charge_knows():
         (OTHER, Unreachable("it cannot be reached"), "b:1, which is in charge: it cannot be"),
     ],
 )
-def test_while_nobody_knows_it_is_to_be_asked_again(leader, problem, says):
+def test_retries_while_the_leader_is_unknown(leader, problem, says):
     with pytest.raises(NotFollowed, match=says):
         progress(leader, problem).of("Q1", "")
 

@@ -25,13 +25,13 @@ def open_kafka(properties: dict[str, str]) -> KsqlService:
     return service
 
 
-def test_the_embedded_broker_tells_its_address() -> None:
+def test_the_embedded_broker_reports_its_address() -> None:
     service = open_kafka({})
     assert service.addresses() == {"Kafka": "127.0.0.1:9"}
     assert service.settings.text("bootstrap.servers") == "127.0.0.1:9"
 
 
-def test_a_broker_that_was_named_is_not_told_again() -> None:
+def test_address_of_a_named_broker_is_not_repeated() -> None:
     service = open_kafka({"bootstrap.servers": "kafka:9092"})
     assert service.addresses() == {}
     assert service.settings.text("bootstrap.servers") == "kafka:9092"
@@ -72,29 +72,29 @@ def test_a_standby_that_stops_leaves_while_it_still_answers(
     assert Leaving(monkeypatch).done() == ["withdraws", "leaves", "waits"]
 
 
-def test_one_that_nobody_would_replace_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_alone_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Leaving(monkeypatch, others=0).done() == ["withdraws"]
 
 
-def test_one_that_comes_back_at_once_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarting_server_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
     leaving.service.again = True
     assert leaving.done() == ["withdraws"]
 
 
-def test_one_that_takes_charge_by_then_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_leader_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
     leaving.withdrawn = False
     assert leaving.done() == ["withdraws"]
 
 
-def test_one_that_has_taken_charge_by_then_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_has_become_leader_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
     leaving.promoted = True
     assert leaving.done() == ["withdraws"]
 
 
-def test_one_whose_claim_came_too_late_gives_it_free_at_once(
+def test_leadership_claimed_too_late_is_released_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     leaving = Leaving(monkeypatch)
@@ -102,7 +102,7 @@ def test_one_whose_claim_came_too_late_gives_it_free_at_once(
     assert leaving.done() == ["withdraws"]
 
 
-def test_the_one_in_charge_and_one_alone_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leader_and_single_server_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
     leaving.service._follower = None
     assert leaving.done() == []

@@ -33,7 +33,7 @@ def scene(ledger):
     return it
 
 
-def told(ledger):
+def outcomes(ledger):
     assert ledger.flush(20)
     return [(t.entry.statement_new, t.status) for t in reversed(ledger.upgrades())]
 
@@ -47,7 +47,7 @@ def test_an_attempt_that_was_rolled_back_stays_and_the_next_is_its_own(ledger):
     with pytest.raises(ServerError):
         it.world.execute(MORE)
     it.world.execute(OTHER)
-    assert told(ledger) == [(MORE, "rolled_back"), (OTHER, "switched")]
+    assert outcomes(ledger) == [(MORE, "rolled_back"), (OTHER, "switched")]
     assert [entry.statement_new for entry in it.known] == [OTHER]
 
 
@@ -62,9 +62,9 @@ def test_the_ledger_has_the_place_where_the_command_came_to_lie(ledger):
     it.world.runner.make_way = make_way_later
     outcome = it.world.execute(MORE)
     assert outcome.offset == 3
-    assert told(ledger) == [(MORE, "switched")]
-    [found] = ledger.upgrades()
-    assert found.entry.command_offset == 3
+    assert outcomes(ledger) == [(MORE, "switched")]
+    [upgrade] = ledger.upgrades()
+    assert upgrade.entry.command_offset == 3
     assert [entry.command_offset for entry in it.known] == [3]
 
 
@@ -74,8 +74,8 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
     verdict = it.world.engine.dry_run(it.world.parse(MORE), MORE, it.world.settings).verdict
     it.history.refused(Upgrade(old=old, statement=MORE, verdict=verdict))
     assert ledger.flush(20)
-    [found] = ledger.upgrades()
-    assert found.entry == UpgradeEntry(
+    [upgrade] = ledger.upgrades()
+    assert upgrade.entry == UpgradeEntry(
         service_id="default_",
         query_id="CTAS_N_1",
         sink="N",
@@ -95,19 +95,21 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
     )
 
 
-def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger, monkeypatch):
+def test_a_crash_behind_the_append_is_reported_as_switched_at_the_next_start(ledger, monkeypatch):
     it = scene(ledger)
     monkeypatch.setattr(it.history, "switched", lambda token, switch: None)
     it.world.execute(MORE)
-    assert told(ledger) == [(MORE, "begun")]
+    assert outcomes(ledger) == [(MORE, "begun")]
     again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
     it.history = again
     it.again()
     again.rebuild()
-    assert told(ledger) == [(MORE, "switched")]
+    assert outcomes(ledger) == [(MORE, "switched")]
 
 
-def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledger, monkeypatch):
+def test_a_crash_before_the_append_is_reported_as_rolled_back_at_the_next_start(
+    ledger, monkeypatch
+):
     it = scene(ledger)
     monkeypatch.setattr(it.history, "rolled_back", lambda token, error: None)
     it.strikes.at = {"append": ServerError("killed")}
@@ -117,17 +119,17 @@ def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledg
     it.history = again
     it.again()
     again.rebuild()
-    assert told(ledger) == [(MORE, "rolled_back")]
+    assert outcomes(ledger) == [(MORE, "rolled_back")]
 
 
 def test_a_replacement_of_a_paused_query_is_recorded_at_once(ledger):
     it = scene(ledger)
     it.world.execute("PAUSE CTAS_N_1;")
     it.world.execute(MORE)
-    assert told(ledger) == [(MORE, "switched")]
-    [found] = ledger.upgrades()
-    assert (found.outcome.offsets, found.outcome.gap_ms) == (None, None)
-    assert "paused" in found.outcome.reason
+    assert outcomes(ledger) == [(MORE, "switched")]
+    [upgrade] = ledger.upgrades()
+    assert (upgrade.outcome.offsets, upgrade.outcome.gap_ms) == (None, None)
+    assert "paused" in upgrade.outcome.reason
 
 
 def test_the_last_replacement_of_a_query_is_explained(ledger):
@@ -137,13 +139,13 @@ def test_the_last_replacement_of_a_query_is_explained(ledger):
     it.world.execute(MORE)
     with pytest.raises(RequestFailed):
         it.world.run(OTHER)
-    assert told(ledger) == [(MORE, "switched"), (OTHER, "refused")]
-    found = explained(it).upgrade
-    assert (found.accepted, found.classes) == (True, ("schema evolution",))
-    assert [str(change) for change in found.changes] == [
+    assert outcomes(ledger) == [(MORE, "switched"), (OTHER, "refused")]
+    upgrade = explained(it).upgrade
+    assert (upgrade.accepted, upgrade.classes) == (True, ("schema evolution",))
+    assert [str(change) for change in upgrade.changes] == [
         "SELECT: added `A` BIGINT (schema evolution)"
     ]
-    assert (found.query_id, found.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
+    assert (upgrade.query_id, upgrade.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
 
 
 def explained(it):
@@ -184,7 +186,7 @@ class Engine:
         return self.over.is_set()
 
 
-def test_settling_goes_on_until_it_is_settled():
+def test_settling_continues_until_it_is_settled():
     engine = Engine([ServerError("away"), RuntimeError("odd")])
     doubt_resolver = DoubtResolver(engine, 0.001)
     doubt_resolver.wake()

@@ -64,9 +64,9 @@ def again(state, opened):
     return opened()
 
 
-def checked(state, found, adopt=""):
+def checked(state, identity, adopt=""):
     trash = Trash(state.trash, lambda: 0)
-    check(state, found, adopt, trash)
+    check(state, identity, adopt, trash)
     return sorted(moved.name.split("-")[-1] for moved in trash.entries())
 
 
@@ -79,7 +79,7 @@ def test_it_remembers_what_it_belongs_to(state, opened):
     assert (identity.state_id, identity.ended) == ("name0", False)
 
 
-def test_one_of_the_first_format_is_taken_over(tmp_path, opened):
+def test_directory_of_the_first_format_is_adopted(tmp_path, opened):
     (tmp_path / "service.json").write_text('{"format": 1, "service.id": "svc_"}')
     identity = opened().identity
     assert (identity.state_id, identity.cluster_id) == ("name0", "")
@@ -87,7 +87,7 @@ def test_one_of_the_first_format_is_taken_over(tmp_path, opened):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_one_of_another_service_is_refused(tmp_path, opened, version):
+def test_directory_of_another_service_is_refused(tmp_path, opened, version):
     if version == 1:
         (tmp_path / "service.json").write_text('{"format": 1, "service.id": "other_"}')
     else:
@@ -98,7 +98,7 @@ def test_one_of_another_service_is_refused(tmp_path, opened, version):
         opened()
 
 
-def test_one_of_a_later_format_is_refused(tmp_path, opened):
+def test_directory_of_a_later_format_is_refused(tmp_path, opened):
     (tmp_path / "service.json").write_text('{"format": 3}')
     with pytest.raises(NewerState, match="has format 3, this version knows up to 2"):
         opened()
@@ -114,11 +114,11 @@ def test_a_damaged_marker_is_refused(tmp_path, opened, text):
 # --- what it belongs to
 
 
-def test_what_it_was_used_with_is_fine(state):
+def test_directory_with_the_same_kafka_is_accepted(state):
     assert checked(state, FIRST) == []
 
 
-def test_so_is_a_topic_of_brokers_that_tell_no_ids(state):
+def test_directory_is_accepted_where_brokers_give_no_topic_ids(state):
     assert checked(state, replace(FIRST, topic_id="")) == []
 
 
@@ -140,12 +140,12 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("found", OTHERS.values(), ids=OTHERS)
-def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, found):
+@pytest.mark.parametrize("identity", OTHERS.values(), ids=OTHERS)
+def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, identity):
     with pytest.raises(StateInDanger) as refused:
-        checked(state, found)
+        checked(state, identity)
     assert "CTAS_T_4" in refused.value.detail
-    assert f"-o ksql.state.adopt={found.word}" in refused.value.hint
+    assert f"-o ksql.state.adopt={identity.word}" in refused.value.hint
     assert (state.queries / "CTAS_T_4" / "rows").read_text() == "five"
     assert (state.stores / "T" / "rows").exists()
     assert not state.trash.exists()
@@ -158,9 +158,9 @@ def test_so_is_a_directory_from_before_the_marker_knew(state, name):
         checked(state, OTHERS[name])
 
 
-@pytest.mark.parametrize("found", OTHERS.values(), ids=OTHERS)
-def test_on_purpose_it_is_moved_aside(state, found):
-    assert checked(state, found, found.word) == ["CTAS_T_4", "T"]
+@pytest.mark.parametrize("identity", OTHERS.values(), ids=OTHERS)
+def test_on_purpose_it_is_moved_aside(state, identity):
+    assert checked(state, identity, identity.word) == ["CTAS_T_4", "T"]
     assert list(state.queries.iterdir()) == []
 
 
@@ -171,7 +171,7 @@ def test_a_word_for_something_else_does_not_count(state):
         checked(state, OTHERS["another cluster"], word)
 
 
-def test_a_service_that_was_terminated_begins_anew_without_being_asked(state, opened):
+def test_terminated_service_restarts_by_itself(state, opened):
     state.end()
     reopened = again(state, opened)
     assert reopened.identity.ended
@@ -185,9 +185,9 @@ def test_a_directory_without_state_follows_its_settings(state):
     assert checked(state, OTHERS["another cluster"]) == ["T"]  # rows of the other cluster's table
 
 
-@pytest.mark.parametrize("found", [FIRST, *OTHERS.values()], ids=["the first", *OTHERS])
-def test_a_new_directory_fits_everything(opened, found, caplog):
-    assert checked(opened(), found) == []
+@pytest.mark.parametrize("identity", [FIRST, *OTHERS.values()], ids=["the first", *OTHERS])
+def test_a_new_directory_fits_everything(opened, identity, caplog):
+    assert checked(opened(), identity) == []
     assert caplog.records == []
 
 
@@ -226,7 +226,7 @@ def test_no_two_servers_have_one_place(sharing):
         sharing("a_1")
 
 
-def test_who_shares_does_not_mix_with_who_does_not(sharing, opened):
+def test_shared_and_unshared_directories_do_not_mix(sharing, opened):
     one = sharing("a_1")
     with pytest.raises(DirectoryBusy):
         opened()
@@ -236,7 +236,7 @@ def test_who_shares_does_not_mix_with_who_does_not(sharing, opened):
         sharing("a_1")
 
 
-def test_checkpoints_are_renamed_by_each_that_takes_charge(sharing):
+def test_checkpoints_are_renamed_by_each_that_takes_over(sharing):
     one, two = sharing("a_1"), sharing("a_2")
     first = one.claim(lambda: None)
     (first / "CTAS_T_4").mkdir()
@@ -247,7 +247,7 @@ def test_checkpoints_are_renamed_by_each_that_takes_charge(sharing):
     assert two.ghosts() == []
 
 
-def test_one_that_was_replaced_meanwhile_renames_nothing(sharing):
+def test_replaced_server_renames_nothing(sharing):
     one, two = sharing("a_1"), sharing("a_2")
     one.claim(lambda: None)
 
@@ -260,16 +260,16 @@ def test_one_that_was_replaced_meanwhile_renames_nothing(sharing):
     assert one.queries.name == "queries-2"
 
 
-def test_one_that_was_renamed_away_looks_again(sharing):
+def test_claim_during_a_claim_gets_the_next_directory(sharing):
     one, two = sharing("a_1"), sharing("a_2")
     one.claim(lambda: None)
     others = [lambda: one.claim(lambda: None)]  # the former one is late: it claims once more
-    found = two.claim(lambda: others.pop()() if others else None)
-    assert found == two.queries
-    assert found.name == "queries-3"
+    lease = two.claim(lambda: others.pop()() if others else None)
+    assert lease == two.queries
+    assert lease.name == "queries-3"
 
 
-def test_what_a_replaced_server_writes_lies_where_nobody_looks(sharing):
+def test_writes_of_a_replaced_server_go_where_nobody_reads(sharing):
     one, two = sharing("a_1"), sharing("a_2")
     first = one.claim(lambda: None)
     second = two.claim(lambda: None)
@@ -282,15 +282,15 @@ def test_what_a_replaced_server_writes_lies_where_nobody_looks(sharing):
 def test_a_directory_is_shared_from_now_on_and_later_no_more(state, sharing, opened):
     state.close()
     one = sharing("a_1")
-    found = one.claim(lambda: None)
-    assert [place.name for place in found.iterdir()] == ["CTAS_T_4"]
+    lease = one.claim(lambda: None)
+    assert [place.name for place in lease.iterdir()] == ["CTAS_T_4"]
     one.close()
     again = opened()
     assert again.queries.name == "queries"
     assert [place.name for place in again.queries.iterdir()] == ["CTAS_T_4"]
 
 
-def test_what_a_replaced_server_wrote_is_not_taken_for_the_checkpoints_later(sharing, opened):
+def test_writes_of_a_replaced_server_are_not_taken_for_checkpoints(sharing, opened):
     one, two = sharing("a_1"), sharing("a_2")
     first = one.claim(lambda: None)
     (two.claim(lambda: None) / "CTAS_T_4").mkdir()
@@ -302,7 +302,7 @@ def test_what_a_replaced_server_wrote_is_not_taken_for_the_checkpoints_later(sha
     assert again.queries not in again.ghosts()
 
 
-def test_a_server_stands_by_over_the_directory_of_the_one_in_charge_only(sharing):
+def test_server_follows_only_over_the_directory_of_the_leader(sharing):
     state = sharing("a_1")
     known = state.identity.state_id
     claim = LeadershipRecord(

@@ -12,9 +12,9 @@ def looked(*totals):
 
 
 def test_a_query_that_handles_none_of_what_it_reads_is_noticed():
-    ((since, told),) = looked((0, 0, 0), (3, 0, 3), (3, 0, 3), (8, 0, 8))
+    ((since, warning),) = looked((0, 0, 0), (3, 0, 3), (3, 0, 3), (8, 0, 8))
     assert since == 1
-    assert "none of the last 8 records" in told
+    assert "none of the last 8 records" in warning
 
 
 def test_it_is_well_again_with_the_first_record_that_comes_through():
@@ -27,5 +27,5 @@ def test_filters_and_null_results_are_no_trouble():
     assert looked((4, 0, 3)) == ()
 
 
-def test_counting_may_begin_anew():
+def test_counting_may_restart():
     assert looked((10, 10, 0), (2, 0, 2)) != ()

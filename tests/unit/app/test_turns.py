@@ -48,7 +48,7 @@ def await_leadership(world, server, rank=0, seconds=MOST_S):
     return won, world.now - began
 
 
-def test_nobody_takes_over_from_one_that_lives(world, one):
+def test_living_leader_is_not_replaced(world, one):
     two = world.server("two")
     assert await_leadership(world, two) == (False, pytest.approx(MOST_S))
     assert world.may_write("one")
@@ -56,7 +56,7 @@ def test_nobody_takes_over_from_one_that_lives(world, one):
     assert world.lost == {}
 
 
-def test_one_that_leaves_in_order_is_followed_at_once(world, one):
+def test_orderly_departure_is_followed_by_a_take_over_at_once(world, one):
     world.living.clear()
     one.close()
     won, seconds = await_leadership(world, world.server("two"))
@@ -65,7 +65,7 @@ def test_one_that_leaves_in_order_is_followed_at_once(world, one):
     assert world.may_write("two")
 
 
-def test_one_that_falls_silent_is_followed_when_its_tasks_may_not_write_any_more(world, one):
+def test_silent_leader_is_replaced_after_its_leases_have_expired(world, one):
     world.living.clear()
     two = world.server("two")
     won, seconds = await_leadership(world, two)
@@ -93,7 +93,7 @@ def test_of_several_the_first_one_takes_over_and_the_next_one_sees_it(world, one
     assert world.lost == {}
 
 
-def test_one_that_stops_while_it_waits_for_former_tasks_takes_nothing(world, one):
+def test_follower_that_stops_while_it_waits_for_old_tasks_takes_nothing(world, one):
     world.living.clear()
     one.close()
     two = world.server("two")
@@ -112,7 +112,7 @@ def test_an_outage_is_no_silence(world, one):
     assert world.lost == {}
 
 
-def test_one_in_charge_can_show_it_and_one_that_was_replaced_cannot(world, one):
+def test_leader_can_prove_leadership_and_replaced_one_cannot(world, one):
     one.confirm()
     world.living.clear()
     two = world.server("two")

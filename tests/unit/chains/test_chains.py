@@ -43,7 +43,7 @@ def test_every_way_brings_all_records():
         assert sorted(map(str, records)) == sorted(map(str, chain.events))
 
 
-def test_what_is_out_of_order_is_found():
+def test_disorder_is_detected():
     assert disorder([]) == (0, -1)
     assert disorder([1, 2, 2, 5]) == (0, -1)
     assert disorder([1, 9, 4, 8, 3, 20]) == (6, 4)
@@ -57,8 +57,8 @@ def test_a_stream_that_is_further_behind_than_its_sources_is_named():
     late = topics.of(link.sink)
     [partition] = list(late)[:1]
     topics.write([Event(link.sink, partition, "k", {}, 1)])
-    [found] = out_of_order(chain, topics, running, "cut")
-    assert found.startswith(f"{link.sink}/{partition} is ")
+    [problem] = out_of_order(chain, topics, running, "cut")
+    assert problem.startswith(f"{link.sink}/{partition} is ")
 
 
 def test_rows_that_differ_are_named():
@@ -70,8 +70,8 @@ def test_rows_that_differ_are_named():
     rows = rows_of(events)
     assert rows == {b"a": b'{"C": 1}'}
     assert list(differences({"R": rows}, {"R": rows})) == []
-    [found] = differences({"R": rows}, {"R": {}})
-    assert found.startswith("R differs in 1 of 1 rows: b'a' is None")
+    [difference] = differences({"R": rows}, {"R": {}})
+    assert difference.startswith("R differs in 1 of 1 rows: b'a' is None")
 
 
 def test_topics_keep_the_order_of_writing():
@@ -88,7 +88,7 @@ def test_chains_are_run_by_several_processes(monkeypatch, capsys, jobs):
     assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 runs in ")
 
 
-def test_what_is_wrong_is_named_by_its_seed(monkeypatch):
+def test_wrong_results_are_named_with_their_seed(monkeypatch):
     def wrong(seed, _tally):
         raise Wrong(f"seed {seed}")
 

@@ -31,13 +31,13 @@ def url(served: tuple[str, FakeService]) -> str:
 
 @pytest.fixture
 def service(served: tuple[str, FakeService]) -> FakeService:
-    found = served[1]
-    found.answer, found.stream = (), None
-    found.calls.clear()
-    return found
+    fake = served[1]
+    fake.answer, fake.stream = (), None
+    fake.calls.clear()
+    return fake
 
 
 @pytest.fixture
 def client(url: str) -> Iterator[Client]:
-    with closing(Client(url)) as found:
-        yield found
+    with closing(Client(url)) as client_:
+        yield client_

@@ -75,9 +75,9 @@ def test_no_digit_is_lost(client: Client, service: FakeService) -> None:
     columns = (Column("D", model.Decimal(20, 18)), Column("F", model.DOUBLE))
     values = (Decimal("1.100000000000000001"), 1e300)
     service.stream = lambda: FakeStream([rows(values)], "pull", columns)
-    found = events(client)[1]
-    assert isinstance(found, Row)
-    assert list(map(str, found.values)) == ["1.100000000000000001", "1e+300"]
+    row = events(client)[1]
+    assert isinstance(row, Row)
+    assert list(map(str, row.values)) == ["1.100000000000000001", "1e+300"]
 
 
 def test_print_gives_lines(client: Client, service: FakeService) -> None:

@@ -54,16 +54,16 @@ GOES_ON = ["AND", "OR", "BETWEEN", "IN", "IS", "LIKE", "NOT"]
 
 @pytest.fixture
 def completer() -> SqlCompleter:
-    found = SqlCompleter({name: entry.usage for name, entry in COMMANDS.items()})
-    found.names = NAMES
-    return found
+    sql_completer = SqlCompleter({name: entry.usage for name, entry in COMMANDS.items()})
+    sql_completer.names = NAMES
+    return sql_completer
 
 
 def offered(completer: SqlCompleter, text: str) -> list[str]:
     before, _, after = text.partition("|")
     document = Document(before + after, len(before))
-    found = completer.get_completions(document, CompleteEvent())
-    return [completion.text for completion in found]
+    completions = completer.get_completions(document, CompleteEvent())
+    return [completion.text for completion in completions]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def offered(completer: SqlCompleter, text: str) -> list[str]:
         ("SELECT 'from ", []),
     ],
 )
-def test_what_fits_the_place(completer: SqlCompleter, text: str, expected: list[str]) -> None:
+def test_completions_fit_the_place(completer: SqlCompleter, text: str, expected: list[str]) -> None:
     assert offered(completer, text) == expected
 
 
 def test_a_statement_starts_with_commands_and_verbs(completer: SqlCompleter) -> None:
-    found = offered(completer, "")
-    assert {*FIRST, "help", "timing", "run script"} <= set(found)
-    assert "FROM" not in found
+    words = offered(completer, "")
+    assert {*FIRST, "help", "timing", "run script"} <= set(words)
+    assert "FROM" not in words
 
 
 def test_a_file_is_offered_where_a_command_wants_one(
@@ -167,9 +167,11 @@ def test_a_file_is_offered_where_a_command_wants_one(
     assert offered(completer, f"run script '{tmp_path}/to") == ["ur.sql"]
 
 
-def test_a_type_is_shown_beside_a_column(completer: SqlCompleter) -> None:
-    found = completer.get_completions(Document("SELECT f.d FROM FLIGHTS f", 10), CompleteEvent())
-    assert [completion.display_meta_text for completion in found] == ["INTEGER"]
+def test_a_type_is_shown_next_to_a_column(completer: SqlCompleter) -> None:
+    completions = completer.get_completions(
+        Document("SELECT f.d FROM FLIGHTS f", 10), CompleteEvent()
+    )
+    assert [completion.display_meta_text for completion in completions] == ["INTEGER"]
 
 
 PROPERTIES = (

@@ -58,7 +58,7 @@ def test_standard_input(url: str, service: FakeService, monkeypatch: pytest.Monk
     assert [call[0] for call in service.calls] == ["A;"]
 
 
-def test_a_pipe_goes_on_behind_an_error_and_a_file_does_not(
+def test_a_pipe_continues_behind_an_error_and_a_file_does_not(
     url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(text: str) -> list[Entity]:

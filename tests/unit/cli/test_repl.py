@@ -13,7 +13,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from server.cli.colours import SqlColours
-from server.cli.names import ASKED
+from server.cli.names import NAME_STATEMENTS
 from server.cli.repl import Memory, Repl, _continuation, history_file
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created
@@ -23,22 +23,22 @@ CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def typed(desk: Desk, service: FakeService, keys: str) -> list[str]:
     """The statements that reach the server when these keys are pressed, then Ctrl-D."""
-    service.answer = lambda text: [] if text == ASKED else [created()]
+    service.answer = lambda text: [] if text == NAME_STATEMENTS else [created()]
     with create_pipe_input() as source:
         source.send_text(keys + CTRL_D)
         desk.terminal.interactive = True
         history = InMemoryHistory()
         Repl(desk.terminal, source=source, sink=DummyOutput(), history=history).run()
-    return [call[0] for call in service.calls if call[0] not in (ASKED, "await")]
+    return [call[0] for call in service.calls if call[0] not in (NAME_STATEMENTS, "await")]
 
 
-def test_a_statement_goes_on_until_its_semicolon(desk: Desk, service: FakeService) -> None:
+def test_a_statement_continues_until_its_semicolon(desk: Desk, service: FakeService) -> None:
     keys = f"A{ENTER}';' B{ENTER}; -- end{ENTER}C;D;{ENTER}{ENTER}"
     assert typed(desk, service, keys) == ["A\n';' B\n;", "C;", "D;"]
     assert "Stream created" in desk.out()
@@ -67,7 +67,7 @@ def test_the_history_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert history_file() == Path.home() / ".ksql-history"
 
 
-def test_an_unreachable_server_is_told_and_the_prompt_stays(service: FakeService) -> None:
+def test_an_unreachable_server_is_reported_and_the_prompt_stays(service: FakeService) -> None:
     with closing(Desk("http://127.0.0.1:1")) as desk:
         typed(desk, service, f"A;{ENTER}")
         assert desk.errors().count("no answer from the server") == 2
@@ -85,7 +85,7 @@ def test_colours() -> None:
     assert line(9) == []
 
 
-def test_the_continuation_tells_of_an_open_quote(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_continuation_reports_of_an_open_quote(monkeypatch: pytest.MonkeyPatch) -> None:
     class App:
         class current_buffer:  # noqa: N801
             text = "select 'a\nb' + \nc"

@@ -40,7 +40,7 @@ def test_long_values_are_wrapped_or_cut() -> None:
     assert table.row(("abcd", None)) == ["| abc | nul |", "| d   | l   |"]
 
 
-def test_a_row_that_needs_more_room_starts_the_table_anew() -> None:
+def test_a_row_that_needs_more_room_restarts_the_table() -> None:
     table = RowTable((("A", "STRING"), ("B", "BIGINT")), Look(None, grows=True), [("abc", 1)])
     assert table.widths == [8, 8]
     assert table.row(("12345678", 2)) == ["| 12345678 | 2        |"]

@@ -19,8 +19,8 @@ from tests.unit.server.fakes import FakeService, created
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
     service.answer = _answer
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def _answer(text: str) -> list[Entity]:
@@ -36,9 +36,9 @@ def pipe(desk: Desk, text: str) -> None:
 
 
 def sent(service: FakeService) -> list[str]:
-    found = [call[0] for call in service.calls if call[0] != "await"]
+    calls = [call[0] for call in service.calls if call[0] != "await"]
     service.calls.clear()
-    return found
+    return calls
 
 
 # --- a pipe is read as the prompt is -------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_pipe_runs_line_by_line_as_they_come(desk: Desk, service: FakeService)
         desk.terminal.run_lines(lines())
 
 
-def test_what_is_never_closed_is_pointed_at_in_the_pipe(desk: Desk, service: FakeService) -> None:
+def test_unclosed_text_in_a_pipe_is_pointed_at(desk: Desk, service: FakeService) -> None:
     pipe(desk, "A;\n\nselect\n 'x;\n")
     assert desk.errors() == "line 4:2: ' is never closed\n   'x;\n   ^\n"
     assert desk.fails("output json\n\nselect 'x").startswith("line 3:8: ' is never closed")

@@ -23,9 +23,9 @@ from server.cli.split import Statement, split
     ],
 )
 def test_whole_texts(text: str, statements: list[str]) -> None:
-    found = split(text)
-    assert [statement.text for statement in found.statements] == statements
-    assert found.is_complete
+    parts = split(text)
+    assert [statement.text for statement in parts.statements] == statements
+    assert parts.is_complete
 
 
 def test_positions_stay_what_they_are() -> None:
@@ -35,18 +35,18 @@ def test_positions_stay_what_they_are() -> None:
     assert second == Statement("SELECT         b;", 4, 10)
 
 
-def test_what_is_left_over() -> None:
-    found = split("A;\nB c")
-    assert found.rest == Statement("B c", 2)
-    assert not found.is_complete
-    assert [statement.text for statement in found.closed()] == ["A;", "B c;"]
+def test_rest_without_semicolon() -> None:
+    parts = split("A;\nB c")
+    assert parts.rest == Statement("B c", 2)
+    assert not parts.is_complete
+    assert [statement.text for statement in parts.closed()] == ["A;", "B c;"]
 
 
 @pytest.mark.parametrize(
     ("text", "quote", "at"),
     [("A; x 'y;", "'", 2), ("`a", "`", 0), ("x /* y;", "/*", 2), ('"', '"', 0)],
 )
-def test_what_is_never_closed(text: str, quote: str, at: int) -> None:
-    found = split(text)
-    assert (found.open_quote, found.open_at) == (quote, at)
-    assert not found.is_complete
+def test_unclosed_quotes_and_comments(text: str, quote: str, at: int) -> None:
+    parts = split(text)
+    assert (parts.open_quote, parts.open_at) == (quote, at)
+    assert not parts.is_complete

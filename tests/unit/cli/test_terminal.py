@@ -46,8 +46,8 @@ TABLE = """\
 
 @pytest.fixture
 def desk(url: str, service: FakeService) -> Iterator[Desk]:
-    with closing(Desk(url)) as found:
-        yield found
+    with closing(Desk(url)) as desk_:
+        yield desk_
 
 
 def streams() -> list[Entity]:
@@ -78,18 +78,18 @@ def test_queries_show_what_the_session_has_written_and_seen(
     assert desk.run("A;") == ""  # nobody wants to look at it
     sent = [service.token]
     assert desk.run("SELECT;").startswith(TABLE)
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     desk.run("SELECT;")
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     desk.run("request-pipelining on")
     desk.run("SELECT;")
-    sent.append(asked(service))
+    sent.append(token_sent(service))
     service.answer = []
     desk.run("A;")
     assert [*sent, service.token] == [Token(), written, seen, None, None]
 
 
-def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
+def test_token_of_another_service_is_forgotten_once_refused(
     desk: Desk, service: FakeService
 ) -> None:
     theirs = Token(scope=TokenScope("another", "s")).with_({("s", 0): 4})
@@ -100,7 +100,7 @@ def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
     assert desk.run("SELECT;").startswith(TABLE)
 
 
-def asked(service: FakeService) -> Token | None:
+def token_sent(service: FakeService) -> Token | None:
     """The token of the last query."""
     assert service.caller is not None
     return service.caller.token
@@ -116,7 +116,7 @@ def test_the_first_failure_ends_the_text(desk: Desk, service: FakeService) -> No
     assert len(service.calls) == 1
 
 
-def test_what_was_not_run_is_counted(desk: Desk, service: FakeService) -> None:
+def test_statements_that_were_not_run_are_counted(desk: Desk, service: FakeService) -> None:
     service.answer = lambda text: _refuse(text) if text.startswith("B") else []
     assert desk.fails("A; B x; C; D; E").endswith("statement 2 of 5 failed, 3 not run\n")
     assert desk.fails("A; B x").endswith("statement 2 of 2 failed\n")
@@ -237,7 +237,7 @@ def test_a_whole_answer_is_as_wide_as_its_widest_row(desk: Desk, service: FakeSe
     assert {len(line) for line in lines} == {22}
 
 
-def test_an_answer_that_goes_on_is_widened(desk: Desk, service: FakeService) -> None:
+def test_an_answer_that_continues_is_widened(desk: Desk, service: FakeService) -> None:
     batches = [rows((1, "a")), rows((2, "a longer text"))]
     service.stream = lambda: FakeStream(batches, ends_with="Limit Reached")
     text = desk.run("SELECT * FROM s EMIT CHANGES LIMIT 2;")
@@ -255,7 +255,7 @@ def test_an_answer_too_long_to_gather(
     assert text.count("| ID ") == 2
 
 
-def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> None:
+def test_a_tombstone_and_the_end_are_reported(desk: Desk, service: FakeService) -> None:
     batch = [ResultRow((1, None), tombstone=True)]
     service.stream = lambda: FakeStream([batch], ends_with="Limit Reached")
     assert "| <TOMBSTONE>" in desk.run("select;")
@@ -264,7 +264,7 @@ def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> N
 
 @pytest.mark.parametrize("output", ["TABLE", "CSV"])
 @pytest.mark.parametrize("early", [True, False])
-def test_a_note_on_an_answer_stands_below_its_rows(
+def test_note_on_an_answer_is_below_its_rows(
     desk: Desk, service: FakeService, output: Output, early: bool
 ) -> None:
     note = "RETENTION 1 HOUR hides windows"
@@ -280,7 +280,7 @@ def test_a_note_on_an_answer_stands_below_its_rows(
 
 
 @pytest.mark.parametrize(("note", "says"), [("RETENTION hides it", False), (None, True)])
-def test_an_answer_without_rows_whose_reason_is_known_is_not_to_be_asked_again(
+def test_answer_without_rows_with_known_reason_is_final(
     desk: Desk, service: FakeService, note: str | None, says: bool
 ) -> None:
     notes = [] if note is None else [note]
@@ -358,7 +358,7 @@ def test_properties(desk: Desk, service: FakeService) -> None:
     assert "Did you mean fox?" in desk.fails("SET 'foo' = '1';")
 
 
-def test_a_property_without_effect_is_told(desk: Desk, service: FakeService) -> None:
+def test_a_property_without_effect_is_reported(desk: Desk, service: FakeService) -> None:
     service.answer = [WarningEntity(statement_text="", message="It has no effect.")]
     assert desk.run("SET 'num.stream.threads' = '4';") == (
         "Property 'num.stream.threads' is now '4' in this session.\nIt has no effect.\n"
@@ -421,7 +421,9 @@ def test_commands_that_cannot_be_done(desk: Desk, text: str, says: str) -> None:
     assert desk.errors().count("\n") <= 1
 
 
-def test_what_only_looks_like_a_command_is_a_statement(desk: Desk, service: FakeService) -> None:
+def test_statement_that_resembles_a_command_is_a_statement(
+    desk: Desk, service: FakeService
+) -> None:
     for text in ("helpless;", "set 'cli wrap' = 'x", "show output;"):
         assert not desk.terminal.is_command(text)
     assert desk.run("output json; output tabular;").count("Output: ") == 2

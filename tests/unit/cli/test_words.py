@@ -44,7 +44,7 @@ def test_the_lists_are_those_of_the_language() -> None:
 
 
 @pytest.mark.parametrize("before", words.NEXT)
-def test_what_may_follow_is_what_the_grammar_says(before: str) -> None:
+def test_completions_follow_the_grammar(before: str) -> None:
     assert keywords_after(BEFORE.get(before, "") + before) == set(words.NEXT[before])
 
 

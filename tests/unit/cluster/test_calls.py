@@ -86,7 +86,7 @@ def scripted(*answers: bytes | None):
         server.close()
 
 
-def told(calls: Calls, server: Scripted, *, timeout_s: float = 5.0, body: bytes = b"{}"):
+def answer_of(calls: Calls, server: Scripted, *, timeout_s: float = 5.0, body: bytes = b"{}"):
     """Status, kind and text of an answer, read piece by piece."""
     with calls.call(
         server.server, "POST", "/p", body=body, headers={"x-y": "z"}, timeout_s=timeout_s
@@ -96,8 +96,8 @@ def told(calls: Calls, server: Scripted, *, timeout_s: float = 5.0, body: bytes 
 
 def test_a_connection_is_used_again_once_its_answer_was_read():
     with scripted(WHOLE, CHUNKED, WHOLE) as (server, calls):
-        assert told(calls, server) == (200, "text/x", b"whole")
-        assert told(calls, server) == (200, "", b"abcde")
+        assert answer_of(calls, server) == (200, "text/x", b"whole")
+        assert answer_of(calls, server) == (200, "", b"abcde")
         with calls.call(server.server, "GET", "/q", headers={}, timeout_s=5.0) as called:
             assert called.read() == b"whole"
         assert server.accepted == 1
@@ -112,14 +112,14 @@ def test_an_answer_that_is_left_ends_its_connection():
     with scripted(CHUNKED, WHOLE) as (server, calls):
         with calls.call(server.server, "GET", "/", headers={}, timeout_s=5.0) as called:
             next(called.pieces())
-        assert told(calls, server) == (200, "text/x", b"whole")
+        assert answer_of(calls, server) == (200, "text/x", b"whole")
         assert server.accepted == 2
 
 
 def test_a_server_may_close_a_connection_with_its_answer():
     with scripted(LAST, WHOLE) as (server, calls):
-        assert told(calls, server) == (503, "", b"no")
-        assert told(calls, server) == (200, "text/x", b"whole")
+        assert answer_of(calls, server) == (503, "", b"no")
+        assert answer_of(calls, server) == (200, "text/x", b"whole")
         assert server.accepted == 2
 
 
@@ -127,27 +127,27 @@ def test_a_server_may_close_a_connection_with_its_answer():
 def test_a_connection_that_was_closed_while_it_rested_is_no_failure(end):
     """Before the request, or just when it comes."""
     with scripted(WHOLE, end, WHOLE) as (server, calls):
-        told(calls, server)
+        answer_of(calls, server)
         if end is not HANG_UP:
             assert server.hung_up.wait(5)
-        assert told(calls, server) == (200, "text/x", b"whole")
+        assert answer_of(calls, server) == (200, "text/x", b"whole")
         assert server.accepted == 2
 
 
 def test_a_new_connection_that_is_closed_at_once_is_broken():
     with scripted(HANG_UP, WHOLE) as (server, calls), pytest.raises(Broken, match="Disconnected"):
-        told(calls, server)
+        answer_of(calls, server)
 
 
 @pytest.mark.parametrize("half", [HALF, HALF_CHUNKED])
 def test_half_an_answer_is_broken(half):
     with scripted(half) as (server, calls), pytest.raises(Broken, match="IncompleteRead"):
-        told(calls, server)
+        answer_of(calls, server)
 
 
-def test_what_is_no_http_is_broken():
+def test_response_that_is_no_http_is_broken():
     with scripted(b"220 mail.example ESMTP\r\n") as (server, calls), pytest.raises(Broken):
-        told(calls, server)
+        answer_of(calls, server)
 
 
 def test_a_header_cannot_begin_another():
@@ -161,16 +161,16 @@ def test_a_header_cannot_begin_another():
 
 def test_a_server_that_does_not_answer():
     with scripted() as (server, calls), pytest.raises(TooSlow, match="in time"):
-        told(calls, server, timeout_s=0.2)
+        answer_of(calls, server, timeout_s=0.2)
 
 
 def test_a_server_that_falls_silent_is_not_waited_for():
     reasons = ["", "", "its last heartbeat was 2100 ms ago"]
     server = Scripted(WHOLE)
-    calls = Calls(1.0, silent=lambda asked: reasons.pop(0) if asked == server.server else "?")
-    assert told(calls, server)[0] == 200
+    calls = Calls(1.0, silent=lambda peer: reasons.pop(0) if peer == server.server else "?")
+    assert answer_of(calls, server)[0] == 200
     with pytest.raises(Silent, match="its last heartbeat was 2100 ms ago"):
-        told(calls, server, timeout_s=300)
+        answer_of(calls, server, timeout_s=300)
     assert reasons == []
     calls.close()
     server.close()
@@ -203,17 +203,17 @@ def falling_silent(*answers: bytes, tls: bool = False):
 def test_over_tls_one_that_falls_silent_is_not_waited_for_on_a_new_connection():
     """There are bytes at once, but not of an answer: the tickets of TLS 1.3."""
     with falling_silent(tls=True) as (server, calls), pytest.raises(Silent, match="it is gone"):
-        told(calls, server, timeout_s=30)
+        answer_of(calls, server, timeout_s=30)
 
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("begun", [STALLED_HEAD, STALLED, STALLED_CHUNKED])
-def test_one_that_falls_silent_in_its_answer_is_not_waited_for(begun, tls):
+def test_silence_within_a_response_ends_the_wait(begun, tls):
     with falling_silent(begun, tls=tls) as (server, calls), pytest.raises(Silent, match="gone"):
-        told(calls, server, timeout_s=10)
+        answer_of(calls, server, timeout_s=10)
 
 
-def test_what_came_of_an_answer_is_there_before_its_server_falls_silent():
+def test_partial_response_is_delivered_before_the_silence():
     with (
         falling_silent(STALLED_CHUNKED) as (server, calls),
         calls.call(server.server, "GET", "/", headers={}, timeout_s=10) as called,
@@ -225,10 +225,10 @@ def test_what_came_of_an_answer_is_there_before_its_server_falls_silent():
 
 
 @pytest.mark.parametrize("begun", [(), (STALLED,)])
-def test_one_that_lives_is_waited_for_as_long_as_it_may_take(begun):
+def test_responsive_server_is_waited_for_up_to_the_limit(begun):
     server, calls = Scripted(*begun), Calls(1.0, silent=lambda _: "")
     with pytest.raises(TooSlow):
-        told(calls, server, timeout_s=0.4)
+        answer_of(calls, server, timeout_s=0.4)
     calls.close()
     server.close()
 
@@ -238,7 +238,7 @@ def test_nobody_listens():
         server.close()
         server._listener = socket.create_server(("127.0.0.1", 0))
         with pytest.raises(NotReached, match="cannot be reached"):
-            told(calls, server)
+            answer_of(calls, server)
 
 
 def test_a_name_that_is_no_address_is_not_reached():
@@ -258,7 +258,7 @@ def test_closing_ends_what_is_under_way():
 
         def ask() -> None:
             try:
-                told(calls, server, timeout_s=60)
+                answer_of(calls, server, timeout_s=60)
             except Broken as problem:
                 failures.append(problem)
 
@@ -269,17 +269,17 @@ def test_closing_ends_what_is_under_way():
         thread.join(5)
         assert len(failures) == 1
         with pytest.raises(NotReached):
-            told(calls, server)
+            answer_of(calls, server)
 
 
-def test_over_tls_connections_are_kept_too_and_strangers_are_not_reached():
+def test_over_tls_connections_are_kept_too_and_untrusted_servers_are_refused():
     there, trusting = issued()
     server = Scripted(WHOLE, CHUNKED, WHOLE, tls=there)
     strangers, calls = Calls(1.0, ssl.create_default_context()), Calls(1.0, trusting)
     try:
         with pytest.raises(NotReached):
-            told(strangers, server)
-        assert [told(calls, server)[2] for _ in range(3)] == [b"whole", b"abcde", b"whole"]
+            answer_of(strangers, server)
+        assert [answer_of(calls, server)[2] for _ in range(3)] == [b"whole", b"abcde", b"whole"]
         assert server.accepted == 2
     finally:
         for each in (strangers, calls):
@@ -290,7 +290,7 @@ def test_over_tls_connections_are_kept_too_and_strangers_are_not_reached():
 def test_only_so_many_connections_are_kept():
     with scripted(WHOLE, WHOLE) as (server, _):
         calls = Calls(1.0, kept=0)
-        told(calls, server)
-        told(calls, server)
+        answer_of(calls, server)
+        answer_of(calls, server)
         assert server.accepted == 2
         calls.close()

@@ -141,7 +141,7 @@ def refused_port():
         "SHOW TOPICS EXTENDED;",
     ],
 )
-def test_a_standby_answers_as_the_server_in_charge_does(busy, text):
+def test_a_standby_answers_as_the_leader_does(busy, text):
     with standby(Far(busy)) as (near, runner):
         busy.services.host = runner
         busy.services.monitor.topics = dict  # Kafka's, which each asks itself
@@ -156,14 +156,14 @@ def without_store(answer):
     return repr(answer).replace("rocksdb, 2 partitions", "here")
 
 
-def test_it_is_the_store_of_the_server_that_is_asked(busy):
+def test_store_is_that_of_the_queried_server(busy):
     with standby(Far(busy)) as (near, _):
         described = near.one("DESCRIBE N EXTENDED;").source_description
     assert "CTAS_N_3: store: here" in described.statistics
     assert "state-rows of CTAS_N_3" in described.statistics
 
 
-def test_each_server_is_asked_once_for_a_request(busy):
+def test_each_server_is_queried_once_for_a_request(busy):
     far = Far(busy)
     with standby(far) as (near, _):
         near.run("SHOW QUERIES; DESCRIBE C; SHOW QUERIES; EXPLAIN CSAS_C_2; EXPLAIN CSAS_C_2;")
@@ -190,9 +190,9 @@ def test_push_queries_of_all_servers_are_listed_explained_and_ended(busy):
         assert [row.id for row in rows if row.query_type == "PUSH"] == [
             f"transient_S_{n}" for n in range(3)
         ]
-        found = near.one("EXPLAIN transient_S_2;").query_description
-        assert found.ksql_host_query_status == {str(more): "RUNNING"}
-        assert found.query_type == "PUSH"
+        description = near.one("EXPLAIN transient_S_2;").query_description
+        assert description.ksql_host_query_status == {str(more): "RUNNING"}
+        assert description.query_type == "PUSH"
         ended = near.one("TERMINATE transient_S_2;")
         assert (ended.query_id.lower(), ended.was_terminated) == ("transient_s_2", True)
         assert second.ended == ["transient_S_2"]
@@ -219,10 +219,10 @@ def test_pull_queries_are_counted_at_each_server(busy):
         near.own.pulls = lambda _name: {"near:1": PullMetrics(total=1, local=1, remote=2)}
         answer = near.one("DESCRIBE N EXTENDED;")
         assert near.one("DESCRIBE N;").warnings == ()
-    found = answer.source_description
+    description = answer.source_description
     assert [
         (each.host, each.name.removeprefix("pull-query-requests-"), each.value)
-        for each in found.cluster_statistics
+        for each in description.cluster_statistics
         if each.name.startswith("pull")
     ] == [
         (host, name, value)
@@ -234,17 +234,17 @@ def test_pull_queries_are_counted_at_each_server(busy):
     assert (
         "pull-query-requests-total: 6\npull-query-requests-error-total: 1\n"
         "pull-query-requests-local: 4\npull-query-requests-remote: 3"
-    ) in found.statistics
+    ) in description.statistics
     [warning] = answer.warnings
     assert f"The server {third} does not answer" in warning.message
     assert "its pull queries are missing" in warning.message
 
 
-def test_a_server_in_charge_that_cannot_be_reached_leaves_a_gap_that_is_said():
+def test_a_leader_that_cannot_be_reached_leaves_a_gap_that_is_reported():
     with contextlib.closing(Near(refused_port())) as near:
-        found = near.one("EXPLAIN CSAS_C_2;")
-        assert found.query_description.state == "RUNNING"  # by its claims
-        [warning] = found.warnings
+        answer = near.one("EXPLAIN CSAS_C_2;")
+        assert answer.query_description.state == "RUNNING"  # by its claims
+        [warning] = answer.warnings
         assert "does not answer (it cannot be reached)" in warning.message
         assert "offsets and plans of the queries are missing" in warning.message
         [only, plain] = near.run("DESCRIBE C EXTENDED; SHOW TYPES;")
@@ -253,29 +253,29 @@ def test_a_server_in_charge_that_cannot_be_reached_leaves_a_gap_that_is_said():
         assert plain.warnings == ()
 
 
-def test_one_that_sleeps_is_waited_for_no_longer_than_the_bound():
+def test_sleeping_server_is_waited_for_up_to_the_limit():
     with socket.create_server(("127.0.0.1", 0)) as sock:  # the system takes its connections
         asleep = Server("127.0.0.1", sock.getsockname()[1])
         with contextlib.closing(Near(asleep, bound_s=1)) as near:
-            found = near.one("SHOW QUERIES EXTENDED;")
-    assert any("it did not answer in time" in each.message for each in found.warnings)
-    assert [each.state for each in found.query_descriptions] == ["RUNNING", "RUNNING"]
+            answer = near.one("SHOW QUERIES EXTENDED;")
+    assert any("it did not answer in time" in each.message for each in answer.warnings)
+    assert [each.state for each in answer.query_descriptions] == ["RUNNING", "RUNNING"]
 
 
-def test_one_that_has_fallen_silent_is_not_asked(busy):
+def test_silent_server_is_not_queried(busy):
     far = Far(busy)
     with standby(far, silent=True) as (near, runner):
-        found = near.one("DESCRIBE C EXTENDED;")
+        answer = near.one("DESCRIBE C EXTENDED;")
     assert far.reported_of == []
-    [warning] = found.warnings
+    [warning] = answer.warnings
     assert f"The server in charge, {runner}, has fallen silent" in warning.message
 
 
-def test_one_that_is_not_in_charge_any_more_is_not_believed(busy):
+def test_former_leader_is_not_believed(busy):
     busy.services.monitor = Away(Server("h", 3))
     with standby(Far(busy)) as (near, runner):
-        found = near.one("EXPLAIN CSAS_C_2;")
-    [warning] = found.warnings
+        answer = near.one("EXPLAIN CSAS_C_2;")
+    [warning] = answer.warnings
     assert f"{runner} is not in charge any more" in warning.message
 
 
@@ -292,17 +292,17 @@ def test_a_report_that_cannot_be_read_is_a_gap(busy, data, says):
     far = Far(busy)
     far.data = data
     with standby(far) as (near, _):
-        found = near.one("EXPLAIN CSAS_C_2;")
-    assert says in found.warnings[0].message
+        answer = near.one("EXPLAIN CSAS_C_2;")
+    assert says in answer.warnings[0].message
 
 
 def test_the_clients_credentials_go_along(busy, monkeypatch):
     seen = []
-    asked = Peers.exchange
+    recorded = Peers.exchange
 
     def exchange(self, server, method, path, credentials, *more, **others):
         seen.append(credentials)
-        return asked(self, server, method, path, credentials, *more, **others)
+        return recorded(self, server, method, path, credentials, *more, **others)
 
     monkeypatch.setattr(Peers, "exchange", exchange)
     with standby(Far(busy)) as (near, _):

@@ -25,7 +25,7 @@ class Three:
         return A
 
 
-class Told(Calls):
+class RecordingCalls(Calls):
     """Requests are given to a function."""
 
     def __init__(self, answer):
@@ -45,7 +45,7 @@ class Taken:
 
 
 def heartbeats(answer, interval_s=60.0):
-    return Heartbeats(Three(), interval_s, now_ms=lambda: 1234, calls=Told(answer))
+    return Heartbeats(Three(), interval_s, now_ms=lambda: 1234, calls=RecordingCalls(answer))
 
 
 def beat(beating):
@@ -61,7 +61,7 @@ def test_a_heartbeat_names_its_server_and_goes_to_all_others():
     assert sorted(seen, key=lambda each: each[0]) == [(A, body), (C, body)]
 
 
-def test_one_that_does_not_answer_keeps_none_from_the_next():
+def test_unresponsive_server_does_not_stop_heartbeats_to_others():
     seen = []
 
     def answer(server, _body):
@@ -73,7 +73,7 @@ def test_one_that_does_not_answer_keeps_none_from_the_next():
     assert sorted(seen) == [A, C]
 
 
-def test_one_that_hangs_delays_no_other_and_gets_one_at_a_time():
+def test_hanging_server_delays_no_other_and_gets_one_heartbeat_at_a_time():
     begun, resume, seen = threading.Event(), threading.Event(), []
 
     def answer(server, _body):

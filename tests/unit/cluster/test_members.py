@@ -31,7 +31,7 @@ def test_servers_have_an_order_that_all_of_them_agree_on() -> None:
     assert sorted(servers) == [Server("a", 1), Server("a", 2), Server("b", 1)]
 
 
-def test_a_server_alone_lives_and_is_in_charge() -> None:
+def test_single_server_is_alive_and_leads() -> None:
     me = Server("localhost", 8088)
 
     assert Alone(me).alive() == (me,)

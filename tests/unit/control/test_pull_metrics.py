@@ -10,17 +10,17 @@ from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
 
 def test_each_table_of_a_query_is_counted():
     times = itertools.count(5)
-    found = PullCounter(lambda: next(times))
-    found.add(["T", "U"], {"T": BySite(local=1, remote=2), "X": BySite(local=9)}, failed=False)
-    found.add(["T"], {}, failed=True)
-    assert found.of("T") == PullMetrics(total=2, failed=1, local=1, remote=2, last_ms=6)
-    assert found.of("U") == PullMetrics(total=1, last_ms=5)
-    assert found.of("X") == PullMetrics()
+    counter = PullCounter(lambda: next(times))
+    counter.add(["T", "U"], {"T": BySite(local=1, remote=2), "X": BySite(local=9)}, failed=False)
+    counter.add(["T"], {}, failed=True)
+    assert counter.of("T") == PullMetrics(total=2, failed=1, local=1, remote=2, last_ms=6)
+    assert counter.of("U") == PullMetrics(total=1, last_ms=5)
+    assert counter.of("X") == PullMetrics()
 
 
-def test_what_was_not_asked_for_the_longest_time_is_forgotten(monkeypatch):
+def test_least_recently_queried_is_forgotten(monkeypatch):
     monkeypatch.setattr(pull_metrics, "_MOST", 2)
-    found = PullCounter(lambda: 1)
+    counter = PullCounter(lambda: 1)
     for name in ("A", "B", "A", "C"):
-        found.add([name], {}, failed=False)
-    assert [found.of(name).total for name in "ABC"] == [2, 0, 1]
+        counter.add([name], {}, failed=False)
+    assert [counter.of(name).total for name in "ABC"] == [2, 0, 1]

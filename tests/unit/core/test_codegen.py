@@ -39,8 +39,8 @@ def entries():
 
 
 def test_a_traceback_shows_the_line_of_generated_code():
-    found = shown(define("probe", _TEXT, {})["f"], 1)
-    assert ': probe>", line 3, in f\n    return y / 0\n' in found
+    trace = shown(define("probe", _TEXT, {})["f"], 1)
+    assert ': probe>", line 3, in f\n    return y / 0\n' in trace
 
 
 def test_a_traceback_shows_the_line_of_an_aggregate():
@@ -49,29 +49,29 @@ def test_a_traceback_shows_the_line_of_an_aggregate():
 
     function = AggregateFunction(("INT",), "INT", int, fails)
     folds = compile_folds([Slot(0, function, (0,))])
-    assert ': aggregates>", line' in (found := shown(folds.step, folds.init(), (1,)))
-    assert re.search(r"n0 = \(?step0\(s\[1\], a0_0\)", found)
+    assert ': aggregates>", line' in (trace := shown(folds.step, folds.init(), (1,)))
+    assert re.search(r"n0 = \(?step0\(s\[1\], a0_0\)", trace)
 
 
 def test_a_traceback_shows_the_line_of_a_users_function():
     text = "from ksql.functions.udf import udf\n@udf\ndef f(x: int) -> int:\n    return x // 0\n"
     ((function,), problems) = load_sources({"sums.py": text})
     assert problems == []
-    found = shown(function.overloads[0].row, 1)
-    assert 'File "sums.py", line 4, in f\n    return x // 0\n' in found
+    trace = shown(function.overloads[0].row, 1)
+    assert 'File "sums.py", line 4, in f\n    return x // 0\n' in trace
 
 
 def test_every_text_of_a_query_is_found_by_its_name():
     world = World("CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);")
     world.run("CREATE TABLE X AS SELECT A, COUNT(*) FROM S GROUP BY A EMIT CHANGES;")
-    with gathered() as found:
+    with gathered() as texts:
         program = writing(world.plan("X"), BUILTINS)  # the serde was made before, for the sandbox
-    subjects = {each.file.split(": ")[1] for each in found}
+    subjects = {each.file.split(": ")[1] for each in texts}
     assert {"aggregates>", "combined aggregates>", "rows of s>", "JSON reader>"} <= subjects
-    for each in found:
+    for each in texts:
         assert "".join(linecache.getlines(each.file)) == each.text
     del program
-    assert entries().isdisjoint(each.file for each in found)
+    assert entries().isdisjoint(each.file for each in texts)
 
 
 def test_a_text_goes_with_its_last_function():
@@ -95,10 +95,10 @@ def test_many_compilations_leave_nothing_behind():
 def test_two_texts_in_one_namespace_live_as_long_as_it():
     names: dict[str, Any] = {}
     files = []
-    with gathered() as found:
+    with gathered() as texts:
         define("a", "def a():\n    return 1\n", names)
         define("b", "def b():\n    return a()\n", names)
-    files = [each.file for each in found]
+    files = [each.file for each in texts]
     assert set(files) <= entries()
     assert names["b"]() == 1
     names.clear()
@@ -148,10 +148,10 @@ def test_a_draft_names_its_values_and_runs_its_functions():
 
 
 def test_text_becomes_code_in_one_module_only():
-    found = set()
+    modules = set()
     for file in [*ROOT.glob("ksql/**/*.py"), *ROOT.glob("server/**/*.py")]:
         text = file.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text)) if _RUNNERS.search(text) else ():
             if isinstance(node, ast.Name) and _RUNNERS.fullmatch(node.id):
-                found.add(str(file.relative_to(ROOT)))
-    assert found == {"ksql/core/codegen.py"}
+                modules.add(str(file.relative_to(ROOT)))
+    assert modules == {"ksql/core/codegen.py"}

@@ -148,8 +148,8 @@ def test_a_setting_without_effect_is_logged_once_when_a_session_sets_it(caplog, 
 @pytest.mark.parametrize("prefix", ["", "ksql.streams."])
 def test_a_property_of_kafka_streams_without_meaning_here_does_not_end_a_script(prefix):
     name = f"{prefix}num.stream.threads"
-    found = Settings().with_overrides({name: "8"})
-    assert found.overrides == {"num.stream.threads": "8"}
+    settings = Settings().with_overrides({name: "8"})
+    assert settings.overrides == {"num.stream.threads": "8"}
     assert not PROPERTIES["num.stream.threads"].effect
     with pytest.raises(InvalidProperty):
         Settings().with_overrides({name: "many"})
@@ -214,7 +214,7 @@ def test_a_denied_property_cannot_be_set(entry):
     )
 
 
-def test_properties_of_functions_are_told_once_the_session_winning():
+def test_properties_of_functions_are_reported_once_the_session_winning():
     settings = Settings(
         {"ksql.functions.f.x": "z-server", "ksql.functions.f.y": "2", "ksql.service.id": "s"}
     ).with_overrides({"ksql.functions.f.x": "a-session"})

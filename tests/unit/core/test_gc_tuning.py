@@ -32,7 +32,7 @@ def test_cycles_are_still_found():
     assert (len(kept), knot()) == (2 * gc_tuning.RARELY[0], None)
 
 
-def test_what_there_was_is_looked_at_no_more():
+def test_existing_objects_are_frozen():
     before = gc.get_freeze_count()
     held: list[list[int]] = [[] for _ in range(1000)]
     gc_tuning.settle()

@@ -46,7 +46,7 @@ def test_query_ids(kind, expected):
     assert persistent_query_id(kind, "BAR", 7) == expected
 
 
-def test_what_stands_in_quotes_is_doubled():
+def test_quotes_in_names_are_doubled():
     assert (quote_always("A"), quote_always("a`b")) == ("`A`", "`a``b`")
     assert (string_literal("it's"), string_literal("")) == ("'it''s'", "''")
 

@@ -6,7 +6,7 @@ import sys
 from ksql.core.log_throttle import LogThrottle
 
 
-def test_what_happens_often_is_told_once_in_a_while():
+def test_frequent_event_is_logged_at_intervals():
     now = [50.0]
     seldom = LogThrottle(60.0, lambda: now[0])
     assert [seldom.due() for _ in range(4)] == [1, 0, 0, 0]

@@ -21,20 +21,20 @@ _NOT_IN_THE_TABLE = {
 
 def _texts_of_code() -> set[str]:
     """The string constants of the product, docstrings and the table itself left out."""
-    found = set()
+    texts = set()
     for file in [*ROOT.glob("ksql/**/*.py"), *ROOT.glob("server/**/*.py")]:
         if file.is_relative_to(TABLE):
             continue
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
         docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        found |= {
+        texts |= {
             node.value
             for node in nodes
             if isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in docs
         }
-    return found
+    return texts
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_code_names_no_property_that_does_not_exist(texts):
     assert len(named) > 50
 
 
-def test_no_property_stands_in_the_table_twice():
+def test_properties_are_in_the_table_once():
     rows = [row for subject in SUBJECTS.values() for row in subject]
     assert len(rows) == len(PROPERTIES)
     assert {row.name for row in rows if row.decides_results} == set(PLAN_PROPERTIES)

@@ -26,14 +26,14 @@ def test_a_second_has_so_many():
 
 
 @pytest.mark.parametrize("passed_ms", [1_000, 3_600_000])
-def test_what_is_left_over_is_that_of_one_second(passed_ms):
+def test_unused_budget_of_one_second_is_kept(passed_ms):
     clock = Clock()
     rate = PerSecond(2, clock)
     clock.ms += passed_ms
     assert [rate.take() for _ in range(3)] == [True, True, False]
 
 
-def test_a_clock_that_stands_still_or_goes_back_gives_nothing():
+def test_stopped_or_reversed_clock_gives_nothing():
     clock = Clock()
     rate = PerSecond(1, clock)
     assert rate.take()

@@ -12,13 +12,13 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("text", ["p@ss/w:rd", " spaces count ", "ü%23\\'\""])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_a_password_is_the_line_as_it_stands(file, text, end):
+def test_password_is_the_line_unchanged(file, text, end):
     file.write_text(text + end, encoding="utf-8")
     assert password(LEDGER_PASSWORD, str(file)) == text
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines\n", b"\xff"])
-def test_what_is_no_line_is_refused_without_being_shown(file, content):
+def test_malformed_secret_file_is_refused_without_its_content(file, content):
     file.write_bytes(content)
     with pytest.raises(BadSecretFile) as caught:
         password(LEDGER_PASSWORD, str(file))

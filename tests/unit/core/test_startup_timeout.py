@@ -51,5 +51,5 @@ def test_the_processor_time_of_a_process():
     assert cpu_seconds(os.getpid()) > before
 
 
-def test_one_that_is_gone_uses_nothing():
+def test_dead_process_uses_nothing():
     assert cpu_seconds(0) == 0

@@ -70,7 +70,7 @@ def through_json(value):
 
 
 @given(trees)
-def test_what_is_written_is_read_back(tree):
+def test_structs_round_trip(tree):
     again = through_json(tree)
     assert again == tree
     assert STRUCTS.plain(again) == STRUCTS.plain(tree)
@@ -148,7 +148,7 @@ def test_tags_and_keys_are_their_own():
     "forms",
     [(*FORMS, form("test_structs.Leaf", Renamed, "label shade")), (*FORMS, FORMS[1])],
 )
-def test_a_tag_stands_for_one_class(forms):
+def test_tag_belongs_to_one_class(forms):
     with pytest.raises(BadForm, match="is declared twice"):
         Structs(forms)
 

@@ -67,7 +67,7 @@ SECOND = (
 
 
 @pytest.mark.parametrize(("kept", "scope"), [(FIRST, TokenScope()), (SECOND, HERE)])
-def test_what_was_given_once_is_read_for_good(kept, scope):
+def test_released_tokens_stay_readable(kept, scope):
     """Clients keep tokens."""
     assert Token.of(kept) == Token(scope=scope).with_(SEEN)
     assert requested_token({TOKEN: kept}, Giver()) == Token(scope=HERE).with_(SEEN)
@@ -128,7 +128,7 @@ def test_an_empty_text_names_nothing():
     ],
     ids=lambda bad: f"{len(bad)} characters",
 )
-def test_what_is_no_token_is_refused(bad):
+def test_malformed_token_is_refused(bad):
     with pytest.raises(BadToken) as caught:
         requested_token({TOKEN: bad}, Giver())
     assert caught.value.code == 40000

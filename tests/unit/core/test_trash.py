@@ -35,7 +35,7 @@ def state(tmp_path, name="CTAS_T_4"):
     return folder
 
 
-def test_what_is_moved_is_whole_and_says_where_it_was(aside, tmp_path, caplog):
+def test_trash_entry_is_whole_and_names_its_origin(aside, tmp_path, caplog):
     folder = state(tmp_path)
     moved = aside.take(folder, "checkpoint", "nobody knows it")
     assert not folder.exists()
@@ -72,11 +72,11 @@ def test_without_a_time_nothing_goes(aside, tmp_path, clock):
 def test_an_entry_without_its_description_still_has_a_date(aside, tmp_path):
     moved = aside.take(state(tmp_path), "checkpoint", "")
     (moved.entry / "about.json").write_text("{")
-    (found,) = aside.entries()
-    assert (found.what, found.when_ms) == ("unknown", NOW)
+    (entry,) = aside.entries()
+    assert (entry.what, entry.when_ms) == ("unknown", NOW)
 
 
-def test_what_lies_there_and_is_not_ours_is_left_alone(aside, tmp_path, clock):
+def test_foreign_files_in_the_trash_are_left_alone(aside, tmp_path, clock):
     aside.take(state(tmp_path), "checkpoint", "")
     (tmp_path / "aside" / "notes").mkdir()
     clock.ms *= 2

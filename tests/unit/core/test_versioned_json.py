@@ -14,7 +14,7 @@ def test_each_version_has_its_fields():
     assert versioned_json.read(b'{"b": 6, "format": 2, "a": 5}', VERSIONS, "format")[0] == 2
 
 
-def test_a_later_version_is_told_apart_whatever_it_holds():
+def test_a_later_version_is_distinguished_whatever_it_holds():
     with pytest.raises(
         versioned_json.NewerVersion, match="has version 3, this server reads up to 2"
     ) as e:

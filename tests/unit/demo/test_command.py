@@ -85,16 +85,16 @@ def test_a_count_that_cannot_be(count, capsys):
         (ZeroDivisionError("by zero"), "failed on its own account\n  ZeroDivisionError: by zero"),
     ],
 )
-def test_errors_are_told_in_words(running, capsys, error, said):
+def test_errors_are_reported_in_words(running, capsys, error, said):
     def fail(_options):
         raise error
 
     running(fail)
     assert command.main([]) == 1
-    told = capsys.readouterr().out
-    assert said in told
-    assert "--keep DIR" in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().out
+    assert said in output
+    assert "--keep DIR" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -112,14 +112,14 @@ def test_a_signal_ends_it_in_good_order(running, capsys, number):
 
 
 def test_the_state_is_removed():
-    with site.directory(None) as made:
-        (made / "file").write_text("x")
-    assert not made.exists()
+    with site.directory(None) as folder:
+        (folder / "file").write_text("x")
+    assert not folder.exists()
 
 
 def test_the_state_is_kept(tmp_path):
-    with site.directory(tmp_path / "a" / "b") as made:
-        (made / "file").write_text("x")
+    with site.directory(tmp_path / "a" / "b") as folder:
+        (folder / "file").write_text("x")
     assert (tmp_path / "a" / "b" / "file").exists()
     with pytest.raises(DirectoryNotEmpty, match="not empty"), site.directory(tmp_path):
         pass

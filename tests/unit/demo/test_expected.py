@@ -66,8 +66,8 @@ def test_places_are_joined_by_id():
 
     data = Data(pd.DataFrame({"id": [0, 1], "x": [5, 6]}), pd.DataFrame())
     places = pd.DataFrame({"id": [1, 0], "partition": [3, 2], "offset": [0, 0]})
-    found = Expected.of(data, places).flights
-    assert found["partition"].tolist() == [2, 3]
+    flights = Expected.of(data, places).flights
+    assert flights["partition"].tolist() == [2, 3]
     with pytest.raises(pd.errors.MergeError):
         Expected.of(data, pd.concat([places, places]))
 

@@ -30,8 +30,8 @@ def test_a_child_counts():
 
 def test_ps_and_proc_agree_about_this_process():
     mine = os.getpid()
-    told = {pid: parent for pid, parent, _ in memory._from_ps()}
-    assert told[mine] == os.getppid()
+    parents = {pid: parent for pid, parent, _ in memory._from_ps()}
+    assert parents[mine] == os.getppid()
     if memory._PROC.joinpath("self").exists():
         assert {pid: parent for pid, parent, _ in memory._from_proc()}[mine] == os.getppid()
 

@@ -67,7 +67,7 @@ def test_a_replacement_keeps_its_id(session, out):
         session(created("CSAS_X_1")).replace("..", "CSAS_X_1")
 
 
-def test_a_refusal_is_wanted(session, out):
+def test_refusal_is_expected(session, out):
     session(ServerFailure(40001, "no\n- because")).refused("..")
     assert "- because" in out.getvalue()
     with pytest.raises(Unexpected, match="accepted"):
@@ -84,9 +84,9 @@ def test_waiting_for_queries(session, monkeypatch):
 def test_a_query_in_trouble(session, monkeypatch):
     monkeypatch.setattr(sessions, "_POLL_S", 0)
     monkeypatch.setattr(sessions, "_PATIENCE_S", 0)
-    with pytest.raises(QueryInTrouble) as told:
+    with pytest.raises(QueryInTrouble) as caught:
         session(described(1, 5, "ERROR", ["disk full"])).await_done(["Q"])
-    assert "disk full" in told.value.text()
+    assert "disk full" in caught.value.text()
     with pytest.raises(QueryInTrouble, match="stands still at 1 of 5"):
         session(described(1, 5)).await_done(["Q"])
 
@@ -99,9 +99,9 @@ def test_a_query_that_recovers(session, out, monkeypatch):
 
 
 def test_the_statement_of_a_query(session):
-    found = {"queries": [{"id": "A", "queryString": "a"}, {"id": "B", "queryString": "b"}]}
-    assert session(found).statement_of("B") == "b"
-    assert session(found).statement_of("C") == ""
+    answer = {"queries": [{"id": "A", "queryString": "a"}, {"id": "B", "queryString": "b"}]}
+    assert session(answer).statement_of("B") == "b"
+    assert session(answer).statement_of("C") == ""
 
 
 class Streaming:

@@ -56,7 +56,7 @@ def test_a_bar_in_a_pipe_is_a_line_now_and_then(show, out):
     ]
 
 
-def test_what_takes_its_time_in_a_pipe(show, out):
+def test_steps_through_a_pipe(show, out):
     with show.doing("one"):
         show.now_doing("two")
     assert out.getvalue().splitlines() == ["  one ...", "  two ..."]

@@ -13,8 +13,10 @@ def record(offset, key, value, timestamp=7, partition=0):
 
 
 def test_where_departures_lie():
-    found = topics.places([record(4, b"k", {"id": 9}, partition=2), record(5, None, {"id": 3})])
-    assert found.to_dict("list") == {"id": [9, 3], "partition": [2, 0], "offset": [4, 5]}
+    partitions = topics.places(
+        [record(4, b"k", {"id": 9}, partition=2), record(5, None, {"id": 3})]
+    )
+    assert partitions.to_dict("list") == {"id": [9, 3], "partition": [2, 0], "offset": [4, 5]}
 
 
 def test_a_streams_rows():

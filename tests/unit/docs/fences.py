@@ -39,15 +39,15 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     """The examples of a page, in order."""
-    found = []
+    fences = []
     for part in _PARTS.finditer(page):
         line = page.count("\n", 0, part.start()) + 1
         if part["setup"] is not None:
-            found.append(Block("setup", part["setup"], line, part.start("setup")))
+            fences.append(Block("setup", part["setup"], line, part.start("setup")))
         else:
             kind = "parsed" if part["parsed"] else part["kind"]
-            found.append(Block(kind, part["text"], line, part.start("text")))
-    return found
+            fences.append(Block(kind, part["text"], line, part.start("text")))
+    return fences
 
 
 def replaced(page: str, shown: list[tuple[Block, str]]) -> str:
@@ -60,15 +60,15 @@ def replaced(page: str, shown: list[tuple[Block, str]]) -> str:
 
 def exchanges(session: str) -> list[tuple[str, str]]:
     """What is typed in a session and what is answered."""
-    found: list[tuple[list[str], list[str]]] = []
+    pairs: list[tuple[list[str], list[str]]] = []
     for line in session.splitlines():
         if line.startswith(PROMPT):
-            found.append(([line.removeprefix(PROMPT)], []))
-        elif line.startswith(">") and not found[-1][1]:
-            found[-1][0].append(line.removeprefix(">"))
+            pairs.append(([line.removeprefix(PROMPT)], []))
+        elif line.startswith(">") and not pairs[-1][1]:
+            pairs[-1][0].append(line.removeprefix(">"))
         else:
-            found[-1][1].append(line)
-    return [("\n".join(typed), "\n".join(answer)) for typed, answer in found]
+            pairs[-1][1].append(line)
+    return [("\n".join(typed), "\n".join(answer)) for typed, answer in pairs]
 
 
 def session_text(pairs: list[tuple[str, str]]) -> str:

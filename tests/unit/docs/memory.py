@@ -75,11 +75,11 @@ class DocumentService(MemoryService):
         super().__init__(world.engine, world.topics, world.services, world.settings, follow=False)
 
     def execute(self, text, properties=None, variables=None, *_more):
-        found = self.world.run(text, dict(variables or {}), **dict(properties or {}))
+        entities = self.world.run(text, dict(variables or {}), **dict(properties or {}))
         self.world.drain()
-        for entity in found:
+        for entity in entities:
             check_entity(entity)
-        return found
+        return entities
 
     def begin(self, text, properties, variables, credentials="", token=None):
         """A request that is answered at once."""

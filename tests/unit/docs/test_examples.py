@@ -43,12 +43,12 @@ class Page:
         return text
 
     def ksql(self, text):
-        found = []
+        blocks_ = []
         for typed, shown in exchanges(text):
             self._desk.terminal.run(typed)
             answer = self._desk.out() + self._desk.errors()
-            found.append((typed, shown if plain(shown) == plain(answer) else answer))
-        return session_text(found)
+            blocks_.append((typed, shown if plain(shown) == plain(answer) else answer))
+        return session_text(blocks_)
 
     def http(self, text):
         head, _, body = text.partition("\n")

@@ -54,7 +54,7 @@ def test_sources_cite_pages_that_exist():
     """``Source:`` lines name a page here, or a public document."""
     modules = [path for name in ("ksql", "server", "qtt") for path in (ROOT / name).rglob("*.py")]
     texts = [(path.relative_to(ROOT), path.read_text("utf-8")) for path in modules]
-    cited = [(path, *found) for path, text in texts for found in _CITED.findall(text)]
+    cited = [(path, *citation) for path, text in texts for citation in _CITED.findall(text)]
     assert len(cited) > 60
     pages = {page for _, page, _ in cited}
     known: dict[str, Any] = {
@@ -91,12 +91,12 @@ def test_a_part_is_written_between_its_marks_and_nowhere_else():
 def test_every_mark_is_that_of_a_part_with_an_end():
     pages = {path.name: path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md")}
     marked = {
-        name: found
+        name: parts
         for name, text in pages.items()
-        if (found := re.findall(r"<!-- generated: (\w+)", text))
+        if (parts := re.findall(r"<!-- generated: (\w+)", text))
     }
     assert tuple(sorted(marked)) == TABLES.PAGES
-    assert sorted(part for found in marked.values() for part in found) == sorted(TABLES.GENERATED)
+    assert sorted(part for parts in marked.values() for part in parts) == sorted(TABLES.GENERATED)
     assert {name: TABLES.PART.findall(pages[name]) for name in marked} == marked
 
 

@@ -31,8 +31,8 @@ def measured(workload):
 
 
 def test_the_cores_for_records_are_the_measured_ones():
-    found = {name: (cpu, rate) for name, cpu, rate in _RATES.findall(SIZING)}
-    assert found == {name: measured(workload) for name, workload in WORKLOADS.items()}
+    rates = {name: (cpu, rate) for name, cpu, rate in _RATES.findall(SIZING)}
+    assert rates == {name: measured(workload) for name, workload in WORKLOADS.items()}
 
 
 @pytest.mark.parametrize("number", sorted(set(re.findall(r"\d+,\d{3}|\d\.\d\d cores", SIZING))))

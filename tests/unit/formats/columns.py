@@ -88,7 +88,7 @@ def _present(type_: SqlType) -> st.SearchStrategy[object]:
         case model.Struct(fields):
             names = [field.name for field in fields]
             members = st.tuples(*(values(field.type) for field in fields))
-            return members.map(lambda found: dict(zip(names, found, strict=True)))
+            return members.map(lambda value: dict(zip(names, value, strict=True)))
         case _:
             return _LEAVES[type_]
 

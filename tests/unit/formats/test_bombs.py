@@ -29,15 +29,15 @@ def c(**types):
 
 
 def avro(levels, leaf="int"):
-    found: dict[str, Any] = {
+    schema: dict[str, Any] = {
         "type": "record",
         "name": "R0",
         "fields": [{"name": "a", "type": leaf}],
     }
     for level in range(1, levels):
-        fields = [{"name": "a", "type": found}, {"name": "b", "type": f"R{level - 1}"}]
-        found = {"type": "record", "name": f"R{level}", "fields": fields}
-    return json.dumps(found)
+        fields = [{"name": "a", "type": schema}, {"name": "b", "type": f"R{level - 1}"}]
+        schema = {"type": "record", "name": f"R{level}", "fields": fields}
+    return json.dumps(schema)
 
 
 def json_schema(levels, leaf="integer"):
@@ -73,10 +73,10 @@ def size(type_):
 @pytest.mark.parametrize(("kind", "text"), KINDS)
 def test_types_that_are_named_twice_are_not_spread_out_for_ever(kind, text):
     """20 levels of 2 kB took 3.4 GB; each level more doubled it."""
-    found = kind.connect_type(Whole(text(LEVELS), {}))
-    assert size(found) < 3 * MOST_TYPES
+    type_ = kind.connect_type(Whole(text(LEVELS), {}))
+    assert size(type_) < 3 * MOST_TYPES
     with pytest.raises(NotInferable, match="more than 10000 types"):
-        sql_type(found)
+        sql_type(type_)
     assert isinstance(sql_type(kind.connect_type(Whole(text(10), {}))), model.Struct)
 
 
@@ -90,12 +90,12 @@ def test_a_registry_compares_each_pair_once(kind, text):
 
 
 @pytest.mark.parametrize(("kind", "text"), KINDS)
-@pytest.mark.parametrize("wanted", [model.INTEGER, Array(model.STRING)])
-def test_a_record_of_such_a_schema_that_does_not_fit_is_skipped(kind, text, wanted):
+@pytest.mark.parametrize("encoder", [model.INTEGER, Array(model.STRING)])
+def test_a_record_of_such_a_schema_that_does_not_fit_is_skipped(kind, text, encoder):
     registry = MemoryRegistry()
     number = registry.register("s-value", Schema(kind.name, text(LEVELS)))
     name = "JSON_SR" if kind.name == "JSON" else kind.name
-    serde = serde_for(Format(name), c(A=wanted), "value", registry, "s")
+    serde = serde_for(Format(name), c(A=encoder), "value", registry, "s")
     with pytest.raises(DecodeError):
         serde.decode(framed(number) + (b'{"a": {}}' if name == "JSON_SR" else b"\x00\x00\x00"))
 
@@ -142,7 +142,7 @@ def decoded(items, body, *columns, nested=False):
     return serde.decode(framed(number) + body + b"\x0e")
 
 
-def wanted(items, *, nested=False):
+def expanded(items, *, nested=False):
     fields = items["type"] == "record" if isinstance(items, dict) else False
     item = model.Struct((model.Field("A", model.STRING),)) if fields else model.BYTES
     return c(A=Array(Array(item)) if nested else Array(item), Z=model.INTEGER)
@@ -152,7 +152,7 @@ def wanted(items, *, nested=False):
 def test_items_of_no_bytes_are_counted_for_the_whole_record(items, monkeypatch):
     """4 kB gave 7.8 million; each block may claim as many as the record has bytes."""
     monkeypatch.setattr(read, "MOST_OF_NOTHING", 10)
-    columns = wanted(items)
+    columns = expanded(items)
     assert decoded(items, blocks(5, 2), *columns)[1] == 7
     with pytest.raises(DecodeError):
         decoded(items, blocks(3, 4000), *columns)
@@ -161,9 +161,9 @@ def test_items_of_no_bytes_are_counted_for_the_whole_record(items, monkeypatch):
     inner = blocks(4, 1)
     body = blocks(4, 1)[:-1] + inner * 4 + b"\0"
     with pytest.raises(DecodeError):
-        decoded(items, body, *wanted(items, nested=True), nested=True)
+        decoded(items, body, *expanded(items, nested=True), nested=True)
 
 
 @pytest.mark.parametrize("items", NOTHING)
-def test_items_of_no_bytes_that_nobody_wants_are_passed_over(items):
+def test_unwanted_items_of_no_bytes_are_skipped(items):
     assert decoded(items, blocks(4_000, 2_000), *c(Z=model.INTEGER)) == (7,)

@@ -33,7 +33,7 @@ OTHER_MEANING = {
 """Modules in which the texts are no formats of records."""
 
 
-def asked(tree: ast.Module) -> list[tuple[int, str]]:
+def format_comparisons(tree: ast.Module) -> list[tuple[int, str]]:
     """Line and name for each comparison with a format's name, operators and ``match`` alike."""
     places = (node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue))
     return [
@@ -45,7 +45,7 @@ def asked(tree: ast.Module) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "comparisons"),
     [
         ("a.name == 'AVRO'", [(1, "AVRO")]),
         ("if not x in ('JSON', 'B'): pass", [(1, "JSON")]),
@@ -53,16 +53,16 @@ def asked(tree: ast.Module) -> list[tuple[int, str]]:
         ("x = 'AVRO'; y = Format('JSON'); z = a == 'AVROS'", []),
     ],
 )
-def test_comparisons_are_found(text, found):
-    assert asked(ast.parse(text)) == found
+def test_comparisons_are_found(text, comparisons):
+    assert format_comparisons(ast.parse(text)) == comparisons
 
 
-def test_nobody_asks_for_a_formats_name():
+def test_format_names_are_not_compared():
     folders = tuple(f"ksql/formats/{name.lower()}/" for name in FORMATS)
     own = [m for m in MODULES if not m.startswith(folders) and m != "ksql/core/types/format.py"]
     texts = {m: text for m in own if QUOTED.search(text := (ROOT / m).read_text())}
-    found = {m: asked(ast.parse(text)) for m, text in texts.items()}
-    asking = {module: places for module, places in found.items() if places}
+    comparisons = {m: format_comparisons(ast.parse(text)) for m, text in texts.items()}
+    asking = {module: places for module, places in comparisons.items() if places}
     assert {m: places for m, places in asking.items() if m not in OTHER_MEANING} == {}
     assert asking.keys() == OTHER_MEANING.keys()
 

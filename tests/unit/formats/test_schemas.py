@@ -24,8 +24,8 @@ def columns_of(format_, side, schema, kind):
     registry = MemoryRegistry()
     text = schema if isinstance(schema, str) and kind == "PROTOBUF" else json.dumps(schema)
     registry.register(f"t-{side}", Schema(kind, text))
-    found, _ = inferred_columns(format_, side, "t", registry)
-    return ", ".join(map(str, found))
+    columns, _ = inferred_columns(format_, side, "t", registry)
+    return ", ".join(map(str, columns))
 
 
 AVRO, PROTOBUF, JSON_SR = Format("AVRO"), Format("PROTOBUF"), Format("JSON_SR")
@@ -91,9 +91,9 @@ def test_inferred(format_, side, schema, kind, expected):
     ],
 )
 def test_not_inferred(format_, side, schema, kind, message):
-    with pytest.raises(StatementError) as found:
+    with pytest.raises(StatementError) as caught:
         columns_of(format_, side, schema, kind)
-    assert message in found.value.text()
+    assert message in caught.value.text()
 
 
 def test_no_schema():
@@ -103,9 +103,9 @@ def test_no_schema():
         match=r"Schema for message values on topic 'x' does not exist in the Schema Registry\.",
     ):
         inferred_columns(AVRO, "value", "x", registry)
-    with pytest.raises(StatementError) as found:
+    with pytest.raises(StatementError) as caught:
         inferred_columns(Format("AVRO", schema_id=7), "value", "x", registry)
-    assert "Subject: x-value\nSchema Id: 7" in found.value.detail
+    assert "Subject: x-value\nSchema Id: 7" in caught.value.detail
 
 
 def test_result_columns_against_a_given_schema():
@@ -122,9 +122,9 @@ def test_result_columns_against_a_given_schema():
         ((c2, c1), "`c2` DOUBLE, `c1` INTEGER"),
         ((c1, c2, c.value("c3", model.STRING)), "`c3` STRING"),
     ):
-        with pytest.raises(StatementError) as found:
+        with pytest.raises(StatementError) as caught:
             check_given_schema(given, "value", wrong, "t", schema)
-        assert found.value.message == (
+        assert caught.value.message == (
             f"The following value columns are changed, missing or reordered: [{shown}]. "
             "Schema from schema registry is [`c1` INTEGER, `c2` DOUBLE]"
         )
@@ -143,10 +143,10 @@ def test_result_columns_against_a_given_schema():
         (JSON_SR, "JSON", '"connect.index":0'),
     ],
 )
-def test_what_we_register(format_, kind, part):
-    found = schema_for(format_, (c.value("A", model.INTEGER),), "value")
-    assert found.kind == kind
-    assert part in found.text
+def test_registered_schemas(format_, kind, part):
+    schema = schema_for(format_, (c.value("A", model.INTEGER),), "value")
+    assert schema.kind == kind
+    assert part in schema.text
 
 
 def test_names_of_keys():

@@ -115,9 +115,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("format_", "side", "columns", "message"), REFUSED)
 def test_refused(format_, side, columns, message):
-    with pytest.raises(StatementError) as found:
+    with pytest.raises(StatementError) as caught:
         validate(format_, columns, side)
-    assert message in found.value.message
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_each_record_says_which_message_it_is():
         written.read(framed(1))
 
 
-def test_what_cannot_be_read():
+def test_unreadable_records():
     registry = MemoryRegistry()
     registry.register("s", record(a=["null", "R"]))
     written = Written(registry)

@@ -77,10 +77,10 @@ def scalar(name, types, args):
     values = _converted(kinds, chosen.params, args)
     if run.nulls == "propagate" and None in [v for v in values if not callable(v)]:
         return None
-    found = run.row(*values)
+    result_ = run.row(*values)
     if run.code is not None:
-        assert evaluate(run.code, values) == found
-    return found
+        assert evaluate(run.code, values) == result_
+    return result_
 
 
 def evaluate(code, values):
@@ -105,21 +105,21 @@ def aggregate(name, types, literals=(), settings=None):
     chosen = resolve(function, [*columns, *constants])
     assert chosen.literals == len(literals)
     columns = chosen.params[: len(chosen.params) - chosen.literals]
-    made = instantiate_aggregate(function, chosen.overload, columns, literals, settings)
-    return made, chosen
+    function_ = instantiate_aggregate(function, chosen.overload, columns, literals, settings)
+    return function_, chosen
 
 
-def fold(made, rows, state=None):
+def fold(instance, rows, state=None):
     """The state after those rows."""
-    state = made.init() if state is None else state
+    state = instance.init() if state is None else state
     for row in rows:
         values = row if isinstance(row, tuple) else (row,)
-        if made.skips_null and None in values:
+        if instance.skips_null and None in values:
             continue
-        state = made.step(state, *values)
+        state = instance.step(state, *values)
     return state
 
 
-def result(made, state):
+def result(instance, state):
     """What the state stands for."""
-    return made.result(state) if made.result else state
+    return instance.result(state) if instance.result else state

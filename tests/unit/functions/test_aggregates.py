@@ -99,96 +99,96 @@ CASES = [
 ]
 
 
-def same(found, expected):
+def same(actual, expected):
     if isinstance(expected, float):
-        return math.isclose(found, expected, rel_tol=1e-12) or (
-            found != found and expected != expected
+        return math.isclose(actual, expected, rel_tol=1e-12) or (
+            actual != actual and expected != expected
         )
-    return found == expected and type(found) is type(expected)
+    return actual == expected and type(actual) is type(expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(case):
     name, types, literals, rows, expected = case
-    made, _ = aggregate(name, types, literals)
-    assert same(result(made, fold(made, rows)), expected)
+    instance, _ = aggregate(name, types, literals)
+    assert same(result(instance, fold(instance, rows)), expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_merge_of_parts_is_the_whole(case):
     name, types, literals, rows, expected = case
-    made, _ = aggregate(name, types, literals)
+    instance, _ = aggregate(name, types, literals)
     for cut in range(len(rows) + 1):
-        state = made.merge(fold(made, rows[:cut]), fold(made, rows[cut:]))
-        assert same(result(made, state), expected), cut
+        state = instance.merge(fold(instance, rows[:cut]), fold(instance, rows[cut:]))
+        assert same(result(instance, state), expected), cut
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_undo_takes_a_row_back(case):
     name, types, literals, rows, expected = case
-    made, _ = aggregate(name, types, literals)
-    if made.undo is None or NAN in rows:
+    instance, _ = aggregate(name, types, literals)
+    if instance.undo is None or NAN in rows:
         return
-    state = fold(made, rows)
+    state = fold(instance, rows)
     for row in reversed(rows):
         values = row if isinstance(row, tuple) else (row,)
-        if made.skips_null and None in values:
+        if instance.skips_null and None in values:
             continue
-        state = made.step(state, *values)
-        state = made.undo(state, *values)
-        assert same(result(made, copy.deepcopy(state)), expected)
+        state = instance.step(state, *values)
+        state = instance.undo(state, *values)
+        assert same(result(instance, copy.deepcopy(state)), expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_state_survives_storage(case):
     name, types, literals, rows, expected = case
-    made, _ = aggregate(name, types, literals)
-    state = fold(made, rows)
+    instance, _ = aggregate(name, types, literals)
+    state = fold(instance, rows)
     if "DECIMAL" in types and not isinstance(state, float):
         return  # decimals are packed by the store
     stored = ormsgpack.unpackb(ormsgpack.packb(state))
-    assert same(result(made, stored), expected)
+    assert same(result(instance, stored), expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_result_is_not_changed_by_later_rows(case):
     name, types, literals, rows, _ = case
-    made, _ = aggregate(name, types, literals)
-    state = fold(made, rows)
-    before = result(made, state)
+    instance, _ = aggregate(name, types, literals)
+    state = fold(instance, rows)
+    before = result(instance, state)
     kept = copy.deepcopy(before)
-    fold(made, rows, state)
+    fold(instance, rows, state)
     assert before == kept or before != before
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_states_are_changed_in_place_where_that_is_declared_only(case):
     name, types, literals, rows, _ = case
-    made, _ = aggregate(name, types, literals)
-    states = [fold(made, rows[:end]) for end in range(len(rows) + 1)]
+    instance, _ = aggregate(name, types, literals)
+    states = [fold(instance, rows[:end]) for end in range(len(rows) + 1)]
     shown = [copied(state) for state in states]
-    if "step" not in made.in_place:
+    if "step" not in instance.in_place:
         for state in states:
-            fold(made, rows, state)
-    if made.undo is not None and "undo" not in made.in_place:
+            fold(instance, rows, state)
+    if instance.undo is not None and "undo" not in instance.in_place:
         for state, row in zip(states[1:], rows, strict=True):
             values = row if isinstance(row, tuple) else (row,)
-            if not (made.skips_null and None in values):
-                made.undo(state, *values)
+            if not (instance.skips_null and None in values):
+                instance.undo(state, *values)
     for first in states:
         for later in states:
-            made.merge(first, later)
+            instance.merge(first, later)
     assert repr(states) == repr(shown)
 
 
-def test_what_is_changed_in_place():
-    found = {}
+def test_states_changed_in_place():
+    changed = {}
     for name, types, literals, _, _ in CASES:
-        made, _ = aggregate(name, types, literals)
-        assert made.sure == bool(made.in_place)
-        if made.in_place:
-            found[name] = made.in_place
-    assert found == {
+        instance, _ = aggregate(name, types, literals)
+        assert instance.sure == bool(instance.in_place)
+        if instance.in_place:
+            changed[name] = instance.in_place
+    assert changed == {
         "COLLECT_LIST": ("step", "undo"),
         "COLLECT_SET": ("step",),
         "HISTOGRAM": ("step",),
@@ -238,70 +238,72 @@ def coded():
                 yield pytest.param(overload, id=f"{function.name}{overload.params}")
 
 
-@pytest.mark.parametrize("made", list(coded()))
+@pytest.mark.parametrize("instance", list(coded()))
 @settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
-def test_code_equals_functions(made, data):
-    column = VALUES[made.params[0].split()[0]] if made.params else st.none()
+def test_code_equals_functions(instance, data):
+    column = VALUES[instance.params[0].split()[0]] if instance.params else st.none()
     rows = data.draw(st.lists(column, max_size=4))
     cut = data.draw(st.integers(0, len(rows)))
-    step = eval(f"lambda s, a: {made.step_code.replace('{s}', 's').replace('{0}', 'a')}")
-    merge = eval(f"lambda s, o: {made.merge_code.replace('{s}', 's').replace('{o}', 'o')}")
+    step = eval(f"lambda s, a: {instance.step_code.replace('{s}', 's').replace('{0}', 'a')}")
+    merge = eval(f"lambda s, o: {instance.merge_code.replace('{s}', 's').replace('{o}', 'o')}")
 
     def run(function, values):
-        state = made.init()
+        state = instance.init()
         for value in values:
-            state = function(state, value) if made.params else function(state)
+            state = function(state, value) if instance.params else function(state)
         return state
 
-    plain_step = step if made.params else (lambda s: step(s, None))
-    parts = [run(made.step, part) for part in (rows[:cut], rows[cut:])]
+    plain_step = step if instance.params else (lambda s: step(s, None))
+    parts = [run(instance.step, part) for part in (rows[:cut], rows[cut:])]
     coded_parts = [run(plain_step, part) for part in (rows[:cut], rows[cut:])]
     assert repr(parts) == repr(coded_parts)
-    assert repr(made.merge(*parts)) == repr(merge(*coded_parts))
+    assert repr(instance.merge(*parts)) == repr(merge(*coded_parts))
 
 
 def test_caps_come_from_the_settings():
     limits = {"ksql.functions.collect_list.limit": "1", "ksql.functions._global_.limit": "2"}
-    made, _ = aggregate("COLLECT_LIST", "INT", settings=limits)
-    assert result(made, fold(made, [1, 2, 3])) == [1]
-    assert made.merge([1], [2]) == [1]
-    made, _ = aggregate("COLLECT_SET", "INT", settings=limits)
-    assert result(made, fold(made, [1, 1, 2, 3])) == [1, 2]
-    made, _ = aggregate("COLLECT_LIST", "INT", settings={"ksql.functions.collect_list.limit": "-1"})
-    assert result(made, fold(made, [1, 2])) == [1, 2]
+    instance, _ = aggregate("COLLECT_LIST", "INT", settings=limits)
+    assert result(instance, fold(instance, [1, 2, 3])) == [1]
+    assert instance.merge([1], [2]) == [1]
+    instance, _ = aggregate("COLLECT_SET", "INT", settings=limits)
+    assert result(instance, fold(instance, [1, 1, 2, 3])) == [1, 2]
+    instance, _ = aggregate(
+        "COLLECT_LIST", "INT", settings={"ksql.functions.collect_list.limit": "-1"}
+    )
+    assert result(instance, fold(instance, [1, 2])) == [1, 2]
 
 
 def test_sum_of_decimals_overflows():
-    made, _ = aggregate("SUM", "DECIMAL(3, 1)")
-    state = fold(made, [D("99.0")])
+    instance, _ = aggregate("SUM", "DECIMAL(3, 1)")
+    state = fold(instance, [D("99.0")])
     with pytest.raises(QueryFailed, match="Numeric field overflow"):
-        made.step(state, D("1.0"))
-    assert result(made, state) == D("99.0")
+        instance.step(state, D("1.0"))
+    assert result(instance, state) == D("99.0")
 
 
 def test_collect_list_undoes_the_last_equal_entry():
-    made, _ = aggregate("COLLECT_LIST", "INT")
-    assert made.undo([1, 2, 1, 3], 1) == [1, 2, 3]
-    assert made.undo([2], 1) == [2]
+    instance, _ = aggregate("COLLECT_LIST", "INT")
+    assert instance.undo([1, 2, 1, 3], 1) == [1, 2, 3]
+    assert instance.undo([2], 1) == [2]
 
 
 def test_histogram_is_capped_and_refuses_unknown_keys():
-    made, _ = aggregate("HISTOGRAM", "STRING")
-    state = fold(made, [str(i) for i in range(1001)])
-    assert len(result(made, state)) == 1000
+    instance, _ = aggregate("HISTOGRAM", "STRING")
+    state = fold(instance, [str(i) for i in range(1001)])
+    assert len(result(instance, state)) == 1000
     assert "1000" not in state
     with pytest.raises(EvaluationError):
-        made.undo(state, "1000")
-    assert "7" not in made.undo(state, "7")
+        instance.undo(state, "1000")
+    assert "7" not in instance.undo(state, "7")
 
 
 def test_attr_follows_undo():
-    made, _ = aggregate("ATTR", "STRING")
-    state = fold(made, ["1", "2"])
-    assert result(made, state) is None
-    assert result(made, made.undo(state, "2")) == "1"
-    assert made.undo([], "x") == []
+    instance, _ = aggregate("ATTR", "STRING")
+    state = fold(instance, ["1", "2"])
+    assert result(instance, state) is None
+    assert result(instance, instance.undo(state, "2")) == "1"
+    assert instance.undo([], "x") == []
 
 
 @pytest.mark.parametrize("literals", [(0,), (-1, True)])
@@ -330,38 +332,40 @@ def test_the_cap_must_be_a_number(name):
 
 
 def test_count_distinct_knows_a_map_in_any_process():
-    made, _ = aggregate("COUNT_DISTINCT", "ARRAY<MAP<STRING, INT>>")
+    instance, _ = aggregate("COUNT_DISTINCT", "ARRAY<MAP<STRING, INT>>")
     names = "abcdefgh"
     one, other = (dict.fromkeys(order, 1) for order in (names, reversed(names)))
-    state = fold(made, [[one], [other]])
-    assert result(made, state) == 1
+    state = fold(instance, [[one], [other]])
+    assert result(instance, state) == 1
     # Python's order of a set is another one in each process; the stored hash must not be
     assert list(state) == ["69f9da4b9e2d246d"]
 
 
 def test_count_distinct_of_many_is_close():
-    made, _ = aggregate("COUNT_DISTINCT", "BIGINT")
-    left, right = fold(made, range(20_000)), fold(made, range(10_000, 30_000))
+    instance, _ = aggregate("COUNT_DISTINCT", "BIGINT")
+    left, right = fold(instance, range(20_000)), fold(instance, range(10_000, 30_000))
     assert isinstance(left, bytes)
-    assert abs(result(made, left) / 20_000 - 1) < 0.03
-    assert abs(result(made, made.merge(left, right)) / 30_000 - 1) < 0.03
-    small = fold(made, range(5))
-    assert result(made, made.merge(small, left)) == result(made, left)
-    assert made.step(left, 1) is left
+    assert abs(result(instance, left) / 20_000 - 1) < 0.03
+    assert abs(result(instance, instance.merge(left, right)) / 30_000 - 1) < 0.03
+    small = fold(instance, range(5))
+    assert result(instance, instance.merge(small, left)) == result(instance, left)
+    assert instance.step(left, 1) is left
 
 
 @pytest.mark.parametrize("name", ["STDDEV_SAMP", "STDDEV_SAMPLE"])
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE"])
 def test_deviations_do_not_depend_on_how_rows_were_batched(name, kind):
-    made, _ = aggregate(name, kind)
-    whole = result(made, fold(made, [1, 2, 4]))
-    assert math.isclose(result(made, made.merge(fold(made, [1, 2]), fold(made, [4]))), whole)
+    instance, _ = aggregate(name, kind)
+    whole = result(instance, fold(instance, [1, 2, 4]))
+    assert math.isclose(
+        result(instance, instance.merge(fold(instance, [1, 2]), fold(instance, [4]))), whole
+    )
 
 
 def test_undo_to_empty():
     for name in ("STDDEV_SAMPLE", "AVG"):
-        made, _ = aggregate(name, "INT")
-        assert result(made, made.undo(fold(made, [5]), 5)) == 0.0
+        instance, _ = aggregate(name, "INT")
+        assert result(instance, instance.undo(fold(instance, [5]), 5)) == 0.0
 
 
 def test_state_types():
@@ -401,7 +405,7 @@ UNORDERED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "types"), UNORDERED)
 @given(data=st.data())
-def test_what_is_unordered_gives_one_result_however_rows_are_divided(name, types, data):
+def test_unordered_aggregate_has_one_result_for_all_divisions(name, types, data):
     function, _ = aggregate(name, types)
     assert function.unordered
     kinds = types.split("; ") if types else []
@@ -435,6 +439,6 @@ def stepwise(function, rows):
         *((f"{name}_BY_OFFSET", "STRING") for name in ("EARLIEST", "LATEST")),
     ],
 )
-def test_what_goes_by_the_order_of_rows_does_not_say_so(name, types):
+def test_order_dependent_aggregate_is_not_unordered(name, types):
     function, _ = aggregate(name, types)
     assert not function.unordered

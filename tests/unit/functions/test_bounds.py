@@ -44,7 +44,7 @@ def test_results_are_bounded(work):
         work()
 
 
-def test_what_fits_is_not_in_the_way():
+def test_bounds_allow_what_fits():
     assert replaced("abab", "b", "cc") == "accacc"
     assert replaced("ab", "", "-") == "-a-b-"
     assert len(replaced(BIG, "a", "b" * 10)) == LONGEST_RESULT

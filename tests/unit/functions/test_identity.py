@@ -13,9 +13,9 @@ from tests.unit.functions import released
 
 @pytest.mark.parametrize("function", BUILTINS.all(), ids=lambda function: function.name)
 def test_a_signature_means_one_overload(function):
-    found = [signature(overload) for overload in function.overloads]
-    assert len(set(found)) == len(found)
-    assert [overload_of(function, key) for key in found] == list(function.overloads)
+    signatures = [signature(overload) for overload in function.overloads]
+    assert len(set(signatures)) == len(signatures)
+    assert [overload_of(function, key) for key in signatures] == list(function.overloads)
 
 
 def test_every_signature_that_was_released_is_still_there():
@@ -41,7 +41,7 @@ def test_a_release_leaves_nothing_unreleased(changelog, is_release):
     assert released.is_release(changelog) == is_release
 
 
-def made(*overloads):
+def function_of(*overloads):
     return Function("F", "SCALAR", "TEST", "a test", overloads)
 
 
@@ -49,7 +49,7 @@ def scalar(*params, returns="STRING"):
     return Scalar(params, returns, str)
 
 
-def test_what_a_signature_tells():
+def test_signature_text():
     assert signature(scalar("int times", "STRING... rest")) == "(INT, VARCHAR...) -> VARCHAR"
     assert signature(scalar("ARRAY<T>", "T => BOOLEAN", returns="ARRAY<T>")) == (
         "(ARRAY<T>, LAMBDA (T) => BOOLEAN) -> ARRAY<T>"
@@ -61,13 +61,13 @@ def test_what_a_signature_tells():
 
 def test_numbers_mean_the_place():
     first, second = scalar("INT"), scalar("STRING")
-    assert overload_of(made(first, second), 1) is second
-    assert overload_of(made(second, first), signature(first)) is first
+    assert overload_of(function_of(first, second), 1) is second
+    assert overload_of(function_of(second, first), signature(first)) is first
 
 
 @pytest.mark.parametrize("key", ["(BIGINT) -> STRING", "(INT) -> INT", 2, -1])
-def test_an_overload_that_is_gone_has_no_stand_in(key):
+def test_missing_overload_has_no_replacement(key):
     with pytest.raises(OverloadGone) as caught:
-        overload_of(made(scalar("INT"), scalar("STRING")), key)
+        overload_of(function_of(scalar("INT"), scalar("STRING")), key)
     assert "which is not there any more" in caught.value.message
     assert caught.value.detail == "F has: (INT) -> VARCHAR, (VARCHAR) -> VARCHAR"

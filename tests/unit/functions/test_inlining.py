@@ -64,9 +64,9 @@ def test_code_equals_row(function, index, data):
     values = [data.draw(VALUES[kind]) for kind in kinds]
     if run.nulls == "pass":
         values = [data.draw(st.sampled_from([value, None])) for value in values]
-    found, inlined = run.row(*values), evaluate(run.code, values)
-    assert found == inlined or (math.isnan(found) and math.isnan(inlined))
-    assert type(found) is type(inlined)
+    actual, inlined = run.row(*values), evaluate(run.code, values)
+    assert actual == inlined or (math.isnan(actual) and math.isnan(inlined))
+    assert type(actual) is type(inlined)
 
 
 def test_there_is_something_to_compare():

@@ -32,8 +32,8 @@ def overloads(*params, kind="SCALAR"):
 
 
 def chosen(function, types):
-    found = resolve(function, types_of(types)).overload
-    return [signature(each) for each in function.overloads].index(found)
+    overload = resolve(function, types_of(types)).overload
+    return [signature(each) for each in function.overloads].index(overload)
 
 
 TEST_UDF = overloads("INT; STRING", "BIGINT; STRING", "BIGINT; BIGINT; STRING", "BIGINT...")
@@ -64,11 +64,11 @@ def test_exact_before_casts():
 
 
 def test_casts_say_what_to_convert_to():
-    found = resolve(
+    resolved = resolve(
         overloads("DOUBLE; DECIMAL; DATE; ARRAY<BIGINT>"),
         types_of("INT; BIGINT; STRING; ARRAY<INT>"),
     )
-    assert [str(param) for param in found.params] == [
+    assert [str(param) for param in resolved.params] == [
         "DOUBLE",
         "DECIMAL(19, 0)",
         "DATE",
@@ -94,7 +94,7 @@ def test_casts_say_what_to_convert_to():
         ("T => INT", "INT"),
     ],
 )
-def test_what_does_not_fit(declared, given):
+def test_mismatched_arguments(declared, given):
     with pytest.raises(NoSuchOverload):
         chosen(overloads(declared), given)
 
@@ -105,8 +105,8 @@ def test_fewer_variables_win():
 
 
 def test_wide_decimal_takes_integers():
-    found = resolve(overloads("DECIMAL(12, 2)"), [INTEGER])
-    assert str(found.params[0]) == "DECIMAL(12, 2)"
+    resolved = resolve(overloads("DECIMAL(12, 2)"), [INTEGER])
+    assert str(resolved.params[0]) == "DECIMAL(12, 2)"
 
 
 def test_struct_and_any():
@@ -116,9 +116,9 @@ def test_struct_and_any():
 
 
 def test_null_takes_the_type_of_its_variable():
-    found = resolve(BUILTINS.get("COALESCE"), types_of("NULL; STRING"))
-    assert found.params == (STRING, STRING)
-    assert found.returns == STRING
+    resolved = resolve(BUILTINS.get("COALESCE"), types_of("NULL; STRING"))
+    assert resolved.params == (STRING, STRING)
+    assert resolved.returns == STRING
     assert resolve(BUILTINS.get("COALESCE"), [NULL]).returns == NULL
 
 
@@ -130,11 +130,11 @@ def test_lambdas():
         seen.append(params)
         return DOUBLE
 
-    found = resolve(transform, [sql("ARRAY<INT>"), Lam(1, None, body)])
+    resolved = resolve(transform, [sql("ARRAY<INT>"), Lam(1, None, body)])
     assert seen == [(INTEGER,)]
-    assert str(found.returns) == "ARRAY<DOUBLE>"
-    assert found.lambdas == ((), (INTEGER,))
-    assert found.params[1] == DOUBLE
+    assert str(resolved.returns) == "ARRAY<DOUBLE>"
+    assert resolved.lambdas == ((), (INTEGER,))
+    assert resolved.params[1] == DOUBLE
     with pytest.raises(NoSuchOverload, match="LAMBDA"):
         resolve(transform, [sql("ARRAY<INT>"), Lam(2, None, "INT")])
     with pytest.raises(NoSuchOverload):
@@ -144,8 +144,8 @@ def test_lambdas():
 
 
 def factory(params, literals):
-    made = AggregateFactory(params, literals, "BIGINT", lambda *args: args)
-    return Function("F", "AGGREGATE", "TEST", "", (made,))
+    instance = AggregateFactory(params, literals, "BIGINT", lambda *args: args)
+    return Function("F", "AGGREGATE", "TEST", "", (instance,))
 
 
 @pytest.mark.parametrize(
@@ -160,11 +160,11 @@ def factory(params, literals):
 )
 def test_constants_of_aggregates(params, literals, given, count):
     function = factory(params, literals)
-    found = resolve(function, types_of(given))
-    assert found.literals == count
-    columns, values = found.params[: len(found.params) - count], ("x",) * count
-    made: Any = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
-    assert made == (columns, values, {"a": "1"})
+    resolved = resolve(function, types_of(given))
+    assert resolved.literals == count
+    columns, values = resolved.params[: len(resolved.params) - count], ("x",) * count
+    instance: Any = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
+    assert instance == (columns, values, {"a": "1"})
 
 
 def test_aggregates_are_not_cast():

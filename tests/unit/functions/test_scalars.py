@@ -16,15 +16,15 @@ CASES = [*arrays.CASES, *strings.CASES, *jsons.CASES, *numbers.CASES, *dates.CAS
 VOLATILE = {"RANDOM"}  # no result to write down; see the test of the volatile functions
 
 
-def same(found, expected):
+def same(actual, expected):
     if isinstance(expected, float):
-        return type(found) is float and (
-            math.isclose(found, expected, rel_tol=1e-14)
-            or (found != found and expected != expected)
+        return type(actual) is float and (
+            math.isclose(actual, expected, rel_tol=1e-14)
+            or (actual != actual and expected != expected)
         )
     if isinstance(expected, Decimal):
-        return str(found) == str(expected)
-    return found == expected and type(found) is type(expected)
+        return str(actual) == str(expected)
+    return actual == expected and type(actual) is type(expected)
 
 
 @pytest.mark.slow
@@ -35,8 +35,8 @@ def test_case(case):
         with pytest.raises(EvaluationError):
             scalar(name, types, args)
         return
-    found = scalar(name, types, args)
-    assert same(found, expected), f"{found!r} is not {expected!r}"
+    result = scalar(name, types, args)
+    assert same(result, expected), f"{result!r} is not {expected!r}"
 
 
 def test_minus_zero_is_smaller_than_zero():

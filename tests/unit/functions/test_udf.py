@@ -129,9 +129,9 @@ def test_types_from_sql():
 def test_annotations(signature, body, types, args, expected):
     params, _, returns = signature.partition(" -> ")
     function = one(f"@udf\ndef f({params}) -> {returns}:\n    return {body}\n")
-    found = called(function, types, *args)
-    assert found == expected
-    assert type(found) is type(expected)
+    result = called(function, types, *args)
+    assert result == expected
+    assert type(result) is type(expected)
 
 
 def test_structs():
@@ -272,11 +272,11 @@ def test_aggregates():
     assert chosen.literals == 1
     assert str(chosen.state) == "STRUCT<`A` BIGINT>"
     settings = {"ksql.functions.total.plus": "100"}
-    made = instantiate_aggregate(function, chosen.overload, chosen.params[:-1], [1], settings)
-    state = fold(made, [(0, 1, 2), (None, 1, 2)])
-    assert result(made, state) == 1 + 100 + 1970 + 3
-    assert result(made, made.undo(state, 0, 1, 2)) == 101
-    assert result(made, made.merge(state, state)) == 101 + 2 * 1973
+    instance = instantiate_aggregate(function, chosen.overload, chosen.params[:-1], [1], settings)
+    state = fold(instance, [(0, 1, 2), (None, 1, 2)])
+    assert result(instance, state) == 1 + 100 + 1970 + 3
+    assert result(instance, instance.undo(state, 0, 1, 2)) == 101
+    assert result(instance, instance.merge(state, state)) == 101 + 2 * 1973
     assert function.overloads[0].undoable
 
 
@@ -300,19 +300,19 @@ GROWS = """
 @pytest.mark.parametrize("in_place", [False, True])
 def test_states_change_in_place_where_that_is_declared(in_place):
     function = one(GROWS.format(more=", in_place=True" if in_place else ""))
-    made = instantiate_aggregate(function, 0, types_of("INT"))
-    assert made.in_place == (("step", "undo") if in_place else ())
-    assert not made.sure
-    first = made.init()
-    second = made.step(first, 1)
+    instance = instantiate_aggregate(function, 0, types_of("INT"))
+    assert instance.in_place == (("step", "undo") if in_place else ())
+    assert not instance.sure
+    first = instance.init()
+    second = instance.step(first, 1)
     assert first == {"of": [1] if in_place else []}
-    shown = result(made, second)
-    third = made.step(second, 2)
+    shown = result(instance, second)
+    third = instance.step(second, 2)
     assert (shown, third) == ({"of": [1]}, {"of": [1, 2]})
     kept = copy.deepcopy(third)
-    assert made.undo(third, 1) == {"of": [2]}
+    assert instance.undo(third, 1) == {"of": [2]}
     assert (third == kept) is not in_place
-    merged = made.merge(first, kept)
+    merged = instance.merge(first, kept)
     assert merged["of"][-2:] == [1, 2]
     assert first["of"] == ([2] if in_place else [])
 
@@ -341,14 +341,14 @@ KEEPS = """
 
 
 @pytest.mark.parametrize(
-    ("number", "found"),
+    ("number", "restored"),
     [(0, 1), (1, [1, [2, [3]]]), (2, {"a": [1], 2: {}}), (9, D("1.5")),
      (10, [None, True, 1.5, "a", b"b", 2**70])],
 )  # fmt: skip
-def test_a_state_is_what_comes_back_from_where_it_is_stored(number, found):
-    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
-    assert made.init() == made.step(0, number) == made.undo(0, number) == found
-    assert made.merge(0, number) == found == unpack(pack(found))
+def test_a_state_is_what_comes_back_from_where_it_is_stored(number, restored):
+    instance = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    assert instance.init() == instance.step(0, number) == instance.undo(0, number) == restored
+    assert instance.merge(0, number) == restored == unpack(pack(restored))
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,12 @@ def test_a_state_is_what_comes_back_from_where_it_is_stored(number, found):
      (8, "defaultdict")],
 )  # fmt: skip
 def test_a_state_that_would_come_back_as_something_else_is_refused(number, part):
-    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
-    for change in (made.init, lambda: made.step(0, number), lambda: made.merge(0, number)):
+    instance = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    for change in (
+        instance.init,
+        lambda: instance.step(0, number),
+        lambda: instance.merge(0, number),
+    ):
         with pytest.raises(WrongState, match=f"the state of Keeps has a {part}; states are made"):
             change()
 
@@ -395,10 +399,10 @@ def test_aggregate_without_options():
                 return max(state, later, key=len)
         """
     )
-    made = instantiate_aggregate(function, 0, types_of("STRING"))
-    assert not made.skips_null
-    assert made.undo is None
-    assert result(made, fold(made, ["a", None])) == "null"
+    instance = instantiate_aggregate(function, 0, types_of("STRING"))
+    assert not instance.skips_null
+    assert instance.undo is None
+    assert result(instance, fold(instance, ["a", None])) == "null"
     assert not function.overloads[0].undoable
 
 
@@ -571,10 +575,10 @@ def test_corpora_aggregates(corpora, name, types, constants, rows, expected):
     chosen = resolve(function, [*types_of(types), *types_of("; ".join(kinds))])
     settings = {"ksql.functions.test_udaf.init": "10"}
     columns = chosen.params[: len(chosen.params) - len(constants)]
-    made = instantiate_aggregate(function, chosen.overload, columns, constants, settings)
-    assert result(made, fold(made, rows)) == expected
-    merged = made.merge(fold(made, rows[:1]), fold(made, rows[1:]))
-    assert result(made, merged) == expected
-    if made.undo:
-        state = made.step(fold(made, rows), rows[0])
-        assert result(made, made.undo(state, rows[0])) == expected
+    instance = instantiate_aggregate(function, chosen.overload, columns, constants, settings)
+    assert result(instance, fold(instance, rows)) == expected
+    merged = instance.merge(fold(instance, rows[:1]), fold(instance, rows[1:]))
+    assert result(instance, merged) == expected
+    if instance.undo:
+        state = instance.step(fold(instance, rows), rows[0])
+        assert result(instance, instance.undo(state, rows[0])) == expected

@@ -85,18 +85,18 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
         ("GULP", "no memory"),
     ],
 )
-def test_a_call_is_interrupted_and_the_process_goes_on(name, says):
+def test_a_call_is_interrupted_and_the_process_continues(name, says):
     done = run(name)
     assert (done.stdout, done.returncode) == (f"{says}\n2\n", 0), done.stderr
 
 
-def test_what_does_not_let_itself_be_interrupted_ends_its_process():
+def test_uninterruptible_function_ends_its_process():
     done = run("STUBBORN")
     assert done.returncode == 75
     assert "the user function stubborn did not return within 0.3 s; its process ends" in done.stderr
 
 
-def test_what_never_lets_others_run_is_ended_by_the_system():
+def test_function_that_blocks_the_interpreter_is_ended_by_the_system():
     done = run("HOG")
     assert done.returncode < 0  # by a signal
     assert done.stdout == ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.unit.history.samples import (
     SWITCHED,
     accepted,
 )
+from tests.waits import await_true
 
 ROOT = Path(__file__).parents[3]
 OPENER = """
@@ -59,10 +59,7 @@ def execute(url, *statements):
 
 def await_down(resilient: ResilientLedger, caplog: pytest.LogCaptureFixture) -> None:
     """Wait until it has noticed that the database cannot be reached."""
-    deadline = time.monotonic() + SOON
-    while "ledger_unavailable" not in caplog.messages and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert "ledger_unavailable" in caplog.messages
+    await_true("the outage is logged", lambda: "ledger_unavailable" in caplog.messages, SOON)
     assert not resilient.flush(0.1)
 
 
@@ -75,7 +72,7 @@ class LedgerContract:
         yield opened
         opened.close()
 
-    def test_an_upgrade_is_told_from_begin_to_end(self, ledger):
+    def test_an_upgrade_is_distinguished_from_begin_to_end(self, ledger):
         upgrade_id = ledger.record_upgrade(ACCEPTED)
         (begun,) = ledger.upgrades()
         assert (begun.entry, begun.outcome, begun.status) == (ACCEPTED, None, "begun")
@@ -86,20 +83,20 @@ class LedgerContract:
 
     def test_a_rollback_says_why(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(ACCEPTED), ROLLED_BACK)
-        (told,) = ledger.upgrades()
-        assert (told.outcome, told.status) == (ROLLED_BACK, "rolled_back")
+        (upgrade,) = ledger.upgrades()
+        assert (upgrade.outcome, upgrade.status) == (ROLLED_BACK, "rolled_back")
 
     def test_every_refused_attempt_is_kept(self, ledger):
         assert ledger.record_upgrade(REFUSED) != ledger.record_upgrade(REFUSED)
-        told = ledger.upgrades()
-        assert [(t.entry, t.status) for t in told] == [(REFUSED, "refused")] * 2
+        upgrades = ledger.upgrades()
+        assert [(t.entry, t.status) for t in upgrades] == [(REFUSED, "refused")] * 2
 
     def test_the_same_attempt_again_changes_nothing(self, ledger):
         upgrade_id = ledger.record_upgrade(ACCEPTED)
         ledger.finish_upgrade(upgrade_id, SWITCHED)
         assert ledger.record_upgrade(ACCEPTED, upgrade_id) == upgrade_id
-        (told,) = ledger.upgrades()
-        assert told.outcome == SWITCHED
+        (upgrade,) = ledger.upgrades()
+        assert upgrade.outcome == SWITCHED
 
     def test_a_rolled_back_attempt_stays_when_another_gets_its_offset(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(accepted(9, statement_new="A")), ROLLED_BACK)
@@ -110,15 +107,17 @@ class LedgerContract:
             ("A", ROLLED_BACK),
         ]
 
-    def test_what_a_crash_cut_short_is_told_by_the_command_topic(self, ledger):
+    def test_interrupted_upgrade_is_completed_from_the_command_topic(self, ledger):
         ledger.record_upgrade(accepted(8))
         ledger.record_upgrade(accepted(9, statement_new="A"))
         ledger.record_upgrade(accepted(9, statement_new="B"))
         ledger.record_upgrade(accepted(9, service_id="other_"))
         assert ledger.rebuild([accepted(9, statement_new="B")]) == 1
         assert ledger.close_begun("default_", 77) == 2
-        told = [(t.entry.statement_new, t.status) for t in ledger.upgrades(service_id="default_")]
-        assert told == [
+        upgrades = [
+            (t.entry.statement_new, t.status) for t in ledger.upgrades(service_id="default_")
+        ]
+        assert upgrades == [
             ("B", "switched"),
             ("A", "rolled_back"),
             (ACCEPTED.statement_new, "rolled_back"),
@@ -126,7 +125,7 @@ class LedgerContract:
         assert "the server ended" in ledger.upgrades(service_id="default_")[1].outcome.reason
         assert ledger.upgrades(service_id="other_")[0].status == "begun"
 
-    def test_finishing_what_was_never_recorded_is_told(self, ledger):
+    def test_finishing_what_was_never_recorded_is_reported(self, ledger):
         assert not ledger.finish_upgrade("default_/CSAS_X_1/1", SWITCHED)
 
     def test_upgrades_come_newest_first_by_query_service_and_number(self, ledger):
@@ -136,7 +135,7 @@ class LedgerContract:
         ledger.record_upgrade(accepted(7, service_id="other_"))
 
         def offsets(*args, **kwargs):
-            return [told.entry.command_offset for told in ledger.upgrades(*args, **kwargs)]
+            return [upgrade.entry.command_offset for upgrade in ledger.upgrades(*args, **kwargs)]
 
         assert offsets() == [7, 7, 4, 3, 2, 1, 0]
         assert offsets(limit=3) == [7, 7, 4]
@@ -148,9 +147,9 @@ class LedgerContract:
         known = [accepted(1), accepted(2), accepted(3), REFUSED]
         assert ledger.rebuild(known) == 3
         assert ledger.rebuild(known) == 0
-        told = ledger.upgrades()
-        assert [t.entry for t in reversed(told)] == known[:3]
-        assert {(t.status, t.rebuilt) for t in told} == {("switched", True)}
+        upgrades = ledger.upgrades()
+        assert [t.entry for t in reversed(upgrades)] == known[:3]
+        assert {(t.status, t.rebuilt) for t in upgrades} == {("switched", True)}
 
     def test_rebuilding_leaves_what_is_known_better(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(accepted(1)), SWITCHED)
@@ -165,28 +164,32 @@ class LedgerContract:
     def test_an_attempt_whose_command_lies_further_back_is_known_by_that_place(self, ledger):
         upgrade_id = ledger.record_upgrade(accepted(7))
         ledger.finish_upgrade(upgrade_id, replace(SWITCHED, command_offset=Offset(9)))
-        (told,) = ledger.upgrades()
-        assert (told.entry.command_offset, told.outcome) == (9, SWITCHED)
+        (upgrade,) = ledger.upgrades()
+        assert (upgrade.entry.command_offset, upgrade.outcome) == (9, SWITCHED)
         assert ledger.rebuild([accepted(9)]) == 0
 
     def test_an_attempt_cut_short_is_found_though_others_were_written_before_it(self, ledger):
         ledger.record_upgrade(accepted(7))
         assert ledger.rebuild([accepted(9)]) == 1
-        (told,) = ledger.upgrades()
-        assert (told.entry.command_offset, told.status, told.rebuilt) == (9, "switched", False)
+        (upgrade,) = ledger.upgrades()
+        assert (upgrade.entry.command_offset, upgrade.status, upgrade.rebuilt) == (
+            9,
+            "switched",
+            False,
+        )
 
     def test_the_entry_itself_replaces_the_rebuilt_one(self, ledger):
         ledger.rebuild([accepted(1)])
         upgrade_id = ledger.record_upgrade(accepted(1))
         ledger.finish_upgrade(upgrade_id, SWITCHED)
-        (told,) = ledger.upgrades()
-        assert (told.outcome, told.rebuilt) == (SWITCHED, False)
+        (upgrade,) = ledger.upgrades()
+        assert (upgrade.outcome, upgrade.rebuilt) == (SWITCHED, False)
 
     def test_texts_that_no_database_takes_are_made_to_fit(self, ledger):
         ledger.record_upgrade(accepted(1, statement_new="a\0b\ud800", plan_new='"\\u0000"'))
-        (told,) = ledger.upgrades()
-        assert told.entry.statement_new == "a\u2400b\\ud800"
-        assert told.entry.plan_new == '"\\u0000"'
+        (upgrade,) = ledger.upgrades()
+        assert upgrade.entry.statement_new == "a\u2400b\\ud800"
+        assert upgrade.entry.plan_new == '"\\u0000"'
 
     def test_an_entry_that_is_not_json_is_refused(self, ledger):
         with pytest.raises(EntryRefused):
@@ -199,7 +202,7 @@ class LedgerContract:
         first.close()
         second = Ledger.open(url)
         assert (first.created, second.created) == (True, False)
-        assert [told.entry for told in second.upgrades()] == [ACCEPTED]
+        assert [upgrade.entry for upgrade in second.upgrades()] == [ACCEPTED]
         second.check()
         second.close()
 
@@ -228,7 +231,7 @@ class LedgerContract:
         ledger = Ledger.open(url)
         for _ in range(2):
             ledger.record_upgrade(accepted(3))
-        *now, earlier = (told.entry for told in ledger.upgrades())
+        *now, earlier = (upgrade.entry for upgrade in ledger.upgrades())
         assert now == [accepted(3)] * 2
         assert (earlier.classes, earlier.changes, earlier.inherited) == (("topology",), (), ())
         assert not ledger.created
@@ -273,7 +276,7 @@ class LedgerContract:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [told.status for told in ledger.upgrades()] == ["switched"] * 20
+        assert [upgrade.status for upgrade in ledger.upgrades()] == ["switched"] * 20
 
 
 class ResilientContract:
@@ -285,16 +288,16 @@ class ResilientContract:
         yield opened
         opened.close()
 
-    def test_what_is_taken_is_written_and_read(self, resilient, caplog):
+    def test_accepted_entry_is_written_and_read(self, resilient, caplog):
         upgrade_id = resilient.record_upgrade(ACCEPTED)
         resilient.finish_upgrade(upgrade_id, SWITCHED)
         refused_id = resilient.record_upgrade(REFUSED)
         resilient.rebuild([accepted(1), ACCEPTED])
         resilient.rebuild([])
         assert resilient.flush(SOON)
-        told = {t.id: t.status for t in resilient.upgrades()}
-        assert told.pop(refused_id) == "refused"
-        assert told == {upgrade_id: "switched", "default_/CSAS_BAR_7/1/log": "switched"}
+        statuses = {t.id: t.status for t in resilient.upgrades()}
+        assert statuses.pop(refused_id) == "refused"
+        assert statuses == {upgrade_id: "switched", "default_/CSAS_BAR_7/1/log": "switched"}
         assert caplog.messages == []
 
     def test_entries_wait_while_it_is_locked(self, url, locked, caplog):
@@ -306,14 +309,14 @@ class ResilientContract:
             await_down(resilient, caplog)
             assert resilient.upgrades() == ()
         assert resilient.flush(SOON)
-        (told,) = resilient.upgrades()
-        assert told.outcome == SWITCHED
+        (upgrade,) = resilient.upgrades()
+        assert upgrade.outcome == SWITCHED
         assert resilient.close() == 0
         assert [(r.message, bool(vars(r)["error"])) for r in caplog.records] == [
             ("ledger_unavailable", True)
         ]
 
-    def test_closing_tells_what_it_could_not_write(self, url, locked, caplog):
+    def test_closing_reports_what_it_could_not_write(self, url, locked, caplog):
         Ledger.open(url).close()
         resilient = ResilientLedger.open(url, patience=EAGER)
         with locked():
@@ -339,7 +342,7 @@ class ResilientContract:
         resilient.finish_upgrade("never/recorded/1", SWITCHED)
         resilient.record_upgrade(accepted(2))
         assert resilient.flush(SOON)
-        assert [told.entry.command_offset for told in resilient.upgrades()] == [2]
+        assert [upgrade.entry.command_offset for upgrade in resilient.upgrades()] == [2]
         assert caplog.messages == ["ledger_entry_refused"] * 2
         assert all(vars(record)["error"] for record in caplog.records)
 

@@ -94,7 +94,7 @@ class TestLedger(LedgerContract):
 
 class TestResilient(ResilientContract):
     @pytest.mark.parametrize("whole_directory", [False, True])
-    def test_a_deleted_file_is_made_anew_and_rebuilt(self, path, url, whole_directory, caplog):
+    def test_a_deleted_file_is_recreated_and_rebuilt(self, path, url, whole_directory, caplog):
         known = [accepted(1), accepted(2)]
         resilient = ResilientLedger.open(url, patience=EAGER, replay=lambda: known)
         begun = resilient.record_upgrade(ACCEPTED)
@@ -161,7 +161,7 @@ class TestResilient(ResilientContract):
             dropped = caplog.messages.count("ledger_queue_full")
             assert 6 <= dropped <= 7
         assert resilient.flush(SOON)
-        kept = [told.entry.command_offset for told in resilient.upgrades()]
+        kept = [upgrade.entry.command_offset for upgrade in resilient.upgrades()]
         assert kept[:3] == [9, 8, 7]
         assert len(kept) + dropped == 10
         resilient.close()
@@ -245,7 +245,7 @@ def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, c
     resilient.record_upgrade(accepted(1))
     resilient.record_upgrade(accepted(2))
     assert resilient.flush(SOON)
-    assert [told.entry.command_offset for told in resilient.upgrades()] == [2]
+    assert [upgrade.entry.command_offset for upgrade in resilient.upgrades()] == [2]
     assert caplog.messages == ["ledger_entry_failed", "ledger_entry_refused"]
     assert vars(caplog.records[-1])["error"] == "a defect"
     resilient.close()

@@ -27,9 +27,9 @@ def test_without_a_file_the_url_is_as_given(tmp_path):
 
 def test_the_password_of_the_file_may_have_any_characters(tmp_path, file):
     given = {URL: "postgresql://ksql@postgres:5432/ksql", LEDGER_PASSWORD: file}
-    found = parse_url(configured_url(Settings(given), tmp_path))
-    assert found.password == "p@ss/w:rd%40 #?'\"\\"
-    assert (found.username, found.host, found.port, found.database) == (
+    url = parse_url(configured_url(Settings(given), tmp_path))
+    assert url.password == "p@ss/w:rd%40 #?'\"\\"
+    assert (url.username, url.host, url.port, url.database) == (
         *("ksql", "postgres", 5432, "ksql"),
     )
 

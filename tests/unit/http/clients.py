@@ -94,8 +94,8 @@ class Frames:
 
     def of(self, kind: type, number: int) -> list[Any]:
         """The events of a kind on a stream."""
-        found = (e for e in self.seen if isinstance(e, kind))
-        return [e for e in found if getattr(e, "stream_id", None) == number]
+        events = (e for e in self.seen if isinstance(e, kind))
+        return [e for e in events if getattr(e, "stream_id", None) == number]
 
     def headers(self, number: int) -> dict[str, str]:
         """The head of an answer."""

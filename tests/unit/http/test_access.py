@@ -121,7 +121,7 @@ def test_other_servers_may_use_the_name_that_it_advertises():
     assert access.refusal([(b"host", b"two.ksql.svc:8088")]) is not None
 
 
-def test_a_star_stands_for_all():
+def test_star_matches_all():
     every = {"access.control.allow.origin": "*", "ksql.allowed.hosts": "*"}
     access = Access.of(Settings(every))
     assert refusal(access, host="any", origin="http://other", sec_fetch_site="cross-site") is None
@@ -129,23 +129,23 @@ def test_a_star_stands_for_all():
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket", "lifespan"])
-def test_the_guard_stands_before_everything_that_is_asked(kind):
-    asked, told = [], []
+def test_guard_precedes_all_handlers(kind):
+    checked, answers = [], []
 
     async def app(scope, receive, send):
-        asked.append(scope["type"])
+        checked.append(scope["type"])
 
     async def send(message):
-        told.append(message)
+        answers.append(message)
 
     guard = Guard(app, OWN)
     scope = {"type": kind, "headers": [(b"origin", b"https://evil.example")]}
     asyncio.run(guard(scope, None, send))
     if kind == "lifespan":
-        assert (asked, told) == (["lifespan"], [])
+        assert (checked, answers) == (["lifespan"], [])
     else:
-        assert asked == []
-        assert told[0].get("status", told[0].get("code")) in (403, 1008)
+        assert checked == []
+        assert answers[0].get("status", answers[0].get("code")) in (403, 1008)
 
 
 @pytest.mark.parametrize(

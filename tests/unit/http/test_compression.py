@@ -14,7 +14,7 @@ LONG = b"a row of a table " * 100
 
 
 @pytest.mark.parametrize(
-    ("accepted", "found"),
+    ("accepted", "encoding"),
     [
         ("", None),
         ("identity", None),
@@ -33,8 +33,8 @@ LONG = b"a row of a table " * 100
         ("gzip;q=inf, deflate", "deflate"),
     ],
 )
-def test_the_client_chooses(accepted, found):
-    assert coding(accepted) == found
+def test_the_client_chooses(accepted, encoding):
+    assert coding(accepted) == encoding
 
 
 def answer(accepted, *pieces, method="GET"):
@@ -81,7 +81,7 @@ def test_a_row_is_there_when_it_is_sent(name, bits):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("accepted", "body"), [(b"", LONG), (b"br", LONG), (b"gzip", b"short")])
-def test_what_is_not_compressed(accepted, body, method):
+def test_uncompressed_answers(accepted, body, method):
     headers, pieces = answer(accepted, body, method=method)
     assert "content-encoding" not in headers
     assert pieces == [body]

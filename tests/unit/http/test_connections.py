@@ -14,10 +14,10 @@ import pytest
 from ksql.http import connections as module
 from ksql.http.connections import Connection, Connections, Listening, client_of
 from ksql.http.http2 import PREFACE
-from tests.kafka.wires import await_true
 from tests.unit.http.clients import PATIENCE_S, hosted
 from tests.unit.http.test_idle import GET, HALF, late, opened, reading, to_the_end
 from tests.unit.http.transports import connected
+from tests.waits import await_true
 
 SHORT_S = 0.05
 
@@ -44,13 +44,13 @@ class Held:
 @contextlib.contextmanager
 def silent(port, count, text=b""):
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(opened(port)) for _ in range(count)]
-        for sock in found:
+        sockets = [stack.enter_context(opened(port)) for _ in range(count)]
+        for sock in sockets:
             sock.sendall(text)
-        yield found
+        yield sockets
 
 
-def asked(port):
+def response_of(port):
     """Whether a new connection is answered."""
     with opened(port) as sock:
         sock.sendall(GET)
@@ -60,7 +60,7 @@ def asked(port):
 def answered(port):
     """Whether a new connection was neither refused nor left without an answer."""
     try:
-        return asked(port)
+        return response_of(port)
     except ConnectionResetError:
         return False
 
@@ -70,7 +70,7 @@ def answered(port):
 def test_the_connection_that_is_idle_longest_makes_room(limits, text, caplog):
     with hosted(quick, connections=Connections(*limits)) as port, silent(port, 6, text) as old:
         for _ in range(3):
-            assert asked(port)
+            assert response_of(port)
         for sock in old[:1]:
             to_the_end(sock)
     crowded = [each for each in caplog.records if each.message == "connections_crowded"]
@@ -87,7 +87,7 @@ def test_a_burst_is_taken_in_rounds(monkeypatch):
         )  # one that finds none closed is refused
 
 
-def test_whoever_waits_for_an_answer_is_not_cut_off():
+def test_waiting_client_is_not_cut_off():
     held = Held()
     with hosted(held, connections=Connections(3, 3)) as port, silent(port, 3, GET) as waiting:
         for _ in waiting:
@@ -103,7 +103,7 @@ def test_traffic_counts():
     with hosted(quick, connections=Connections(2, 2)) as port, silent(port, 2) as (first, second):
         first.sendall(GET)
         assert b"<all>" in first.recv(1 << 16)
-        assert asked(port)
+        assert response_of(port)
         assert to_the_end(second) == b""
         first.sendall(GET)
         assert b"<all>" in first.recv(1 << 16)
@@ -112,21 +112,21 @@ def test_traffic_counts():
 def test_the_address_with_most_connections_makes_room():
     table = Connections(4, 3)
     pairs = [socket.socketpair() for _ in range(6)]
-    found = [
+    connections = [
         Connection.of(pair[0], table, place)
         for pair, place in zip(pairs, ("a", "b", "b", "b", "a", "b"), strict=True)
     ]
     try:
-        assert all(table.admit(each) for each in found[:4])
-        assert table.admit(found[4])
-        assert [each.closing for each in found[:5]] == [False, True, False, False, False]
-        found[1].close()
+        assert all(table.admit(each) for each in connections[:4])
+        assert table.admit(connections[4])
+        assert [each.closing for each in connections[:5]] == [False, True, False, False, False]
+        connections[1].close()
         assert len(table) == 4
         for number in (0, 2, 4):
-            found[number].is_busy = lambda: True
-        assert table.admit(found[5])
-        assert [each.closing for each in found[2:]] == [False, True, False, False]
-        for each in found:
+            connections[number].is_busy = lambda: True
+        assert table.admit(connections[5])
+        assert [each.closing for each in connections[2:]] == [False, True, False, False]
+        for each in connections:
             each.close()
         assert len(table) == 0
     finally:
@@ -193,10 +193,10 @@ def test_a_body_has_more_time_than_a_head():
 
 
 def to_the_end_or(sock, end):
-    found = b""
-    while end not in found and (data := sock.recv(1 << 16)):
-        found += data
-    return found
+    received = b""
+    while end not in received and (data := sock.recv(1 << 16)):
+        received += data
+    return received
 
 
 def test_a_failed_accept_is_logged_once(monkeypatch, caplog):
@@ -211,14 +211,14 @@ def test_a_failed_accept_is_logged_once(monkeypatch, caplog):
 
     monkeypatch.setattr(Listening, "accept", accept)
     with caplog.at_level(logging.WARNING), hosted(quick) as port:
-        assert asked(port)
-    told = [each for each in caplog.records if each.levelno >= logging.WARNING]
-    assert [each.message for each in told] == ["accept_failed"]
-    assert told[0].exc_info is None
+        assert response_of(port)
+    warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert [each.message for each in warnings] == ["accept_failed"]
+    assert warnings[0].exc_info is None
     assert next(failures, None) is None
 
 
-def test_other_errors_of_the_loop_are_told_in_full(caplog):
+def test_other_errors_of_the_loop_are_reported_in_full(caplog):
     async def run():
         loop = asyncio.get_running_loop()
         module.quiet_about_descriptors(loop)

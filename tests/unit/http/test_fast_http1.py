@@ -19,7 +19,7 @@ POST = b"POST /a%20b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
 BIG = 100_000
 
 
-def asked(head: str, body: bytes = b"") -> bytes:
+def response_of(head: str, body: bytes = b"") -> bytes:
     return head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body
 
 
@@ -34,65 +34,72 @@ ODD = [
     b"GET / HTTP/1.1\nHost: x\n\n",
     b"\x16\x03\x01\x02\x00\x01\x00",
     b"PRI * HTTP/2.0\r\n",
-    asked("GET / HTTP/1.0"),
-    asked("GET / HTTP/1.0\nHost: x\nConnection: keep-alive"),
-    asked("GET / HTTP/1.2\nHost: x"),
-    asked("GET / HTTP/1.1"),
-    asked("GET / HTTP/1.1\nHost: x\nHost: x"),
-    asked("GET / HTTP/1.1\nHost:"),
-    asked("GET / HTTP/1.1\nHost : x"),
-    asked("GET / HTTP/1.1\nHost: x\n folded: y"),
-    asked("GET / HTTP/1.1\nHost: x\nX: \t y \t "),
-    asked("GET / HTTP/1.1\nHost: x\nX: a\x01b"),
-    asked("GET / HTTP/1.1\nHost: x\nX: a\x00b"),
-    asked("GET / HTTP/1.1\nHost: x\nX: \xe9"),
-    asked("GET / HTTP/1.1\nHost: x\nX\xe9: y"),
-    asked("GET /\xe9 HTTP/1.1\nHost: x"),
-    asked("GET /%C3%A9%ff HTTP/1.1\nHost: x"),
-    asked("GET /a#b?c HTTP/1.1\nHost: x"),
-    asked("GET /?a=%20&b HTTP/1.1\nHost: x"),
-    asked("GET  / HTTP/1.1\nHost: x"),
-    asked("GET http://y/a HTTP/1.1\nHost: x"),
-    asked("GET * HTTP/1.1\nHost: x"),
-    asked("OPTIONS * HTTP/1.1\nHost: x"),
-    asked("CONNECT y:80 HTTP/1.1\nHost: x"),
-    asked("HEAD / HTTP/1.1\nHost: x"),
-    asked("HEAD /length HTTP/1.1\nHost: x"),
-    asked("PUT / HTTP/1.1\nHost: x\nContent-Length: 2", b"ab"),
-    asked("FOO / HTTP/1.1\nHost: x"),
-    asked("get / HTTP/1.1\nHost: x"),
-    asked("GET / HTTP/1.1\nHost: x\nConnection: close"),
-    asked("GET / HTTP/1.1\nHost: x\nConnection: Close") + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: keep-alive") + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: close, foo") + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: foo") + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: close\nConnection: keep-alive") + GET,
-    asked("POST / HTTP/1.1\nHost: x") + GET,
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: 0") + GET,
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: +2", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: -2", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: 2, 2", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: 2\nContent-Length: 3", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: 0x2", b"ab"),
-    asked(f"POST / HTTP/1.1\nHost: x\nContent-Length: {'9' * 30}", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked", b"2\r\nab\r\n0\r\n\r\n") + GET,
-    asked("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: gzip", b"ab"),
-    asked("POST / HTTP/1.1\nHost: x\nContent-Length: 3\nTransfer-Encoding: chunked", b"0\r\n\r\n"),
-    asked("POST / HTTP/1.1\nHost: x\nExpect: 100-continue\nContent-Length: 2", b"ab"),
-    asked("POST /early HTTP/1.1\nHost: x\nContent-Length: 4", b"ab"),
-    asked("POST /early HTTP/1.1\nHost: x\nContent-Length: 4", b"abcd") + GET,
-    asked(f"POST / HTTP/1.1\nHost: x\nContent-Length: {BIG}", b"x" * BIG) + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: h2c\nHTTP2-Settings: AA") + GET,
-    asked("GET / HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: websocket"),
-    asked("POST / HTTP/1.1\nHost: x\nUpgrade: websocket\nContent-Length: 2", b"ab") + GET,
-    asked(f"GET /{'a' * 8_000} HTTP/1.1\nHost: x") + GET,
-    asked(f"GET /{'a' * 20_000} HTTP/1.1\nHost: x") + GET,
-    asked(f"GET /{'a' * 70_000} HTTP/1.1\nHost: x") + GET,
-    asked("GET / HTTP/1.1\nHost: x\n" + "\n".join(f"X{n}: y" for n in range(300))) + GET,
-    *(asked(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("length", "pieces", "closes")),
-    *(asked(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("empty", "nothing", "204")),
-    *(asked(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("late", "fails", "breaks")),
-    *(asked(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("short", "long", "header")),
+    response_of("GET / HTTP/1.0"),
+    response_of("GET / HTTP/1.0\nHost: x\nConnection: keep-alive"),
+    response_of("GET / HTTP/1.2\nHost: x"),
+    response_of("GET / HTTP/1.1"),
+    response_of("GET / HTTP/1.1\nHost: x\nHost: x"),
+    response_of("GET / HTTP/1.1\nHost:"),
+    response_of("GET / HTTP/1.1\nHost : x"),
+    response_of("GET / HTTP/1.1\nHost: x\n folded: y"),
+    response_of("GET / HTTP/1.1\nHost: x\nX: \t y \t "),
+    response_of("GET / HTTP/1.1\nHost: x\nX: a\x01b"),
+    response_of("GET / HTTP/1.1\nHost: x\nX: a\x00b"),
+    response_of("GET / HTTP/1.1\nHost: x\nX: \xe9"),
+    response_of("GET / HTTP/1.1\nHost: x\nX\xe9: y"),
+    response_of("GET /\xe9 HTTP/1.1\nHost: x"),
+    response_of("GET /%C3%A9%ff HTTP/1.1\nHost: x"),
+    response_of("GET /a#b?c HTTP/1.1\nHost: x"),
+    response_of("GET /?a=%20&b HTTP/1.1\nHost: x"),
+    response_of("GET  / HTTP/1.1\nHost: x"),
+    response_of("GET http://y/a HTTP/1.1\nHost: x"),
+    response_of("GET * HTTP/1.1\nHost: x"),
+    response_of("OPTIONS * HTTP/1.1\nHost: x"),
+    response_of("CONNECT y:80 HTTP/1.1\nHost: x"),
+    response_of("HEAD / HTTP/1.1\nHost: x"),
+    response_of("HEAD /length HTTP/1.1\nHost: x"),
+    response_of("PUT / HTTP/1.1\nHost: x\nContent-Length: 2", b"ab"),
+    response_of("FOO / HTTP/1.1\nHost: x"),
+    response_of("get / HTTP/1.1\nHost: x"),
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: close"),
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: Close") + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: keep-alive") + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: close, foo") + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: foo") + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: close\nConnection: keep-alive") + GET,
+    response_of("POST / HTTP/1.1\nHost: x") + GET,
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: 0") + GET,
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: +2", b"ab"),
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: -2", b"ab"),
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: 2, 2", b"ab"),
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: 2\nContent-Length: 3", b"ab"),
+    response_of("POST / HTTP/1.1\nHost: x\nContent-Length: 0x2", b"ab"),
+    response_of(f"POST / HTTP/1.1\nHost: x\nContent-Length: {'9' * 30}", b"ab"),
+    response_of("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked", b"2\r\nab\r\n0\r\n\r\n")
+    + GET,
+    response_of("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: gzip", b"ab"),
+    response_of(
+        "POST / HTTP/1.1\nHost: x\nContent-Length: 3\nTransfer-Encoding: chunked", b"0\r\n\r\n"
+    ),
+    response_of("POST / HTTP/1.1\nHost: x\nExpect: 100-continue\nContent-Length: 2", b"ab"),
+    response_of("POST /early HTTP/1.1\nHost: x\nContent-Length: 4", b"ab"),
+    response_of("POST /early HTTP/1.1\nHost: x\nContent-Length: 4", b"abcd") + GET,
+    response_of(f"POST / HTTP/1.1\nHost: x\nContent-Length: {BIG}", b"x" * BIG) + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: h2c\nHTTP2-Settings: AA")
+    + GET,
+    response_of("GET / HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: websocket"),
+    response_of("POST / HTTP/1.1\nHost: x\nUpgrade: websocket\nContent-Length: 2", b"ab") + GET,
+    response_of(f"GET /{'a' * 8_000} HTTP/1.1\nHost: x") + GET,
+    response_of(f"GET /{'a' * 20_000} HTTP/1.1\nHost: x") + GET,
+    response_of(f"GET /{'a' * 70_000} HTTP/1.1\nHost: x") + GET,
+    response_of("GET / HTTP/1.1\nHost: x\n" + "\n".join(f"X{n}: y" for n in range(300))) + GET,
+    *(
+        response_of(f"GET /{what} HTTP/1.1\nHost: x") + GET
+        for what in ("length", "pieces", "closes")
+    ),
+    *(response_of(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("empty", "nothing", "204")),
+    *(response_of(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("late", "fails", "breaks")),
+    *(response_of(f"GET /{what} HTTP/1.1\nHost: x") + GET for what in ("short", "long", "header")),
 ]
 
 
@@ -158,8 +165,8 @@ async def exchanged(pieces):
 def plain(sent):
     """Answers without their dates, with headers in order and in small letters."""
 
-    def head(found):
-        status, *lines = found[0].strip().split(b"\r\n")
+    def head(response):
+        status, *lines = response[0].strip().split(b"\r\n")
         named = (line.partition(b":") for line in lines if not line.lower().startswith(b"date:"))
         return b"\n".join([status, *sorted(n.lower() + s + v for n, s, v in named)]) + b"\n\n"
 

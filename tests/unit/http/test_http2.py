@@ -75,11 +75,11 @@ def test_both_versions_are_spoken_on_one_port():
         url = f"http://127.0.0.1:{port}/"
         assert httpx.post(url, content=b"old").text == "1.1 old"
         with httpx.Client(http1=False, http2=True) as client:
-            found = client.post(url, content=b"new")
-            assert (found.text, found.http_version) == ("2 new", "HTTP/2")
+            answer = client.post(url, content=b"new")
+            assert (answer.text, answer.http_version) == ("2 new", "HTTP/2")
             assert client.get(url).text == "2 "
-            assert found.headers["server"] == "uvicorn"
-            assert found.headers["date"]
+            assert answer.headers["server"] == "uvicorn"
+            assert answer.headers["date"]
 
 
 @pytest.mark.parametrize("cut", [1, 3, 20])
@@ -95,18 +95,18 @@ def test_first_bytes_that_come_in_pieces(cut):
                 sock.sendall(request[:cut])
                 assert httpx.get(f"http://127.0.0.1:{port}").text == "1.1 "  # lets it arrive
                 sock.sendall(request[cut:])
-                found = b""
-                while answer not in found:
-                    found += sock.recv(1 << 16)
+                received = b""
+                while answer not in received:
+                    received += sock.recv(1 << 16)
 
 
 def test_the_authority_is_the_host():
     with hosted(head) as port, Frames(port) as client:
         number = client.request("/", authority="evil.example", accept="x")
-        found = client.headers(number)
+        headers = client.headers(number)
         assert client.whole(number) == b"host=evil.example|accept=x"
-        assert found["x-own"] == "1"
-        assert "connection" not in found
+        assert headers["x-own"] == "1"
+        assert "connection" not in headers
 
 
 def test_a_head_has_no_body():
@@ -119,8 +119,8 @@ def test_acknowledgements_come_while_the_request_is_open():
         number = client.request("/", method="POST", end=False)
         for sent in range(3):
             client.send(number, f"row {sent}\n".encode())
-            wanted = "".join(f"ack row {each}\n" for each in range(sent + 1)).encode()
-            client.until(lambda wanted=wanted: client.body(number) == wanted)
+            body = "".join(f"ack row {each}\n" for each in range(sent + 1)).encode()
+            client.until(lambda expected=body: client.body(number) == expected)
         client.send(number, b"", end=True)
         assert client.whole(number).count(b"ack") == 3
 
@@ -277,8 +277,8 @@ def test_a_whole_url_as_target_and_an_offer_to_upgrade():
     with hosted(app) as port, socket.create_connection(("127.0.0.1", port)) as sock:
         sock.settimeout(PATIENCE_S)
         sock.sendall(head)
-        found = b""
+        received = b""
         while piece := sock.recv(1 << 16):
-            found += piece
-    assert found.startswith(b"HTTP/1.1 200 ")
-    assert b"/a b host=there:1" in found
+            received += piece
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert b"/a b host=there:1" in received

@@ -56,11 +56,11 @@ def opened(port):
 
 def to_the_end(sock):
     """Read until the server closes, or resets what it was not sent in full."""
-    found = b""
+    received = b""
     with contextlib.suppress(ConnectionResetError):
         while data := sock.recv(1 << 16):
-            found += data
-    return found
+            received += data
+    return received
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_a_head_does_not_live_by_its_bytes(text):
 
 @pytest.mark.parametrize("path", [b"/x", b"/twice"])
 @pytest.mark.parametrize("method", [b"GET", b"DELETE"])
-def test_who_waits_for_an_answer_is_not_idle(method, path):
+def test_client_waiting_for_an_answer_is_not_idle(method, path):
     with hosted(late, idle_s=SHORT_S) as port, opened(port) as sock:
         sock.sendall(method + b" " + path + GET[6:])
         assert b"<0>" in to_the_end(sock)
 
 
 @pytest.mark.parametrize("method", [b"POST", b"PUT"])
-def test_who_may_not_send_is_not_idle(method):
+def test_client_without_window_is_not_idle(method):
     head = b" /x HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (2 * HALF)
     with hosted(late, idle_s=SHORT_S) as port, opened(port) as sock:
         sock.sendall(method + head + b"x" * 2 * HALF)
@@ -140,11 +140,11 @@ def test_a_websocket_may_be_idle():
 
     with hosted(app, idle_s=SHORT_S) as port, opened(port) as sock:
         sock.sendall(UPGRADE)
-        found = b""
-        while b"a row" not in found:
+        received = b""
+        while b"a row" not in received:
             data = sock.recv(1 << 16)
-            assert data, found
-            found += data
+            assert data, received
+            received += data
 
 
 # --- the clock
@@ -212,7 +212,7 @@ class Case:
         self.idle = Idle(self.loop, seconds, transport, lambda: self.answering, transport.close)
 
 
-def test_traffic_begins_the_time_anew():
+def test_traffic_restarts_the_time():
     case = Case()
     for _ in range(5):
         case.loop.pass_(9)
@@ -243,7 +243,7 @@ def test_zero_sets_no_end():
     assert case.transport.ends == []
 
 
-def test_who_takes_the_rest_of_its_answer_is_waited_for_and_nobody_else():
+def test_waits_only_for_clients_that_drain_their_response():
     case = Case()
     for case.transport.left in (90, 80, 70):
         case.loop.pass_(10)

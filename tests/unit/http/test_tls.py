@@ -51,13 +51,13 @@ def store(authority, tmp_path):
     return {KEYSTORE: str(path), TYPE: "PEM"}
 
 
-@pytest.mark.parametrize(("http2", "told"), [(True, "https 2"), (False, "https 1.1")])
-def test_the_client_chooses_the_version(authority, store, http2, told):
+@pytest.mark.parametrize(("http2", "settings"), [(True, "https 2"), (False, "https 1.1")])
+def test_the_client_chooses_the_version(authority, store, http2, settings):
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     with hosted(version, server_context(store)) as port:
         with httpx.Client(http2=http2, verify=trusting) as client:
-            assert client.get(f"https://127.0.0.1:{port}/").text == told
+            assert client.get(f"https://127.0.0.1:{port}/").text == settings
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/")
 
@@ -133,15 +133,15 @@ def asking(authority, port, *, issuer=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("asked", "own", "foreign", "none"),
+    ("clients", "own", "foreign", "none"),
     [
         ("required", True, False, False),
         ("REQUESTED", True, False, True),
         ("none", True, True, True),
     ],
 )
-def test_who_has_to_show_a_certificate(authority, store, trusted, asked, own, foreign, none):
-    context = server_context({**store, **trusted, CLIENTS: asked})
+def test_client_certificate_requirements(authority, store, trusted, clients, own, foreign, none):
+    context = server_context({**store, **trusted, CLIENTS: clients})
     with hosted(version, context) as port:
         for issuer, answered in ((authority, own), (trustme.CA(), foreign), (None, none)):
             if answered:
@@ -159,7 +159,7 @@ def test_who_has_to_show_a_certificate(authority, store, trusted, asked, own, fo
         ({TRUSTED: "no/such/file", TRUSTED_TYPE: "pem"}, BadTrustStore),
     ],
 )
-def test_a_server_that_asks_and_does_not_know_whom_to_trust(store, more, error):
+def test_server_that_verifies_clients_without_trust_store(store, more, error):
     with pytest.raises(error, match="trust"):
         server_context({**store, CLIENTS: "requested", **more})
 
@@ -178,14 +178,14 @@ def test_clients_have_a_trust_store_of_their_own(authority, store, trusted, tmp_
     clients = trustme.CA()
     own = tmp_path / "clients.pem"
     own.write_bytes(clients.cert_pem.bytes())
-    told = {**store, **trusted, CLIENTS: "required", CLIENTS_TRUSTED: str(own)}
-    with hosted(version, server_context(told)) as port:
+    settings = {**store, **trusted, CLIENTS: "required", CLIENTS_TRUSTED: str(own)}
+    with hosted(version, server_context(settings)) as port:
         assert asking(authority, port, issuer=clients) == "https 1.1"
         with pytest.raises(httpx.TransportError):
             asking(authority, port, issuer=authority)
     server_context({**store, CLIENTS: "required", CLIENTS_TRUSTED: str(own)})  # it is enough
     with pytest.raises(BadTrustStore, match="nowhere"):
-        server_context({**told, CLIENTS_TRUSTED: "nowhere"})
+        server_context({**settings, CLIENTS_TRUSTED: "nowhere"})
 
 
 # --- files that are read again --------------------------------------------------------------------
@@ -207,8 +207,8 @@ def test_new_connections_have_the_files_that_were_read_last(authority, store, tm
     clients, others = trustme.CA(), trustme.CA()
     own = tmp_path / "clients.pem"
     own.write_bytes(clients.cert_pem.bytes())
-    told = {**store, CLIENTS: "requested", CLIENTS_TRUSTED: str(own)}
-    context = Renewable(lambda: server_context(told))
+    settings = {**store, CLIENTS: "requested", CLIENTS_TRUSTED: str(own)}
+    context = Renewable(lambda: server_context(settings))
     assert context.verify_mode is ssl.CERT_OPTIONAL
     with hosted(version, context) as port:
         before = shown(authority, port)

@@ -106,7 +106,7 @@ def test_over_tls_too(tmp_path, caplog):
     assert len(noted(caplog)) == 1
 
 
-def test_a_stream_without_credit_is_reset_and_the_others_go_on(caplog):
+def test_a_stream_without_credit_is_reset_and_the_others_continue(caplog):
     app = Flood()
     with hosted(app, patience_s=SHORT_S) as port, Frames(port) as client:
         number = client.request("/x")

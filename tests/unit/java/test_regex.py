@@ -6,7 +6,7 @@ from ksql.java.regex import BadRegex, compile_java, part, replace_all
 from ksql.java.regex.replacement import BadReplacement
 
 
-def found(pattern, text):
+def groups_of(pattern, text):
     match = compile_java(pattern).search(text)
     return match and part(text, match, 0)
 
@@ -84,7 +84,7 @@ def test_search(pattern, text, expected):
         with pytest.raises(BadRegex):
             compile_java(pattern)
         return
-    assert found(pattern, text) == expected
+    assert groups_of(pattern, text) == expected
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,8 @@ def test_times_have_no_date():
     ],
 )
 def test_parse_timestamp(pattern, text, iso):
-    found = parse_timestamp(pattern, text)
-    day, millis = divmod(found, 86_400_000)
+    timestamp = parse_timestamp(pattern, text)
+    day, millis = divmod(timestamp, 86_400_000)
     year, month, dom = civil(day)
     sign = "+" if year > 9999 else "-" if year < 0 else ""
     clock = formatter("HH:mm:ss").show(time_moment(millis))

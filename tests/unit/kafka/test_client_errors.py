@@ -27,31 +27,31 @@ def no_search():
 
 
 def sender():
-    made = Sender(NOWHERE)
-    made.send("t", None, b"{}")
+    sender_ = Sender(NOWHERE)
+    sender_.send("t", None, b"{}")
     with pytest.raises(KafkaUnreachable):
-        made.flush(0.1)
-    return made
+        sender_.flush(0.1)
+    return sender_
 
 
 def shared_sender():
-    made = SharedSender(NOWHERE)
-    made._line(())
-    return made
+    sender_ = SharedSender(NOWHERE)
+    sender_._line(())
+    return sender_
 
 
 def reader():
-    made = Reader(NOWHERE)
+    reader_ = Reader(NOWHERE)
     with pytest.raises(KafkaUnreachable):
-        made.assign_topics(["t"])
-    return made
+        reader_.assign_topics(["t"])
+    return reader_
 
 
 def admin():
-    made = Admin(NOWHERE)
+    admin_ = Admin(NOWHERE)
     with pytest.raises(KafkaUnreachable):
-        made.topics()
-    return made
+        admin_.topics()
+    return admin_
 
 
 MAKERS = {

@@ -51,6 +51,6 @@ def test_properties_that_are_refused_together():
         ({"ssl.truststore.location": "a.jks"}, KeystoreNotSupported),
     ],
 )
-def test_what_cannot_be_translated_for_a_client(properties, error):
+def test_untranslatable_client_properties(properties, error):
     with pytest.raises(error):
         check_clients(properties)

@@ -44,15 +44,15 @@ class Client:
 
 
 def answered(what):
-    found: Future[Any] = Future()
-    found.set_result(what)
-    return found
+    future: Future[Any] = Future()
+    future.set_result(what)
+    return future
 
 
 def with_client(kind, client):
-    found = kind(SETTINGS)
-    found.__dict__["_client"] = client
-    return found
+    client_ = kind(SETTINGS)
+    client_.__dict__["_client"] = client
+    return client_
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +63,12 @@ def _hasty(monkeypatch):
 def test_a_client_whose_request_has_no_answer_is_thrown_away():
     client = Client(a=1, b=None)
     groups = with_client(Coordinators, client)
-    asked = groups.ask(lambda found, **more: found.delete_consumer_groups(["a", "b"], **more), 0.05)
-    assert asked["a"].result() is None
+    answer = groups.ask(
+        lambda client, **more: client.delete_consumer_groups(["a", "b"], **more), 0.05
+    )
+    assert answer["a"].result() is None
     with pytest.raises(KafkaException) as caught:
-        asked["b"].result()
+        answer["b"].result()
     assert caught.value.args[0].code() == KafkaError._TIMED_OUT
     assert "_client" not in vars(groups)
     assert min(client.limits) > 60
@@ -80,7 +82,7 @@ def test_a_client_whose_requests_are_answered_is_kept():
     assert vars(groups)["_client"] is client
 
 
-def test_offsets_that_nobody_gives_are_asked_for_with_a_new_client_each_time(monkeypatch):
+def test_offsets_that_nobody_gives_are_requested_with_a_new_client_each_time(monkeypatch):
     clients = [Client(a=None) for _ in range(50)]
     monkeypatch.setattr("ksql.kafka.admin.AdminClient", lambda *_given, **_more: clients.pop())
     with pytest.raises(KafkaUnreachable):

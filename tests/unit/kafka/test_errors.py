@@ -36,7 +36,7 @@ def ask(broker, **how):
 
 
 @pytest.mark.parametrize("code", sorted(RETRIABLE - {3}))
-def test_whatever_java_tries_again_is_tried_again(code):
+def test_retriable_errors_of_java_are_retried(code):
     assert ask(Broker(code, code)) == "fine after 2"
 
 
@@ -51,7 +51,7 @@ def test_an_unknown_topic_is_an_answer_unless_it_has_just_been_seen():
     assert is_unknown_topic(KafkaError(KafkaError._UNKNOWN_TOPIC))
 
 
-def test_a_refusal_is_told_at_once():
+def test_a_refusal_is_reported_at_once():
     broker = Broker(KafkaError.INVALID_CONFIG, 0)
     with pytest.raises(KafkaRefused, match="Cannot ask"):
         ask(broker)
@@ -66,6 +66,6 @@ def test_a_refusal_is_told_at_once():
     ],
 )
 def test_time_that_is_over_says_whether_anybody_answered(code, says):
-    with pytest.raises(KafkaUnreachable, match=says) as found:
+    with pytest.raises(KafkaUnreachable, match=says) as caught:
         retrying(Broker(code), bootstrap="b:1", timeout_s=0.0)
-    assert isinstance(found.value, KafkaNotReady) == (code > 0)
+    assert isinstance(caught.value, KafkaNotReady) == (code > 0)

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
+from tests.waits import await_true
 
 RECORDS = [  # partition, key, value
     (0, b"a", b"1"),
@@ -34,10 +35,21 @@ def kafka():
 
 def polled(reader, ends):
     """All batches until the reader has come to these offsets."""
-    found = []
-    while reader.positions != ends:
-        found += [reader.poll_last(timeout_s=0.5)]
-    return [batch for batch in found if batch]
+    batches: list[Any] = []
+    polled_to(reader, ends, lambda: batches.append(reader.poll_last(timeout_s=0.5)))
+    return [batch for batch in batches if batch]
+
+
+def polled_to(reader, ends, poll):
+    """Poll until the reader has come to these offsets."""
+
+    def there():
+        if all(reader.positions[place] >= end for place, end in ends.items()):
+            return True
+        poll()
+        return False
+
+    await_true(f"the reader is at {ends}", there)
 
 
 ENDS = {("t", 0): 5, ("t", 1): 2}
@@ -58,29 +70,35 @@ def test_the_last_record_of_each_key_is_given_and_every_record_counts(kafka):
     }
 
 
-def test_a_poll_ends_at_a_stop_and_the_next_one_goes_on(kafka):
+def test_a_poll_ends_at_a_stop_and_the_next_one_continues(kafka):
     """Behind the stop nothing is lost, and records of other partitions come as ever."""
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 0, ("t", 1): 0})
-        found: dict[bytes, Any] = {}
+        latest: dict[bytes, Any] = {}
         stop = ("t", 0)
-        while reader.positions[stop] < 2:
+
+        def to_the_stop():
             batch = reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={stop: 2})
-            found |= batch.get(stop, {})
+            latest.update(batch.get(stop, {}))
+
+        polled_to(reader, {stop: 2}, to_the_stop)
         assert reader.positions[stop] == 2
-        assert found == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
+        assert latest == {b"a": (b"a", b"1", 100), b"b": (b"b", b"2", 101)}
         later: dict[Any, dict[bytes, Any]] = {}
-        while reader.positions != ENDS:
+
+        def to_the_end():  # a stop that has been passed does not count
             for place, records in reader.poll_last(timeout_s=0.5, stops={stop: 2}).items():
-                later.setdefault(place, {}).update(records)  # one that is behind does not count
+                later.setdefault(place, {}).update(records)
+
+        polled_to(reader, ENDS, to_the_end)
         assert later[stop] == {b"a": (b"a", b"4", 103), b"b": (b"b", None, 105)}
 
 
 def test_records_that_a_stop_has_kept_back_are_forgotten_with_their_assignment(kafka):
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 0})
-        while reader.positions["t", 0] < 1:
-            reader.poll_last(timeout_s=0.5, gather_s=0.2, stops={("t", 0): 1})
+        stops = {("t", 0): 1}
+        polled_to(reader, stops, lambda: reader.poll_last(timeout_s=0.5, gather_s=0.2, stops=stops))
         reader.assign({("t", 1): 1})
         assert polled(reader, {("t", 1): 2}) == [{("t", 1): {}}]
 
@@ -89,8 +107,11 @@ def test_it_begins_at_an_offset_and_takes_so_many(kafka):
     with Reader(kafka) as reader:
         reader.assign({("t", 0): 2})
         sizes = []
-        while reader.positions != {("t", 0): 5}:
+
+        def one_more():
             before = reader.positions["t", 0]
             reader.poll_last(most=1, timeout_s=0.5)
             sizes.append(reader.positions["t", 0] - before)
+
+        polled_to(reader, {("t", 0): 5}, one_more)
     assert max(sizes) == 1

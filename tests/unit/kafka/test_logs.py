@@ -16,7 +16,7 @@ from ksql.kafka.logs import CLIENT_LOG
 CLIENTS = ("Producer", "Consumer", "AdminClient")
 
 
-def made():
+def clients():
     """Every place where a client is made."""
     root = Path(ksql.__file__).parent
     for file in sorted(root.rglob("*.py")):
@@ -27,11 +27,11 @@ def made():
 
 
 def test_every_client_has_our_logger():
-    found = dict(made())
-    assert len(found) > 5
+    loggers = dict(clients())
+    assert len(loggers) > 5
     without = [
         place
-        for place, call in found.items()
+        for place, call in loggers.items()
         if not any(
             each.arg == "logger" and ast.unparse(each.value) == "CLIENT_LOG"
             for each in call.keywords
@@ -45,9 +45,9 @@ def test_the_library_calls_it(client, caplog, capfd):
     config = {"bootstrap.servers": "127.0.0.1:1", "log_level": 7, "debug": "conf,broker"}
     more = {"group.id": "g"} if client is Consumer else {}
     with caplog.at_level(logging.DEBUG, "ksql.kafka.logs"):
-        made = client({**config, **more}, logger=CLIENT_LOG)
+        instance = client({**config, **more}, logger=CLIENT_LOG)
         for _ in range(100):
-            made.poll(0.05)
+            instance.poll(0.05)
             if caplog.records:
                 break
     assert {record.message for record in caplog.records} == {"librdkafka"}
@@ -56,7 +56,7 @@ def test_the_library_calls_it(client, caplog, capfd):
 
 
 @pytest.mark.parametrize(("facility", "level"), [("FATAL", "INFO"), ("FAIL", "ERROR")])
-def test_what_ends_a_client_is_handled_by_its_caller(caplog, facility, level):
+def test_fatal_error_of_a_client_is_left_to_its_caller(caplog, facility, level):
     with caplog.at_level(logging.DEBUG, "ksql.kafka.logs"):
         CLIENT_LOG.log(logging.ERROR, "%s [%s] %s", facility, "rdkafka#producer-1", "fenced")
     (record,) = caplog.records

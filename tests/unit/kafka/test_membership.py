@@ -33,13 +33,13 @@ class Groups:
         if not self.answers:
             self.over.set()
         answer = self.answers.pop(0) if self.answers else DENIED
-        asked: Future[Any] = Future()
+        future: Future[Any] = Future()
         if isinstance(answer, Exception):
-            asked.set_exception(answer)
+            future.set_exception(answer)
         else:
             members = [SimpleNamespace(client_id=name) for name in answer]
-            asked.set_result(SimpleNamespace(members=members))
-        return dict.fromkeys(names, asked)
+            future.set_result(SimpleNamespace(members=members))
+        return dict.fromkeys(names, future)
 
 
 class Consumer:

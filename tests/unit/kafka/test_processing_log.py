@@ -58,9 +58,9 @@ CASES = [
 
 @pytest.mark.parametrize(("message", "kind", "fields"), CASES)
 def test_messages(message, kind, fields):
-    found = orjson.loads(log.entry("processing.Q_1.op", 5, message))
-    assert (found["logger"], found["level"], found["time"]) == ("processing.Q_1.op", "ERROR", 5)
-    body = found["message"]
+    entry = orjson.loads(log.entry("processing.Q_1.op", 5, message))
+    assert (entry["logger"], entry["level"], entry["time"]) == ("processing.Q_1.op", "ERROR", 5)
+    body = entry["message"]
     assert body["type"] == [case[1] for case in CASES].index(kind)
     assert body.pop(kind) == fields
     del body["type"]
@@ -71,15 +71,15 @@ def test_messages(message, kind, fields):
 @pytest.mark.parametrize(("message", "kind", "_"), CASES)
 def test_the_stream_reads_the_log(message, kind, _):
     serde = serde_for(Format("JSON"), log.COLUMNS, "value")
-    logger, level, time, found = serde.decode(log.entry("x", 7, message)) or ()
+    logger, level, time, entry = serde.decode(log.entry("x", 7, message)) or ()
     assert (logger, level, time) == ("x", "ERROR", 7)
-    assert found["TYPE"] == message["type"]
+    assert entry["TYPE"] == message["type"]
     expected = {name.upper(): value for name, value in message[kind].items()}
-    assert found[kind.upper()] == expected
-    assert [name for name, value in found.items() if value is not None] == ["TYPE", kind.upper()]
+    assert entry[kind.upper()] == expected
+    assert [name for name, value in entry.items() if value is not None] == ["TYPE", kind.upper()]
 
 
-def test_rows_are_left_out_unless_asked_for():
+def test_rows_are_left_out_unless_requested():
     for message in (
         log.deserialization_error(BadRecord("key", "t", b"secret", "JSON"), NOT_READ),
         log.record_processing_error("boom", ("secret",)),
@@ -98,11 +98,11 @@ def test_rows_are_left_out_unless_asked_for():
         (DecodeError("bad"), []),
     ],
 )
-def test_json_is_told_with_what_is_wrong(error, causes):
+def test_json_is_reported_with_what_is_wrong(error, causes):
     message = log.deserialization_error(BadRecord("key", "t", b"{", "JSON"), error)
-    found: Any = message["deserializationError"]
-    assert found["errorMessage"] == f"Failed to deserialize key from topic: t. {error.message}"
-    assert found["cause"] == [*(f"bad, path: {path}" for path in causes), "bad"]
+    detail: Any = message["deserializationError"]
+    assert detail["errorMessage"] == f"Failed to deserialize key from topic: t. {error.message}"
+    assert detail["cause"] == [*(f"bad, path: {path}" for path in causes), "bad"]
 
 
 def test_names():

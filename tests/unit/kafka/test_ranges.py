@@ -36,8 +36,8 @@ def bootstrap():
 
 
 def config(bootstrap, **more):
-    found = KafkaSettings(bootstrap).consumer(**READING)
-    return {name: str(value) for name, value in found.items()} | more
+    settings = KafkaSettings(bootstrap).consumer(**READING)
+    return {name: str(value) for name, value in settings.items()} | more
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def test_records_have_all_that_was_written(reader):
 
 
 def test_a_range_may_be_left_in_its_middle_and_read_again(reader):
-    wanted = Range("many", 0, 0, COUNT)
-    some = next(reader.read(wanted, pytest.fail))
+    whole = Range("many", 0, 0, COUNT)
+    some = next(reader.read(whole, pytest.fail))
     assert list(some.offsets) == list(range(len(some.offsets)))
     assert offsets(reader.read(Range("odd", 0, 1, 4), pytest.fail)) == [1, 2, 3]
-    assert offsets(reader.read(wanted, pytest.fail)) == list(range(COUNT))
+    assert offsets(reader.read(whole, pytest.fail)) == list(range(COUNT))
 
 
 @pytest.mark.parametrize("start", [COUNT + 5, COUNT - 2])
@@ -98,14 +98,14 @@ def test_a_log_that_ends_before_its_range_has_lost_records(reader, monkeypatch, 
         list(reader.read(Range("many", 0, start, COUNT + 10), pytest.fail))
 
 
-def test_what_is_lost_is_left_out_where_that_is_wanted(reader, monkeypatch):
+def test_lost_records_are_skipped_on_request(reader, monkeypatch):
     monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
-    told: list[str] = []
+    notes: list[str] = []
     blocks = list(
-        reader.read(Range("many", 0, COUNT - 2, COUNT + 10), told.append, all_records=False)
+        reader.read(Range("many", 0, COUNT - 2, COUNT + 10), notes.append, all_records=False)
     )
     assert offsets(blocks) == [COUNT - 2, COUNT - 1]
-    assert told == [
+    assert notes == [
         f"the records of many-0 from offset {COUNT} to {COUNT + 10} are gone: "
         f"the broker has the offsets from 0 to {COUNT}"
     ]
@@ -124,11 +124,11 @@ def test_a_broker_that_does_not_answer_is_waited_for_and_then_an_error(monkeypat
 def test_time_that_the_reader_of_blocks_takes_is_no_idle_time(bootstrap):
     now = [0.0]
     reader = RangeReader(config(bootstrap), clock=lambda: now[0])
-    found: list[int] = []
+    offsets: list[int] = []
     for block in reader.read(Range("many", 0, 0, COUNT), pytest.fail):
-        found += block.offsets
+        offsets += block.offsets
         now[0] += 1_000.0
-    assert found == list(range(COUNT))
+    assert offsets == list(range(COUNT))
     reader.close()
 
 
@@ -143,7 +143,7 @@ class Consumer:
 
     def __init__(self, portions, ends=(0, 100)):
         self.portions, self.ends, self.assigned = list(portions), ends, []
-        self.asked = 0
+        self.polls = 0
 
     def assign(self, places: list[TopicPartition]):
         self.assigned.append(places[0].offset)
@@ -159,7 +159,7 @@ class Consumer:
         return self.now
 
     def list_topics(self, *_):
-        self.asked += not self.assigned
+        self.polls += not self.assigned
 
     def get_watermark_offsets(self, *_):
         return self.ends
@@ -170,25 +170,25 @@ def scripted(bootstrap, monkeypatch):
     """A reader whose consumer hands over these portions."""
     monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
 
-    def made(*portions, ends=(0, 100)):
+    def reader_of(*portions, ends=(0, 100)):
         reader = RangeReader(config(bootstrap))
         reader._consumer.close()
         reader._consumer = cast(Any, Consumer(portions, ends))
         return reader
 
-    return made
+    return reader_of
 
 
-def read(reader, wanted, note=pytest.fail, *, all_records=True):
+def read(reader, range_, note=pytest.fail, *, all_records=True):
     """The offsets of each block."""
-    return [list(block.offsets) for block in reader.read(wanted, note, all_records=all_records)]
+    return [list(block.offsets) for block in reader.read(range_, note, all_records=all_records)]
 
 
 EOF = KafkaError._PARTITION_EOF
 RESET = KafkaError._AUTO_OFFSET_RESET
 
 
-def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
+def test_a_range_ends_where_the_log_continues_behind_it(scripted):
     """Its last offsets are those of control records, or were compacted away."""
     reader = scripted([message(1), message(2), message(9)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
@@ -197,10 +197,10 @@ def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
 
 def test_the_client_connects_before_its_first_range_only(scripted):
     reader = scripted([message(1)], [message(2)])
-    assert reader._consumer.asked == 0
+    assert reader._consumer.polls == 0
     for start in (1, 2):
         assert read(reader, Range("t", 0, start, start + 1)) == [[start]]
-        assert reader._consumer.asked == 1
+        assert reader._consumer.polls == 1
         reader._consumer.assigned.clear()
 
 
@@ -209,12 +209,12 @@ def test_a_range_ends_where_the_log_ends(scripted):
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
 
 
-def test_a_log_that_ends_early_for_a_moment_goes_on(scripted):
+def test_a_log_that_ends_early_for_a_moment_continues(scripted):
     reader = scripted([message(1), message(2, EOF)], [], [message(2), message(3), message(4)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1], [2, 3, 4]]
 
 
-def test_what_is_left_of_another_range_is_not_read(scripted):
+def test_rest_of_another_range_is_not_read(scripted):
     reader = scripted(
         [message(1, partition=1), message(0), message(1), message(2, EOF, 1)], [message(2)]
     )
@@ -236,51 +236,51 @@ def test_a_record_that_came_damaged_is_not_left_out(scripted):
 
 
 def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
-    wanted = Range("t", 0, 3, 9)
+    range_ = Range("t", 0, 3, 9)
     with pytest.raises(RecordsGone, match=r"fetch offset 3 of t-0: the broker has .* 7 to 100"):
-        read(scripted([message(3, RESET)], ends=(7, 100)), wanted)
-    told: list[str] = []
+        read(scripted([message(3, RESET)], ends=(7, 100)), range_)
+    notes: list[str] = []
     reader = scripted([message(3, RESET)], [message(7), message(8)], ends=(7, 100))
-    assert read(reader, wanted, told.append, all_records=False) == [[7, 8]]
+    assert read(reader, range_, notes.append, all_records=False) == [[7, 8]]
     assert reader._consumer.assigned == [3, 7, None]
-    assert told == [
+    assert notes == [
         "the records of t-0 from offset 3 to 7 are gone: the broker has the offsets from 7 to 100"
     ]
 
 
 def test_a_whole_range_may_be_gone(scripted):
-    told: list[str] = []
+    notes: list[str] = []
     reader = scripted([message(3, RESET)], ends=(50, 100))
-    assert read(reader, Range("t", 0, 3, 9), told.append, all_records=False) == []
-    assert len(told) == 1
+    assert read(reader, Range("t", 0, 3, 9), notes.append, all_records=False) == []
+    assert len(notes) == 1
 
 
-def test_an_offset_that_was_refused_and_is_there_is_asked_for_again(scripted):
+def test_an_offset_that_was_refused_and_is_there_is_requested_again(scripted):
     reader = scripted([message(3, RESET)], [message(3)])
     assert read(reader, Range("t", 0, 3, 4)) == [[3]]
     assert reader._consumer.assigned == [3, 3, None]
 
 
 def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):
-    made = [tuple(sorted(config(bootstrap, **{"client.id": f"c{n}"}).items())) for n in range(6)]
-    first = range_reader(made[0])
-    assert range_reader(made[0]) is first
-    others = [range_reader(each) for each in made[1:]]
+    configs = [tuple(sorted(config(bootstrap, **{"client.id": f"c{n}"}).items())) for n in range(6)]
+    first = range_reader(configs[0])
+    assert range_reader(configs[0]) is first
+    others = [range_reader(each) for each in configs[1:]]
     with pytest.raises(RuntimeError, match="closed"):
         list(first.read(Range("odd", 0, 0, 1), pytest.fail))
     assert offsets(others[-1].read(Range("odd", 0, 0, 1), pytest.fail)) == [0]
-    assert range_reader(made[0]) is not first
+    assert range_reader(configs[0]) is not first
 
 
-def test_headers_that_the_client_cannot_read_are_asked_for_once_and_left_out(monkeypatch):
+def test_headers_that_the_client_cannot_read_are_requested_once_and_left_out(monkeypatch):
     """Its second answer has a hole that ends the process when it is looked at."""
 
     class Record(Message):
-        asked = False
+        headers_read = False
 
         def headers(self):
-            assert not self.asked
-            self.asked = True
+            assert not self.headers_read
+            self.headers_read = True
             if self.offset() in (1, 2, 4):
                 raise SystemError("returned a result with an exception set")
             return [("h", str(self.offset()).encode())]
@@ -288,8 +288,8 @@ def test_headers_that_the_client_cannot_read_are_asked_for_once_and_left_out(mon
     got = [Record(topic="t", partition=3, offset=n) for n in range(5)]
     monkeypatch.setattr(ranges, "Message", Record)
     noted: list[str] = []
-    found = ranges._headers(got, noted.append)
-    assert found == [[("h", b"0")], None, None, [("h", b"3")], None]
+    decoded = ranges._headers(got, noted.append)
+    assert decoded == [[("h", b"0")], None, None, [("h", b"3")], None]
     assert noted == [
         f"the headers of t-3, offset {n} are left out: a name is not UTF-8" for n in (1, 2, 4)
     ]

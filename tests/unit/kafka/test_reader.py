@@ -31,17 +31,17 @@ class Consumer:
 
 @pytest.fixture
 def scripted():
-    made = []
+    clients = []
 
     def reader(tries):
         reader = Reader(KafkaSettings("127.0.0.1:1"))
         reader._consumer.close()
         reader._consumer = cast(Any, Consumer(tries))
-        made.append(reader)
+        clients.append(reader)
         return reader
 
     yield reader
-    for each in made:
+    for each in clients:
         each.close()
 
 

@@ -22,7 +22,7 @@ class Handler(BaseHTTPRequestHandler):
     """A few paths of the registry's REST interface over one in memory."""
 
     registry: MemoryRegistry
-    asked: list[str]
+    paths: list[str]
 
     def log_message(self, *_):
         pass
@@ -36,23 +36,23 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.paths.append(self.path)
         path = self.path.split("?")[0]
         try:
             if path == "/subjects":
                 self.answer(200, self.registry.subjects())
-            elif found := re.fullmatch(r"/schemas/ids/(\d+)", path):
-                self.answer(200, shown(self.registry.by_id(int(found[1]))))
-            elif found := re.fullmatch(r"/subjects/([^/]+)/versions/(\w+)", path):
-                latest = self.registry.latest(found[1])
-                if found[2] != "latest":
-                    latest = self.registry.version(found[1], int(found[2]))
+            elif match := re.fullmatch(r"/schemas/ids/(\d+)", path):
+                self.answer(200, shown(self.registry.by_id(int(match[1]))))
+            elif match := re.fullmatch(r"/subjects/([^/]+)/versions/(\w+)", path):
+                latest = self.registry.latest(match[1])
+                if match[2] != "latest":
+                    latest = self.registry.version(match[1], int(match[2]))
                 if latest is None:
                     raise SchemaNotFound("no")
                 place = {"subject": latest.subject, "version": latest.version, "id": latest.id}
                 self.answer(200, shown(latest.schema) | place)
-            elif found := re.fullmatch(r"/subjects/([^/]+)/versions", path):
-                ids = self.registry.ids(found[1])
+            elif match := re.fullmatch(r"/subjects/([^/]+)/versions", path):
+                ids = self.registry.ids(match[1])
                 if not ids:
                     raise SchemaNotFound("no")
                 self.answer(200, list(range(1, len(ids) + 1)))
@@ -94,12 +94,12 @@ def shown(schema):
 
 @pytest.fixture
 def server():
-    Handler.registry, Handler.asked = MemoryRegistry(), []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+    Handler.registry, Handler.paths = MemoryRegistry(), []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"http://127.0.0.1:{found.server_port}"
-        found.shutdown()
+        yield f"http://127.0.0.1:{http_server.server_port}"
+        http_server.shutdown()
         thread.join()
 
 
@@ -112,9 +112,9 @@ def test_everything_we_ask_for(server):
     assert registry.register("inner", inner) == 1
     assert registry.register("t-value", outer) == 2
     assert registry.by_id(2) == outer
-    asked = len(Handler.asked)
+    count = len(Handler.paths)
     assert registry.by_id(2) == outer
-    assert len(Handler.asked) == asked
+    assert len(Handler.paths) == count
     latest = registry.latest("t-value")
     assert (latest.schema, latest.id, latest.subject, latest.version) == (outer, 2, "t-value", 1)
     assert registry.version("inner", 1).schema == inner
@@ -133,7 +133,7 @@ def test_everything_we_ask_for(server):
         registry.register("x", Schema("AVRO", "down"))
 
 
-def test_what_others_do_meanwhile_is_seen(server):
+def test_changes_by_others_are_seen(server):
     registry, other = (ConfluentRegistry(RegistrySettings(server)) for _ in range(2))
     int_, text = Schema("AVRO", '"int"'), Schema("AVRO", '"string"')
     registry.register("s", int_)
@@ -158,12 +158,12 @@ def test_settings():
     prefix = "ksql.schema.registry"
     assert RegistrySettings.from_properties({"ksql.service.id": "x"}) is None
     assert RegistrySettings.from_properties({f"{prefix}.url": ""}) is None
-    found = RegistrySettings.from_properties(
+    settings_ = RegistrySettings.from_properties(
         {
             f"{prefix}.url": "http://a:8081",
             f"{prefix}.basic.auth.user.info": "u:p",
             f"{prefix}.unknown": "x",
         }
     )
-    assert found == RegistrySettings("http://a:8081", (("basic.auth.user.info", "u:p"),))
-    assert registry_of(found) is registry_of(RegistrySettings(found.url, found.options))
+    assert settings_ == RegistrySettings("http://a:8081", (("basic.auth.user.info", "u:p"),))
+    assert registry_of(settings_) is registry_of(RegistrySettings(settings_.url, settings_.options))

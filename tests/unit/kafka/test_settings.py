@@ -19,15 +19,15 @@ def test_a_broker_is_needed():
 
 
 def test_defaults():
-    found = settings()
-    producer = found.producer()
+    defaults = settings()
+    producer = defaults.producer()
     assert producer["partitioner"] == "murmur2_random"
     assert producer["enable.idempotence"] is True
-    assert found.producer(**{"linger.ms": 0})["linger.ms"] == 0
-    assert found.consumer()["isolation.level"] == "read_committed"
-    for client in (found.consumer(), producer):
+    assert defaults.producer(**{"linger.ms": 0})["linger.ms"] == 0
+    assert defaults.consumer()["isolation.level"] == "read_committed"
+    for client in (defaults.consumer(), producer):
         assert client["allow.auto.create.topics"] is False
-    assert found.admin() == {
+    assert defaults.admin() == {
         "bootstrap.servers": "a:1",
         "log_level": 0,
         "allow.auto.create.topics": False,
@@ -43,8 +43,8 @@ def test_how_long_brokers_may_be_out_of_reach():
             settings(default__api__timeout__ms=wrong)
 
 
-def test_the_longest_prefix_wins_and_strangers_stay_out():
-    found = KafkaSettings.from_properties(
+def test_longest_prefix_wins_and_unknown_names_are_left_out():
+    settings_ = KafkaSettings.from_properties(
         {
             "bootstrap.servers": "a:1",
             "ksql.service.id": "x",
@@ -59,20 +59,20 @@ def test_the_longest_prefix_wins_and_strangers_stay_out():
             "ksql.streams.consumer.max.poll.records": 7,
         }
     )
-    producer, consumer = found.producer(), found.consumer()
+    producer, consumer = settings_.producer(), settings_.consumer()
     assert producer["compression.type"] == "zstd"
     assert producer["message.max.bytes"] == "5000"
     assert producer["queue.buffering.max.kbytes"] == "2048"
     assert consumer["fetch.wait.max.ms"] == "7"
     assert consumer["auto.offset.reset"] == "error"
     assert "compression.type" not in consumer
-    assert "compression.type" not in found.admin()
+    assert "compression.type" not in settings_.admin()
     assert not any("thread" in name or "poll.records" in name for name in (*producer, *consumer))
 
 
 def test_security():
     line = 'org.x.PlainLoginModule required username="al\\"ice" password=\'p;w\';'
-    found = settings(
+    settings_ = settings(
         security__protocol="SASL_SSL",
         sasl__mechanism="PLAIN",
         sasl__jaas__config=line,
@@ -82,11 +82,11 @@ def test_security():
         ssl__keystore__type="PEM",
         ssl__keystore__location="/me.pem",
     ).admin()
-    assert found["sasl.username"] == 'al"ice'
-    assert found["sasl.password"] == "p;w"
-    assert found["ssl.endpoint.identification.algorithm"] == "none"
-    assert found["ssl.ca.location"] == "/ca.pem"
-    assert found["ssl.certificate.location"] == found["ssl.key.location"] == "/me.pem"
+    assert settings_["sasl.username"] == 'al"ice'
+    assert settings_["sasl.password"] == "p;w"
+    assert settings_["ssl.endpoint.identification.algorithm"] == "none"
+    assert settings_["ssl.ca.location"] == "/ca.pem"
+    assert settings_["ssl.certificate.location"] == settings_["ssl.key.location"] == "/me.pem"
 
 
 def test_java_key_stores():
@@ -96,5 +96,5 @@ def test_java_key_stores():
         settings(ssl__truststore__location="/x.jks")
     # Spark's Java client does not know ssl.ca.location
     assert "ssl.truststore.type=PEM with ssl.truststore.location" in caught.value.text()
-    found = settings(ssl__keystore__location="/x.p12", ssl__keystore__type="pkcs12")
-    assert found.admin()["ssl.keystore.location"] == "/x.p12"
+    settings_ = settings(ssl__keystore__location="/x.p12", ssl__keystore__type="pkcs12")
+    assert settings_.admin()["ssl.keystore.location"] == "/x.p12"

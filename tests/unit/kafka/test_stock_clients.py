@@ -37,8 +37,8 @@ def clients():
 def test_avro(clients):
     stock, ours = clients
     data = AvroSerializer(stock, AVRO)({"id": 5, "name": None}, VALUE)
-    found, _ = inferred_columns(Format("AVRO"), "value", "t", ours)
-    assert found == COLUMNS
+    columns, _ = inferred_columns(Format("AVRO"), "value", "t", ours)
+    assert columns == COLUMNS
     serde = serde_for(Format("AVRO"), COLUMNS, "value", ours, "t-value")
     assert serde.decode(data) == (5, None)
     back = AvroDeserializer(stock)(serde.encode((6, "x")), VALUE)
@@ -58,13 +58,13 @@ def test_protobuf(clients):
     stock, ours = clients
     data = ProtobufSerializer(Date, stock)(Date(year=2020, month=5), VALUE)
     format_ = Format("PROTOBUF")
-    found, _ = inferred_columns(format_, "value", "t", ours)
-    assert [(column.name, column.type) for column in found] == [
+    columns, _ = inferred_columns(format_, "value", "t", ours)
+    assert [(column.name, column.type) for column in columns] == [
         ("YEAR", model.INTEGER),
         ("MONTH", model.INTEGER),
         ("DAY", model.INTEGER),
     ]
-    serde = serde_for(format_, found, "value", ours, "u-value")
+    serde = serde_for(format_, columns, "value", ours, "u-value")
     assert serde.decode(data) == (2020, 5, 0)
     lower = tuple(c.value(name, model.INTEGER) for name in ("year", "month", "day"))
     ours.register("v-value", schema_for(format_, lower, "value"))

@@ -43,22 +43,22 @@ class Looking:
         return self.topic.look(ask)
 
 
-def test_what_two_looks_in_a_row_find_counts_and_is_told_once():
+def test_finding_of_two_looks_in_a_row_counts_and_is_logged_once():
     looking = Looking()
-    told = [looking.look(Span(None)) for _ in range(LOOKS + 2)]
-    assert told == [False, True, False, False]
+    findings = [looking.look(Span(None)) for _ in range(LOOKS + 2)]
+    assert findings == [False, True, False, False]
     assert looking.topic.problem == "the topic t was deleted"
 
 
 @pytest.mark.parametrize("between", [WAS, None])
-def test_one_look_proves_nothing_nor_do_two_with_another_answer_between(between):
+def test_single_or_interrupted_findings_prove_nothing(between):
     looking = Looking()
     for now in (Span("b"), between, Span("b"), between):
         assert not looking.look(now)
     assert looking.topic.problem == ""
 
 
-def test_one_that_is_there_again_as_it_was_is_whole():
+def test_topic_that_is_back_unchanged_is_whole():
     looking = Looking()
     for _ in range(LOOKS):
         looking.look(Span(None))
@@ -75,7 +75,7 @@ def test_another_one_of_its_name_is_not_and_what_is_wrong_now_is_said():
     assert "its id was a, now b" in looking.topic.problem
 
 
-def test_what_it_had_at_the_last_look_must_stay():
+def test_records_of_the_last_look_must_stay():
     looking = Looking()
     looking.look(Span("a", 0, 12))
     assert looking.topic.damage(Span("a", 0, 10))

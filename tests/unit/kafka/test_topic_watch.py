@@ -44,13 +44,13 @@ class Kafka:
 
     def __init__(self, **ids):
         self.ids = ids
-        self.asked = []
+        self.lookups = []
         self.away = False
         self.denied = set()
         self.now = 0.0
 
     def identities(self, topics):
-        self.asked.append(tuple(topics))
+        self.lookups.append(tuple(topics))
         if self.away:
             raise KafkaUnreachable("b:1", "away")
         if denied := self.denied.intersection(topics):
@@ -71,18 +71,18 @@ def look(topic_watch, kafka, *, after_s=1.0):
     topic_watch.look()
 
 
-def test_all_queries_are_asked_for_in_one_request():
+def test_all_queries_are_requested_in_one_request():
     kafka = Kafka(a="1", b="2")
     queries = [Reader("Q", a="1", b="2"), Reader("R", b="2"), Reader("RESTS")]
     looking(kafka, *queries)
-    assert kafka.asked == [("a", "b")]
+    assert kafka.lookups == [("a", "b")]
     assert [query.ended for query in queries] == [[], [], []]
 
 
-def test_nothing_is_asked_where_nothing_runs():
+def test_nothing_is_queried_where_nothing_runs():
     kafka = Kafka()
     looking(kafka, Reader("RESTS"), looks=2)
-    assert kafka.asked == []
+    assert kafka.lookups == []
 
 
 def test_a_deleted_topic_ends_who_reads_it_and_nobody_else():
@@ -100,7 +100,7 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     idle, other = Reader("Q", a="1"), Reader("R", a="1")
     idle.result, other.result = "out", "other"
     topic_watch = looking(kafka, idle, other)
-    assert kafka.asked == [("a", "other", "out")]
+    assert kafka.lookups == [("a", "other", "out")]
     look(topic_watch, kafka)
     assert idle.ended == []  # a broker that has just come up may not know it yet
     look(topic_watch, kafka, after_s=GONE_S)
@@ -110,7 +110,7 @@ def test_a_deleted_result_ends_who_writes_it_though_there_is_nothing_to_read():
     assert other.ended == []
 
 
-def test_a_result_that_was_made_anew_is_written_on():
+def test_a_result_that_was_recreated_is_written_on():
     kafka, query = Kafka(a="1", out="2"), Reader("Q", a="1")
     query.result = "out"
     topic_watch = looking(kafka, query)
@@ -120,7 +120,7 @@ def test_a_result_that_was_made_anew_is_written_on():
     assert query.ended == []
 
 
-def test_one_that_was_made_anew_is_named_with_both_ids():
+def test_recreated_topic_is_named_with_both_ids():
     query = Reader("Q", a="1")
     looking(Kafka(a="9"), query, looks=2)
     (said,) = query.ended
@@ -166,7 +166,7 @@ def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
 
 
 @pytest.mark.parametrize("ids", [{}, {"a": "9"}])
-def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
+def test_findings_before_an_outage_do_not_count_after_it(ids):
     kafka, query = Kafka(**ids), Reader("Q", a="1")
     topic_watch = looking(kafka, query)
     kafka.away = True
@@ -179,7 +179,7 @@ def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
 
 
 @pytest.mark.parametrize("sight", ["topics", "checkpoint"])
-def test_what_was_seen_of_a_former_launch_does_not_count(sight):
+def test_findings_of_a_former_launch_do_not_count(sight):
     kafka, query = Kafka(a="9"), Reader("Q", a="1")
     if sight == "checkpoint":
         kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
@@ -191,7 +191,7 @@ def test_what_was_seen_of_a_former_launch_does_not_count(sight):
     assert len(query.ended) == 1
 
 
-def test_brokers_that_give_no_ids_are_asked_for_existence_only():
+def test_brokers_that_give_no_ids_are_requested_existence_only():
     query = Reader("Q", a="", b="2")
     looking(Kafka(a="7", b=""), query, looks=2)
     assert query.ended == []
@@ -227,7 +227,7 @@ def test_all_users_are_answered_from_one_request():
     kafka = Kafka(a="1", b="2")
     users = [User("b", "a"), User("b", "gone"), User()]
     TopicWatch(kafka.identities, [user.watched for user in users]).look()
-    assert kafka.asked == [("a", "b", "gone")]
+    assert kafka.lookups == [("a", "b", "gone")]
     there = {"a": Identity("1", 1), "b": Identity("2", 1)}
     assert [user.answers for user in users] == [[there]] * 3
 

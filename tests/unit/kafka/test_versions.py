@@ -23,7 +23,7 @@ def message(headers):
 
 
 def check(topic, *stated):
-    check_versions({(topic, 2): {b"%d" % n: message(found) for n, found in enumerate(stated)}})
+    check_versions({(topic, 2): {b"%d" % n: message(version) for n, version in enumerate(stated)}})
 
 
 def test_the_version_follows_the_headers_of_the_source():

@@ -83,8 +83,8 @@ CASE = Case(id="c", steps=(Step((), (INPUT,)),), outputs=())
 QUIET = Case(id="c", steps=(Step((), ()),), outputs=())
 
 
-def _check(wanted, found, source=None, case=CASE):
-    check_topic(case, source or _source(), wanted, found)
+def _check(expected, actual, source=None, case=CASE):
+    check_topic(case, source or _source(), expected, actual)
 
 
 def _value(n):
@@ -92,7 +92,7 @@ def _value(n):
 
 
 def test_only_records_of_one_partition_have_an_order():
-    wanted = [
+    expected = [
         Record(topic="t", key=key, value=_value(n), timestamp=None)
         for key, n in (("a", 1), ("b", 2), ("a", 3))
     ]
@@ -101,24 +101,24 @@ def test_only_records_of_one_partition_have_an_order():
         Actual(b"a", b'{"V":1}', 9, partition=1),
         Actual(b"a", b'{"V":3}', 9, partition=1),
     )
-    _check(wanted, [first, second, third])
+    _check(expected, [first, second, third])
     with pytest.raises(Mismatch, match='"V":1'):
-        _check(wanted, [first, third, second])
+        _check(expected, [first, third, second])
     with pytest.raises(Mismatch):
-        _check(wanted, [found._replace(partition=0) for found in (first, second, third)])
+        _check(expected, [record._replace(partition=0) for record in (first, second, third)])
     with pytest.raises(Mismatch, match="3 records expected, 2 found"):
-        _check(wanted, [first, second])
+        _check(expected, [first, second])
 
 
 def test_records_are_compared_in_their_order():
-    wanted = [
+    expected = [
         Record(topic="t", key="a", value=_value(1), timestamp=None),
         Record(topic="t", key="b", value=None, timestamp=7),
     ]
-    found = [Actual(b"a", b'{"V":1}', 99), Actual(b"b", None, 7)]
-    _check(wanted, found)
+    actual = [Actual(b"a", b'{"V":1}', 99), Actual(b"b", None, 7)]
+    _check(expected, actual)
     with pytest.raises(Mismatch, match="record 0: key"):
-        _check(wanted, found[::-1])
+        _check(expected, actual[::-1])
 
 
 @pytest.mark.parametrize(
@@ -132,49 +132,49 @@ def test_records_are_compared_in_their_order():
     ],
 )
 def test_each_part_counts(change, text):
-    wanted = Record(topic="t", key="a", value=_value(1), timestamp=5)
+    expected = Record(topic="t", key="a", value=_value(1), timestamp=5)
     good = Actual(b"a", b'{"V":1}', 5)
-    _check([wanted], [good])
+    _check([expected], [good])
     with pytest.raises(Mismatch) as caught:
-        _check([wanted], [good._replace(**change)])
+        _check([expected], [good._replace(**change)])
     assert text in str(caught.value)
 
 
 def test_as_many_records_as_expected():
-    wanted, found = (
+    expected, actual = (
         Record(topic="t", key="a", value=_value(1), timestamp=None),
         Actual(b"a", b'{"V":1}', 0),
     )
     with pytest.raises(
         Mismatch, match=r"2 records expected, 1 found; the first missing is key='a'"
     ):
-        _check([wanted, wanted], [found])
+        _check([expected, expected], [actual])
     with pytest.raises(
         Mismatch, match=r"1 records expected, 2 found; the first too many is key=b'a'"
     ):
-        _check([wanted], [found, found])
+        _check([expected], [actual, actual])
 
 
 def test_time_zero_is_not_checked_where_nothing_was_read():
-    wanted, found = Record(topic="t", key="a", value=None, timestamp=0), Actual(b"a", None, 123)
-    _check([wanted], [found], case=QUIET)
+    expected, actual = Record(topic="t", key="a", value=None, timestamp=0), Actual(b"a", None, 123)
+    _check([expected], [actual], case=QUIET)
     with pytest.raises(Mismatch, match="timestamp"):
-        _check([wanted], [found])
+        _check([expected], [actual])
 
 
 def test_a_window_is_part_of_the_key():
     source = _source(window=KeyWindow("TUMBLING", 10))
-    wanted = Record(
+    expected = Record(
         topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 30, "time")
     )
-    _check([wanted], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
+    _check([expected], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
     with pytest.raises(Mismatch, match="window"):
-        _check([wanted], [Actual(b"a" + struct.pack(">q", 30), None, 0)], source)
+        _check([expected], [Actual(b"a" + struct.pack(">q", 30), None, 0)], source)
 
 
 def test_a_sessions_window_has_its_end_first():
     source = _source(window=KeyWindow("SESSION", None))
-    wanted = Record(
+    expected = Record(
         topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 25, "session")
     )
-    _check([wanted], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)
+    _check([expected], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)

@@ -12,12 +12,12 @@ from qtt.model import Expected, RestPart, SchemaDef, TopicDef, WindowBounds
 def cases(tmp_path):
     """Loads a file made of the given tests."""
 
-    def made(*tests, name="sample.json"):
+    def cases_of(*tests, name="sample.json"):
         path = tmp_path / name
         path.write_text(json.dumps({"tests": list(tests)}))
         return list(load(path))
 
-    return made
+    return cases_of
 
 
 def test_a_plain_list_is_one_step(cases):
@@ -67,7 +67,7 @@ def test_a_statement_may_be_marked_as_refused(cases):
 
 
 def test_formats_times_configs(cases):
-    found = cases(
+    cases_ = cases(
         {
             "name": "n",
             "format": ["JSON", "DELIMITED"],
@@ -76,14 +76,14 @@ def test_formats_times_configs(cases):
             "statements": ["VALUE_FORMAT='{FORMAT}';"],
         }
     )
-    assert [case.id for case in found] == [
+    assert [case.id for case in cases_] == [
         "sample - n - JSON - ksql.some=true",
         "sample - n - JSON - ksql.some=false",
         "sample - n - DELIMITED - ksql.some=true",
         "sample - n - DELIMITED - ksql.some=false",
     ]
-    assert found[3].steps[0].statements[0].sql == "VALUE_FORMAT='DELIMITED';"
-    assert found[3].properties == {"ksql.some": "false", "ksql.other": "true"}
+    assert cases_[3].steps[0].statements[0].sql == "VALUE_FORMAT='DELIMITED';"
+    assert cases_[3].properties == {"ksql.some": "false", "ksql.other": "true"}
 
 
 def test_records_and_their_defaults(cases):
@@ -105,14 +105,14 @@ def test_records_and_their_defaults(cases):
     )
     (given,) = case.steps[0].inputs
     assert (given.key, given.value, given.timestamp, given.headers) == (None, None, 0, ())
-    (wanted,) = case.outputs
-    assert wanted.timestamp is None
-    assert wanted.value == "1.0"
-    assert wanted.window == WindowBounds(1, 2, "session")
-    assert wanted.headers == (("h", b"a"), ("h", None))
+    (record,) = case.outputs
+    assert record.timestamp is None
+    assert record.value == "1.0"
+    assert record.window == WindowBounds(1, 2, "session")
+    assert record.headers == (("h", b"a"), ("h", None))
 
 
-def test_what_stands_beside_the_statements(cases):
+def test_settings_next_to_the_statements(cases):
     (case,) = cases(
         {
             "name": "n",
@@ -150,7 +150,7 @@ def test_disabled_cases_are_left_out(cases):
 
 
 def test_a_case_for_a_server_is_known_as_such(cases):
-    found = cases(
+    cases_ = cases(
         {
             "name": "n",
             "format": ["JSON", "AVRO"],
@@ -161,10 +161,10 @@ def test_a_case_for_a_server_is_known_as_such(cases):
             "responses": [{"admin": {}}],
         }
     )
-    assert [case.id for case in found] == ["sample - n - JSON", "sample - n - AVRO"]
+    assert [case.id for case in cases_] == ["sample - n - JSON", "sample - n - AVRO"]
     part = RestPart(responses=({"admin": {}},), properties={"p": 1}, waits=True, ordered=True)
-    assert [case.rest for case in found] == [part, part]
-    assert found[1].steps[0].statements[0].sql == "A 'AVRO';"
+    assert [case.rest for case in cases_] == [part, part]
+    assert cases_[1].steps[0].statements[0].sql == "A 'AVRO';"
 
 
 SQL = """-- a comment

@@ -23,11 +23,11 @@ BAD = {**GOOD, "name": "bad", "outputs": [{"topic": "B", "key": 1, "value": {"V"
 
 @pytest.fixture
 def folder(tmp_path):
-    def made(*tests):
+    def folder_of(*tests):
         (tmp_path / "f.json").write_text(json.dumps({"tests": list(tests)}))
         return str(tmp_path)
 
-    return made
+    return folder_of
 
 
 def _run(*args):
@@ -39,14 +39,14 @@ def test_all_good(folder, capsys):
     assert capsys.readouterr().out == "1 passed, 0 failed, 0 unsupported\n"
 
 
-def test_a_failure_is_told_and_counts(folder, capsys, tmp_path):
+def test_a_failure_is_reported_and_counts(folder, capsys, tmp_path):
     path = folder(GOOD, BAD)
     out = tmp_path / "out" / "report.json"
     out.parent.mkdir()
     assert _run("--report", str(out), path) == 1
-    told = capsys.readouterr().out
-    assert 'value {"V":3} expected, {"V":2} found' in told
-    assert told.endswith("1 passed, 1 failed, 0 unsupported\n")
+    output = capsys.readouterr().out
+    assert 'value {"V":3} expected, {"V":2} found' in output
+    assert output.endswith("1 passed, 1 failed, 0 unsupported\n")
     assert json.loads(out.read_text())["failed"] == 1
 
 
@@ -78,14 +78,14 @@ def test_filter(folder, capsys):
         (["--jobs", "0", "."], "at least 1"),
     ],
 )
-def test_wrong_arguments_are_told(args, text, capsys):
+def test_wrong_arguments_are_reported(args, text, capsys):
     with pytest.raises(SystemExit) as ended:
         _run(*args)
     assert ended.value.code == 2
     assert text in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_test_file_is_told(tmp_path, capsys):
+def test_a_file_that_is_no_test_file_is_reported(tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(SystemExit) as ended:
         _run(str(tmp_path))

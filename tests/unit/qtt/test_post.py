@@ -38,8 +38,8 @@ def result(*topics):
 
 
 def test_topics_are_as_they_are_said_to_be():
-    found = result(B)
-    assert (found.status, found.reason) == ("passed", "")
+    outcome = result(B)
+    assert (outcome.status, outcome.reason) == ("passed", "")
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_topics_are_as_they_are_said_to_be():
     ],
 )
 def test_each_fact_counts(change, fact):
-    found = result(B | change)
-    assert found.status == "failed"
-    assert found.reason.startswith(f"topic B: {fact} ")
+    outcome = result(B | change)
+    assert outcome.status == "failed"
+    assert outcome.reason.startswith(f"topic B: {fact} ")
 
 
 def test_topics_that_are_not_there():
     assert "there is no topic C" in result({"name": "C"}).reason
     inner = {"name": "_confluent-ksql-x-Aggregate-changelog"}
-    found = result(inner, B)
-    assert (found.status, inner["name"] in found.reason) == ("failed", True)
+    outcome = result(inner, B)
+    assert (outcome.status, inner["name"] in outcome.reason) == ("failed", True)
     assert result(inner, B | {"partitions": 5}).reason.startswith("topic B: partitions ")

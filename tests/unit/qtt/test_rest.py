@@ -64,8 +64,8 @@ def test_entities_are_compared_by_their_expected_members():
 
 
 def test_queries_are_requests_of_their_own_however_they_are_written():
-    made = "CREATE STREAM s (a INT) WITH (x='SELECT'); DROP STREAM s;"
-    texts = (made, "select\n1;", "LIST TYPES;")
+    text = "CREATE STREAM s (a INT) WITH (x='SELECT'); DROP STREAM s;"
+    texts = (text, "select\n1;", "LIST TYPES;")
     case = Case(id="n", steps=(Step(tuple(map(Statement, texts)), ()),), outputs=())
     admin, queries = requests(case)
     assert admin == "CREATE STREAM s (a INT) WITH (x='SELECT');\nDROP STREAM s;"
@@ -97,8 +97,8 @@ def proto_answer(*texts: str, got: bytes = PROTO_ROW) -> None:
     row = {"row": {"protobufBytes": base64.b64encode(got).decode()}}
     end = {"finalMessage": "Query Completed"}
     want = [PROTO_HEADER, *({"row": text} for text in texts), end]
-    found = [PROTO_HEADER, *(row for _ in texts), end]
-    check_answer("answer 0", {"queryProto": want}, {"queryProto": found})
+    rows = [PROTO_HEADER, *(row for _ in texts), end]
+    check_answer("answer 0", {"queryProto": want}, {"queryProto": rows})
 
 
 def test_messages_are_compared_by_their_texts():
@@ -174,7 +174,7 @@ def test_errors_that_were_not_announced(part, body):
         check_refusal(part, Refused(400, body, "SELECT 1;"))
 
 
-def test_what_is_not_there_yet_is_no_failure():
+def test_refusal_of_an_unsupported_join_is_unsupported():
     body = {**BODY, "message": "a join is not supported yet"}
     with pytest.raises(Unsupported):
         check_refusal(RestPart(), Refused(400, body, "SELECT 1;"))

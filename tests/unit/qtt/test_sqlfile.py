@@ -13,13 +13,13 @@ SOURCE = "CREATE STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', va
 def result(tmp_path):
     """Runs one block in memory."""
 
-    def made(*lines, expect=()):
+    def result_of(*lines, expect=()):
         path = tmp_path / "f.sql"
         path.write_text("\n".join(["--@test: t", *expect, SOURCE, *lines]))
         (case,) = load(path)
         return run(case, LocalDrivers())
 
-    return made
+    return result_of
 
 
 def _error(kind, message):
@@ -27,7 +27,7 @@ def _error(kind, message):
 
 
 def test_inserts_pass_through_the_queries_at_once(result):
-    found = result(
+    outcome = result(
         "CREATE STREAM t AS SELECT k, v FROM s;",
         "INSERT INTO s (rowtime, k, v) VALUES (5, 1, 10);",
         "CREATE OR REPLACE STREAM t AS SELECT k, v, w FROM s;",
@@ -35,7 +35,7 @@ def test_inserts_pass_through_the_queries_at_once(result):
         "ASSERT VALUES t (rowtime, k, v) VALUES (5, 1, 10);",
         "ASSERT VALUES t (k, v, w) VALUES (2, 20, 'x');",
     )
-    assert (found.status, found.reason) == ("passed", "")
+    assert (outcome.status, outcome.reason) == ("passed", "")
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_inserts_pass_through_the_queries_at_once(result):
     ],
 )
 def test_assertions_on_records_fail(result, assertion, text):
-    found = result("INSERT INTO s (rowtime, k, v) VALUES (0, 7, 1);", assertion)
-    assert found.status == "failed"
-    assert text in found.reason
-    assert "defect" not in found.reason
+    outcome = result("INSERT INTO s (rowtime, k, v) VALUES (0, 7, 1);", assertion)
+    assert outcome.status == "failed"
+    assert text in outcome.reason
+    assert "defect" not in outcome.reason
 
 
 def test_without_columns_only_the_record_is_asserted(result):
-    found = result("INSERT INTO s (k) VALUES (7);", "ASSERT VALUES s VALUES (1, 2, 'x');")
-    assert (found.status, found.reason) == ("passed", "")
+    outcome = result("INSERT INTO s (k) VALUES (7);", "ASSERT VALUES s VALUES (1, 2, 'x');")
+    assert (outcome.status, outcome.reason) == ("passed", "")
 
 
 def test_an_assertion_of_what_is_no_source_is_an_error_of_its_own(result):
@@ -69,13 +69,13 @@ def test_an_assertion_of_what_is_no_source_is_an_error_of_its_own(result):
 
 
 def test_a_key_that_is_not_there(result):
-    found = result(
+    outcome = result(
         "CREATE TABLE t AS SELECT k, COUNT(*) n FROM s GROUP BY k HAVING COUNT(*) < 2;",
         "INSERT INTO s (k) VALUES (7); INSERT INTO s (k) VALUES (7);",
         "ASSERT VALUES t (n) VALUES (1);",
         "ASSERT NULL VALUES t (n) KEY (7);",
     )
-    assert found.reason == "N is no key column of T"
+    assert outcome.reason == "N is no key column of T"
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_a_key_that_is_not_there(result):
     ],
 )
 def test_assertions_on_sources_fail(result, declared, text):
-    found = result(f"ASSERT {declared};")
-    assert found.status == "failed"
-    assert f"Expected {text} does not match actual" in found.reason
+    outcome = result(f"ASSERT {declared};")
+    assert outcome.status == "failed"
+    assert f"Expected {text} does not match actual" in outcome.reason
 
 
 def test_assertions_on_sources_hold(result):
-    found = result(
+    outcome = result(
         "ASSERT STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', value_format='JSON');"
     )
-    assert (found.status, found.reason) == ("passed", "")
+    assert (outcome.status, outcome.reason) == ("passed", "")
 
 
 def test_an_announced_error_ends_the_block(result):
@@ -133,12 +133,12 @@ def test_an_announced_assertion_must_be_one(result):
     assert result("DROP STREAM nope;", expect=expect).status == "failed"
 
 
-def test_scripts_are_found_beside_the_file_or_above(result, tmp_path):
+def test_scripts_are_found_next_to_the_file_or_above(result, tmp_path):
     (tmp_path / "more.sql").write_text("CREATE STREAM t AS SELECT k, v FROM s;")
-    found = result(
+    outcome = result(
         "RUN SCRIPT '/more.sql';",
         "INSERT INTO s (k, v) VALUES (1, 2);",
         "ASSERT VALUES t (v) VALUES (2);",
     )
-    assert (found.status, found.reason) == ("passed", "")
+    assert (outcome.status, outcome.reason) == ("passed", "")
     assert "there is no script" in result("RUN SCRIPT '/nowhere.sql';").reason

@@ -26,7 +26,7 @@ OUTPUTS = """{"outputs": [
 def files(tmp_path):
     """Return the arguments for a test of these texts."""
 
-    def made(script=SCRIPT, inputs=INPUTS, outputs=OUTPUTS):
+    def write_files(script=SCRIPT, inputs=INPUTS, outputs=OUTPUTS):
         arguments = []
         for option, name, text in (
             ("-s", "statements.sql", script),
@@ -37,7 +37,7 @@ def files(tmp_path):
             arguments += [option, str(tmp_path / name)]
         return arguments
 
-    return made
+    return write_files
 
 
 def test_a_script_with_its_records(files, capsys):
@@ -45,7 +45,7 @@ def test_a_script_with_its_records(files, capsys):
     assert capsys.readouterr().out == "statements\n\t >>> Test passed!\n"
 
 
-def test_what_differs_is_told_and_is_in_the_status(files, capsys):
+def test_difference_is_reported_and_in_the_exit_status(files, capsys):
     assert entry.main(["test", *files(outputs=OUTPUTS.replace("3.50", "3.5"))]) == 1
     said = capsys.readouterr().out
     assert ">>> Test failed: " in said

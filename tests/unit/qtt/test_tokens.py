@@ -34,7 +34,7 @@ def test_comments_are_removed_but_not_from_strings():
 
 
 @given(_VALUES)
-def test_what_is_dumped_reads_back(value):
+def test_dumped_tokens_are_read_back(value):
     assert tokens.parse(tokens.dump(value)) == value
 
 

@@ -57,13 +57,13 @@ def test_the_first_of_a_name_counts():
 
 
 def test_ids_are_counted_and_equal_schemas_have_one():
-    found = prepared(
+    schemas = prepared(
         topics=[
             TopicDef(name="a", key=INT, value=TEXT),
             TopicDef(name="b", key=SchemaDef("AVRO", '"long"', 7), value=INT),
         ]
     )
-    assert found.schemas == [
+    assert schemas.schemas == [
         ("a", "key", '"int"', 1),
         ("a", "value", '"string"', 2),
         ("b", "key", '"long"', 7),
@@ -73,38 +73,38 @@ def test_ids_are_counted_and_equal_schemas_have_one():
 
 def test_references_come_first_and_take_no_number():
     schema = SchemaDef("PROTOBUF", "m", None, (("e.proto", "PROTOBUF", "e"),))
-    found = prepared(topics=[TopicDef(name="a", value=schema)])
-    assert found.references == [("e.proto", "PROTOBUF", "e")]
-    assert [each[3] for each in found.schemas] == [1]
+    schemas = prepared(topics=[TopicDef(name="a", value=schema)])
+    assert schemas.references == [("e.proto", "PROTOBUF", "e")]
+    assert [each[3] for each in schemas.schemas] == [1]
 
 
 def test_declared_columns_give_schemas():
-    found = prepared(
+    schemas = prepared(
         "CREATE STREAM A (K INT KEY, V INT) WITH (KAFKA_TOPIC='a', FORMAT='AVRO');"
         "CREATE STREAM B (V INT) WITH (KAFKA_TOPIC='b', VALUE_FORMAT='JSON', PARTITIONS=2);"
         "CREATE STREAM C WITH (KAFKA_TOPIC='c', VALUE_FORMAT='AVRO');"
         "CREATE STREAM D (`1` INT) WITH (KAFKA_TOPIC='d', VALUE_FORMAT='AVRO');"
     )
-    assert [each[:2] for each in found.schemas] == [("a", "key"), ("a", "value")]
-    assert found.topics == {"a": 4, "b": 2, "d": 4}
+    assert [each[:2] for each in schemas.schemas] == [("a", "key"), ("a", "value")]
+    assert schemas.topics == {"a": 4, "b": 2, "d": 4}
 
 
 def test_statements_that_are_refused_later_give_topics_without_schemas():
-    found = prepared(
+    schemas = prepared(
         "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='PROTOBUF', "
         "WRAP_SINGLE_VALUE=FALSE);"
         "CREATE STREAM B (M MAP<INT, INT>) WITH (KAFKA_TOPIC='b', VALUE_FORMAT='AVRO');"
         "CREATE STREAM C (V INT) WITH (KAFKA_TOPIC='c', VALUE_FORMAT='AVRO'); SELECT FROM;"
     )
-    assert found.topics == {"a": 4, "b": 4, "c": 4}
-    assert [each[:2] for each in found.schemas] == [("c", "value")]
+    assert schemas.topics == {"a": 4, "b": 4, "c": 4}
+    assert [each[:2] for each in schemas.schemas] == [("c", "value")]
 
 
 def test_listed_topics_win_but_for_the_statements_partitions():
-    found = prepared(
+    schemas = prepared(
         "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='AVRO', PARTITIONS=8);",
         topics=[TopicDef(name="a", value=INT)],
         inputs=[Record(topic="i", key=None, value=None, timestamp=0)],
     )
-    assert found.topics == {"a": 8, "i": 4}
-    assert [each[2] for each in found.schemas] == ['"int"']
+    assert schemas.topics == {"a": 8, "i": 4}
+    assert [each[2] for each in schemas.schemas] == ['"int"']

@@ -71,8 +71,8 @@ def test_values_of_columns(type_, given, expected):
 
 def test_a_map_whose_keys_are_no_texts_is_an_array_of_entries():
     entry = Struct((model.Field("key", model.INTEGER), model.Field("value", model.STRING)))
-    found = wire.typed({"1": "a"}, model.Array(entry))
-    assert found == [{"key": 1, "value": "a"}]
+    value = wire.typed({"1": "a"}, model.Array(entry))
+    assert value == [{"key": 1, "value": "a"}]
 
 
 def test_an_object_is_needed_for_columns():

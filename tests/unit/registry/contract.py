@@ -15,9 +15,9 @@ from ksql.registry.subjects import Subjects
 
 
 def avro(*fields, required=()):
-    told = [f'{{"name": "{one}", "type": "int", "default": 0}}' for one in fields]
-    told += [f'{{"name": "{one}", "type": "int"}}' for one in required]
-    return Schema("AVRO", f'{{"type": "record", "name": "R", "fields": [{", ".join(told)}]}}')
+    members = [f'{{"name": "{one}", "type": "int", "default": 0}}' for one in fields]
+    members += [f'{{"name": "{one}", "type": "int"}}' for one in required]
+    return Schema("AVRO", f'{{"type": "record", "name": "R", "fields": [{", ".join(members)}]}}')
 
 
 class SubjectsContract:
@@ -44,12 +44,12 @@ class SubjectsContract:
     def test_lookup_finds_what_is_there_and_nothing_else(self, subjects):
         with pytest.raises(err.SubjectNotFound):
             subjects.lookup("a", avro("x"))
-        made = subjects.register("a", avro("x"))
-        assert subjects.lookup("a", avro("x")) == made
+        schema_id = subjects.register("a", avro("x"))
+        assert subjects.lookup("a", avro("x")) == schema_id
         with pytest.raises(err.NoSuchSchema):
             subjects.lookup("a", avro("y"))
         for version in (1, LATEST):
-            assert subjects.version("a", version) == made
+            assert subjects.version("a", version) == schema_id
         with pytest.raises(err.VersionNotFound):
             subjects.version("a", 2)
         with pytest.raises(err.NoSuchSchema):
@@ -71,7 +71,7 @@ class SubjectsContract:
         assert (again.version, again.id) == (4, 4)
         assert subjects.register("a", avro("new")).id == 5
 
-    def test_what_is_deleted_can_still_be_asked_for(self, subjects):
+    def test_deleted_version_can_still_be_requested(self, subjects):
         subjects.register("a", avro("x"))
         with pytest.raises(err.SubjectNotSoftDeleted):
             subjects.delete_subject("a", permanent=True)
@@ -114,14 +114,14 @@ class SubjectsContract:
         for one in versions:
             subjects.register("s", one)
         subjects.set_config(Config(level), "s")
-        found = subjects.faults("s", new)
-        assert bool(found) != fits
+        faults = subjects.faults("s", new)
+        assert bool(faults) != fits
         if fits:
             assert subjects.register("s", new).version == len(versions) + 1
         else:
             with pytest.raises(err.Incompatible) as caught:
                 subjects.register("s", new)
-            assert list(caught.value.reasons) == found
+            assert list(caught.value.reasons) == faults
             assert subjects.versions("s") == list(range(1, len(versions) + 1))
 
     def test_settings_of_a_subject_hide_those_of_all(self, subjects):
@@ -161,9 +161,9 @@ class SubjectsContract:
         subjects.set_mode("IMPORT", "s")
         with pytest.raises(err.NotPermitted):
             subjects.register("s", avro())
-        made = subjects.register("s", avro(), schema_id=50, version=3)
-        assert (made.id, made.version) == (50, 3)
-        assert subjects.register("s", avro(), schema_id=50, version=3) == made
+        entry = subjects.register("s", avro(), schema_id=50, version=3)
+        assert (entry.id, entry.version) == (50, 3)
+        assert subjects.register("s", avro(), schema_id=50, version=3) == entry
         with pytest.raises(err.OtherId):
             subjects.register("s", avro(), schema_id=51)
         with pytest.raises(err.NotPermitted, match="Overwrite"):
@@ -180,10 +180,10 @@ class SubjectsContract:
         with pytest.raises(err.InvalidSchema, match="inner"):
             subjects.register("outer", outer)
         subjects.register("inner", inner)
-        made = subjects.register("outer", outer)
-        assert made.schema.references == (Reference("I", "inner", 1),)
-        assert subjects.imported(made.schema) == {"I": subjects.schema(1).schema.text}
-        assert subjects.referring("inner", LATEST) == [made.id]
+        entry = subjects.register("outer", outer)
+        assert entry.schema.references == (Reference("I", "inner", 1),)
+        assert subjects.imported(entry.schema) == {"I": subjects.schema(1).schema.text}
+        assert subjects.referring("inner", LATEST) == [entry.id]
         for act in (subjects.delete_subject, lambda name: subjects.delete_version(name, 1)):
             with pytest.raises(err.ReferenceExists):
                 act("inner")
@@ -193,12 +193,12 @@ class SubjectsContract:
     def test_normalising_makes_more_schemas_the_same(self, subjects):
         one = Schema("JSON", '{"title": "t", "type": "string"}')
         two = Schema("JSON", '{"type": "string", "title": "t"}')
-        made = subjects.register("s", one, normalize=True)
-        assert subjects.register("s", two, normalize=True) == made
+        entry = subjects.register("s", one, normalize=True)
+        assert subjects.register("s", two, normalize=True) == entry
         with pytest.raises(err.NoSuchSchema):
             subjects.lookup("s", two)
         subjects.set_config(Config(normalize=True), "s")
-        assert subjects.lookup("s", two) == made
+        assert subjects.lookup("s", two) == entry
 
     def test_names_and_texts_that_cannot_be(self, subjects):
         for name in ("", " ", "a\nb", "a\0", "x" * 601):
@@ -224,8 +224,8 @@ class SubjectsContract:
     def test_threads_do_not_get_into_each_others_way(self, subjects):
         names = [f"f{number % 4}" for number in range(24)]
         with ThreadPoolExecutor(8) as pool:
-            made = list(pool.map(lambda name: subjects.register("s", avro(name)), names))
-        ids = {name: one.id for name, one in zip(names, made, strict=True)}
+            schema_ids = list(pool.map(lambda name: subjects.register("s", avro(name)), names))
+        ids = {name: one.id for name, one in zip(names, schema_ids, strict=True)}
         assert sorted(ids.values()) == [1, 2, 3, 4]
         assert subjects.versions("s") == [1, 2, 3, 4]
 

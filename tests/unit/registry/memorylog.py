@@ -44,9 +44,9 @@ class MemoryLog:
         self._reach()
         if self._ours != len(self.topic.records):
             self.topic.writer = self
-        found = self.read(to_end=True)
+        records = self.read(to_end=True)
         self._ours = self._read
-        return found
+        return records
 
     def write(self, changes):
         self._reach()

@@ -117,8 +117,8 @@ def test_deep_schemas_are_refused_not_fatal(kind):
         "JSON": '{"items":' * 900 + "{}" + "}" * 900,
         "PROTOBUF": "message M {" * 900 + "}" * 900,
     }
-    found = take(kind, deep[kind])
-    assert found is None or faults(Level.FULL, found, found) == []
+    error = take(kind, deep[kind])
+    assert error is None or faults(Level.FULL, error, error) == []
 
 
 def test_the_guid_follows_from_what_is_said():
@@ -139,8 +139,8 @@ def test_the_guid_follows_from_what_is_said():
     ],
 )
 def test_levels(level, reads_old, read_by_old, transitive):
-    found = (level.reads_old, level.read_by_old, level.transitive)
-    assert found == (reads_old, read_by_old, transitive)
+    directions = (level.reads_old, level.read_by_old, level.transitive)
+    assert directions == (reads_old, read_by_old, transitive)
 
 
 def test_another_type_is_never_compatible():

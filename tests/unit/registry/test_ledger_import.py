@@ -63,19 +63,19 @@ def test_all_of_it_moves_once(url):
     assert move_in(opened(topic), url) == 0
     assert len(topic.records) == length
     subjects = Subjects(opened(topic))
-    found = [(e.subject, e.version, e.id, e.deleted) for e in subjects.entries(deleted=True)]
-    assert found == [("a", 2, 1, True), ("a", 3, 2, False), ("b", 1, 5, False)]
+    entries = [(e.subject, e.version, e.id, e.deleted) for e in subjects.entries(deleted=True)]
+    assert entries == [("a", 2, 1, True), ("a", 3, 2, False), ("b", 1, 5, False)]
     assert subjects.version("b", 1).schema.references == (Reference("R", "a", 2),)
     assert subjects.config() == Config(Level.NONE, normalize=False)
     assert subjects.config("b") == Config(Level.FULL, normalize=True)
     assert subjects.mode("a") == "READONLY"
     assert subjects.last_id() == 9  # a schema without a version had been given it
     subjects.reset_mode("a")
-    made = subjects.register("a", avro("new"))
-    assert (made.version, made.id) == (8, 10)
+    entry = subjects.register("a", avro("new"))
+    assert (entry.version, entry.id) == (8, 10)
 
 
-def test_what_was_deleted_since_does_not_come_back(url):
+def test_deleted_version_does_not_return(url):
     topic = Topic()
     move_in(opened(topic), url)
     subjects = Subjects(opened(topic))

@@ -65,21 +65,21 @@ RECORDS = [
 
 
 @pytest.mark.parametrize(("change", "key", "value"), RECORDS)
-def test_what_is_written_is_confluents_and_is_read_back(change, key, value):
+def test_records_have_confluents_form_and_are_read_back(change, key, value):
     assert encode(change) == (key, value)
     assert decode(key, value) == change
 
 
-def test_what_confluents_registry_adds_is_read_and_kept():
+def test_additions_of_confluents_registry_are_kept():
     key = b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
     value = (
         b'{"subject":"s","version":1,"id":1,"md5":"1B2M2Y8AsgTpgAmY7PhCfg==",'
         b'"ruleSet":{"domainRules":[]},"schema":"\\"int\\"","deleted":false}'
     )
-    found = decode(key, value)
-    assert isinstance(found, r.VersionSet)
-    assert found == r.VersionSet(subject="s", version=1, id=1, schema=Schema("AVRO", '"int"'))
-    assert encode(found) == (key, value)
+    record = decode(key, value)
+    assert isinstance(record, r.VersionSet)
+    assert record == r.VersionSet(subject="s", version=1, id=1, schema=Schema("AVRO", '"int"'))
+    assert encode(record) == (key, value)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_confluents_registry_adds_is_read_and_kept():
         (b'{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', None),
     ],
 )
-def test_what_says_nothing_here_is_passed_over(key, value):
+def test_irrelevant_records_are_skipped(key, value):
     assert decode(key, value) is None
 
 
@@ -104,6 +104,6 @@ def test_what_says_nothing_here_is_passed_over(key, value):
         (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', b"[1]"),
     ],
 )
-def test_what_is_no_registrys_record_is_refused(key, value):
+def test_foreign_record_is_refused(key, value):
     with pytest.raises(UnreadableRecord, match="cannot be read"):
         decode(key, value)

@@ -18,10 +18,10 @@ AVRO = Schema("AVRO", '"string"')
 
 def test_a_url_names_somebody_elses(tmp_path):
     url = "http://registry.example:8081"
-    found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path, MemoryLog)
-    assert isinstance(found.registry, ConfluentRegistry)
-    assert (found.settings.url, found.topic) == (url, "")
-    found.close()
+    registry = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path, MemoryLog)
+    assert isinstance(registry.registry, ConfluentRegistry)
+    assert (registry.settings.url, registry.topic) == (url, "")
+    registry.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -29,20 +29,20 @@ def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
     urls = []
     topic = Topic()
     for _ in range(2):
-        found = open_registry(Settings({}), tmp_path, lambda: MemoryLog(topic))
-        assert isinstance(found.registry, LocalRegistry)
-        assert found.topic == "_schemas"
-        assert found.registry.register("s", AVRO) == 1
-        assert httpx.get(f"{found.settings.url}/subjects").json() == ["s"]
-        urls.append(found.settings.url)
-        found.close()
+        registry = open_registry(Settings({}), tmp_path, lambda: MemoryLog(topic))
+        assert isinstance(registry.registry, LocalRegistry)
+        assert registry.topic == "_schemas"
+        assert registry.registry.register("s", AVRO) == 1
+        assert httpx.get(f"{registry.settings.url}/subjects").json() == ["s"]
+        urls.append(registry.settings.url)
+        registry.close()
         with pytest.raises(httpx.ConnectError):
-            httpx.get(found.settings.url)
+            httpx.get(registry.settings.url)
     assert urls[0] == urls[1]
 
 
 @pytest.mark.parametrize("given", ["8081", "https://here:1", "http://:1", "http://here:x"])
-def test_a_listener_that_is_no_address_is_told(tmp_path, given):
+def test_a_listener_that_is_no_address_is_reported(tmp_path, given):
     with pytest.raises(BadRegistryListener, match=given):
         open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path, MemoryLog)
 

@@ -27,10 +27,10 @@ class Api:
         data = None if body is None else json.dumps(body)
         answer = self.client.request(method, path, content=data)
         if answer.is_error:
-            found = answer.json()
+            document = answer.json()
             assert answer.headers["content-type"] == MEDIA["content-type"]
-            assert set(found) == {"error_code", "message"}
-            code = found["error_code"]
+            assert set(document) == {"error_code", "message"}
+            code = document["error_code"]
             assert (code if code < 1000 else code // 100) == answer.status_code
             return code
         return answer.json()
@@ -71,11 +71,11 @@ def test_root_types_contexts(api):
 
 
 def test_a_version_in_all_its_shapes(api):
-    made = api.post("/subjects/s-value/versions", A)
-    id_, guid, version = made["id"], made["guid"], made["version"]
+    entry = api.post("/subjects/s-value/versions", A)
+    id_, guid, version = entry["id"], entry["guid"], entry["version"]
     place = {"subject": "s-value", "version": version}
     whole = {**place, "id": id_, "guid": guid, "schema": A}
-    assert made == whole
+    assert entry == whole
     assert api.post("/subjects/s-value", A) == whole
     for name in ("latest", "-1", str(version)):
         assert api.get(f"/subjects/s-value/versions/{name}") == whole
@@ -96,16 +96,16 @@ def test_a_version_in_all_its_shapes(api):
 
 
 def test_a_kind_other_than_avro_is_named(api):
-    made = api.post("/subjects/j/versions", '{"type": "string"}', schemaType="JSON")
-    assert (made["schemaType"], made["schema"]) == ("JSON", '{"type":"string"}')
+    entry = api.post("/subjects/j/versions", '{"type": "string"}', schemaType="JSON")
+    assert (entry["schemaType"], entry["schema"]) == ("JSON", '{"type":"string"}')
     text = 'syntax = "proto3"; message M { int32 a = 1; }'
-    made = api.post("/subjects/p/versions", text, schemaType="PROTOBUF")
-    found = api.get(f"/schemas/ids/{made['id']}?format=serialized")
-    again = api.post("/subjects/p/versions", found["schema"], schemaType="PROTOBUF")
-    assert found["schemaType"] == "PROTOBUF"
+    entry = api.post("/subjects/p/versions", text, schemaType="PROTOBUF")
+    body = api.get(f"/schemas/ids/{entry['id']}?format=serialized")
+    again = api.post("/subjects/p/versions", body["schema"], schemaType="PROTOBUF")
+    assert body["schemaType"] == "PROTOBUF"
     assert "message M" in again["schema"]
     latest = api.get("/subjects/p/versions/1?format=serialized")
-    assert latest == 40402 or latest["schema"] == found["schema"]
+    assert latest == 40402 or latest["schema"] == body["schema"]
 
 
 def test_a_name_may_have_a_slash(api):
@@ -160,7 +160,7 @@ def test_a_name_may_have_a_slash(api):
         ("PATCH", "/subjects", None, 405),
     ],
 )
-def test_what_is_refused(api, method, path, body, code):
+def test_refused_requests(api, method, path, body, code):
     api.post("/subjects/s/versions", A)
     if code is None:  # an id is of no use for what is registered already
         assert isinstance(api.ask(method, path, body), int | dict)
@@ -168,7 +168,7 @@ def test_what_is_refused(api, method, path, body, code):
         assert api.ask(method, path, body) == code
 
 
-def test_a_broken_body_is_told(api):
+def test_a_broken_body_is_reported(api):
     answer = api.client.post("/subjects/s/versions", content="{")
     assert (answer.status_code, answer.json()["error_code"]) == (400, 400)
 
@@ -182,15 +182,15 @@ def test_deleting_twice(api):
     assert api.ask("DELETE", f"/subjects/s/versions/{version}?permanent=true") == version
 
 
-def test_what_others_import_stays(api):
+def test_imported_ids_stay(api):
     inner = api.post("/subjects/i/versions", A)
     reference = {"name": "R", "subject": "i", "version": inner["version"]}
     outer = '{"type":"array","items":"R"}'
-    made = api.post("/subjects/o/versions", outer, references=[reference])
-    assert made["references"] == [reference]
-    assert made["schema"] == outer
+    entry = api.post("/subjects/o/versions", outer, references=[reference])
+    assert entry["references"] == [reference]
+    assert entry["schema"] == outer
     path = f"/subjects/i/versions/{inner['version']}"
-    assert api.get(f"{path}/referencedby") == [made["id"]]
+    assert api.get(f"{path}/referencedby") == [entry["id"]]
     assert api.ask("DELETE", path) == 42206
     assert api.ask("DELETE", "/subjects/i") == 42206
     api.ask("DELETE", "/subjects/o")
@@ -199,10 +199,10 @@ def test_what_others_import_stays(api):
 def test_compatibility_is_tried_without_registering(api):
     version = api.post("/subjects/s/versions", A)["version"]
     for path in ("", f"/{version}", "/latest"):
-        found = api.post(f"/compatibility/subjects/s/versions{path}?verbose=true", B)
-        assert not found["is_compatible"]
-        assert "path /fields/1" in found["messages"][0]
-        assert "{compatibility: 'BACKWARD'}" in found["messages"]
+        body = api.post(f"/compatibility/subjects/s/versions{path}?verbose=true", B)
+        assert not body["is_compatible"]
+        assert "path /fields/1" in body["messages"][0]
+        assert "{compatibility: 'BACKWARD'}" in body["messages"]
     assert api.post("/compatibility/subjects/s/versions", A) == {"is_compatible": True}
     assert api.post("/compatibility/subjects/new/versions/latest", A) == {"is_compatible": True}
     assert api.post("/compatibility/subjects/s/versions/99", A) == 40402

@@ -50,14 +50,14 @@ def embedded(tmp_path):
 @pytest.fixture
 def fresh(embedded):
     """Makes clients that have not seen anything yet."""
-    made = []
+    registries = []
 
     def make():
-        made.append(SchemaRegistryClient({"url": embedded[1]}))
-        return made[-1]
+        registries.append(SchemaRegistryClient({"url": embedded[1]}))
+        return registries[-1]
 
     yield make
-    for client in made:
+    for client in registries:
         client.close()
 
 
@@ -67,8 +67,8 @@ def stock(fresh):
 
 
 def columns(format_, registry, topic="t"):
-    found, _ = inferred_columns(Format(format_), "value", topic, registry)
-    return [(column.name, str(column.type)) for column in found]
+    columns_, _ = inferred_columns(Format(format_), "value", topic, registry)
+    return [(column.name, str(column.type)) for column in columns_]
 
 
 def test_avro(embedded, stock, fresh):
@@ -132,17 +132,17 @@ def _messages():
     )
     for file in (inner, outer):
         pool.Add(file)
-    found = (pool.FindMessageTypeByName(name) for name in ("p.Inner", "p.Outer"))
-    return Messages(*map(message_factory.GetMessageClass, found))
+    classes = (pool.FindMessageTypeByName(name) for name in ("p.Inner", "p.Outer"))
+    return Messages(*map(message_factory.GetMessageClass, classes))
 
 
 def test_protobuf_with_an_import(embedded, stock, fresh):
     outer = _messages().outer
-    made = outer(inner={"x": 7})
-    data = ProtobufSerializer(outer, stock)(made, VALUE)
+    message = outer(inner={"x": 7})
+    data = ProtobufSerializer(outer, stock)(message, VALUE)
     assert "dir/inner.proto" in stock.get_subjects()
     reading = ProtobufDeserializer(outer, schema_registry_client=fresh())
-    assert reading(data, VALUE) == made
+    assert reading(data, VALUE) == message
     assert columns("PROTOBUF", embedded[0]) == [("INNER", "STRUCT<`X` INTEGER>")]
     (schema_id,) = embedded[0].ids("t-value")
     assert 'import "dir/inner.proto";' in embedded[0].by_id(schema_id).text

@@ -31,7 +31,7 @@ def opened(topic):
     return Subjects(SchemaStore(MemoryLog(topic)))
 
 
-def told(subjects):
+def entries_of(subjects):
     """All that a client can ask for."""
     levels = {name: subjects.config(name, effective=True) for name in ("", "a", "b")}
     modes = {name: subjects.mode(name, effective=True) for name in ("", "a", "b")}
@@ -50,10 +50,10 @@ def test_a_restart_finds_everything_again(topic, compacted):
     subjects.set_mode("READONLY", "b")
     subjects.delete_version("a", 2)
     subjects.delete_subject("c")
-    before = told(subjects)
+    before = entries_of(subjects)
     if compacted:
         topic.compact()
-    assert told(opened(topic)) == before
+    assert entries_of(opened(topic)) == before
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -67,8 +67,8 @@ def test_no_number_is_given_twice_though_its_schema_is_gone_for_good(topic, comp
     if compacted:
         topic.compact()
     again = opened(topic)
-    made = again.register("a", avro("z"))
-    assert (made.version, made.id) == (3, 3)
+    entry = again.register("a", avro("z"))
+    assert (entry.version, entry.id) == (3, 3)
 
 
 def test_two_servers_share_a_topic(topic):
@@ -80,25 +80,25 @@ def test_two_servers_share_a_topic(topic):
     assert one.register("t", avro()).id == other.register("t", avro()).id == 1
 
 
-def test_who_was_shut_out_while_writing_writes_over_what_is_there_then(topic):
+def test_fenced_writer_reads_before_it_writes_again(topic):
     rests: list[int] = []
     one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def late(draft):
-        if len(found) < 2:
-            other.register("s", avro(*"abc"[: len(found) + 1]))
-        found.append([version.version for version in draft.versions("s")])
+        if len(batches) < 2:
+            other.register("s", avro(*"abc"[: len(batches) + 1]))
+        batches.append([version.version for version in draft.versions("s")])
         return draft.add_version("s", draft.add_schema(avro("z"), "guid-z"))
 
     one.write(late)
-    assert found == [[], [1], [1, 2]]
+    assert batches == [[], [1], [1, 2]]
     assert rests == [1, 2]
     assert [entry.version for entry in other.entries()] == [1, 2, 3]
     assert other.version("s", 3).schema == avro("z")
 
 
-def test_who_is_shut_out_again_and_again_has_written_nothing(topic):
+def test_repeatedly_fenced_writer_has_written_nothing(topic):
     rests: list[int] = []
     one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
 
@@ -127,7 +127,7 @@ def test_a_registry_that_writes_over_ours_is_noticed(topic):
         Subjects(SchemaStore(log)).register("s", avro("a"))
 
 
-def test_a_log_that_is_away_is_told_and_works_again(topic):
+def test_a_log_that_is_away_is_reported_and_works_again(topic):
     registry = LocalRegistry(opened(topic))
     registry.register("s", avro())
     topic.away = True
@@ -138,7 +138,7 @@ def test_a_log_that_is_away_is_told_and_works_again(topic):
     assert registry.register("s", avro("a")) == 2
 
 
-def test_what_confluents_registry_wrote_is_taken_over(topic):
+def test_records_of_confluents_registry_are_adopted(topic):
     topic.records = [
         (b'{"keytype":"NOOP","magic":0}', None),
         (

@@ -130,8 +130,8 @@ class FakeRunning(RunningRequest):
     def proceed(self) -> list[Entity] | None:
         if isinstance(self.answer, Exception):
             raise self.answer
-        found = self.answer(self.text) if callable(self.answer) else self.answer
-        return None if found is None else list(found)
+        answer = self.answer(self.text) if callable(self.answer) else self.answer
+        return None if answer is None else list(answer)
 
 
 @dataclass
@@ -167,7 +167,7 @@ class FakeService(ServerProcess):
     def is_follower(self) -> bool:
         return self.other is not None
 
-    def elsewhere(self, *_asked: Any) -> Server | None:
+    def elsewhere(self, *_request: Any) -> Server | None:
         return self.other
 
     def has_charge(self, server: Server) -> bool:

@@ -18,8 +18,8 @@ def description() -> dict[str, Any]:
     """The whole document."""
     app = create_app(FakeService())
     app.state.context.release()
-    found: dict[str, Any] = app.openapi()
-    return found
+    document: dict[str, Any] = app.openapi()
+    return document
 
 
 @cache

@@ -63,7 +63,7 @@ def test_without_java_it_ends_before_anything_is_made(tmp_path):
     assert set(tmp_path.rglob("*")) == before
 
 
-def test_an_old_python_goes_on_under_a_newer_one(tmp_path, monkeypatch):
+def test_an_old_python_continues_under_a_newer_one(tmp_path, monkeypatch):
     newer = program(tmp_path, "python3.13", "exit 0")
     program(tmp_path, "python3.14", "exit 127")  # a shim without an interpreter behind it
     started = []
@@ -75,7 +75,7 @@ def test_an_old_python_goes_on_under_a_newer_one(tmp_path, monkeypatch):
     assert started[0] == (str(newer), [str(newer), *sys.argv])
 
 
-def test_an_old_python_alone_is_told(tmp_path, monkeypatch):
+def test_an_old_python_alone_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(bootstrap, "OLDEST_PYTHON", (99, 0))
     with pytest.raises(SetupError, match=r"Python 3\.11 or newer is needed, this is 3\."):

@@ -30,8 +30,8 @@ def refused(answer) -> None:
 
 
 @pytest.mark.parametrize("path", ["/ksql", "/query", "/query-stream", "/close-query"])
-@pytest.mark.parametrize("told", [True, False])
-def test_a_body_has_a_bound(path, told):
+@pytest.mark.parametrize("phrase", [True, False])
+def test_a_body_has_a_bound(path, phrase):
     service = FakeService()
     app = create_app(service, access=Access(max_body_bytes=LIMIT))
     text = json.dumps({"ksql": "x" * LIMIT}).encode()
@@ -40,7 +40,7 @@ def test_a_body_has_a_bound(path, told):
         for place in range(0, len(text), 100):
             yield text[place : place + 100]
 
-    refused(ask(service, "POST", path, app=app, content=text if told else pieces()))
+    refused(ask(service, "POST", path, app=app, content=text if phrase else pieces()))
     assert service.calls == []
 
 

@@ -57,7 +57,7 @@ def test_lags_are_noted() -> None:
 
 @pytest.mark.parametrize("path", ["/heartbeat", "/lag"])
 @pytest.mark.parametrize("body", [{}, {"hostInfo": {"host": "x"}}, {"ksqlHost": HOST}, []])
-def test_what_is_no_report_is_refused(path: str, body: object) -> None:
+def test_malformed_report_is_refused(path: str, body: object) -> None:
     service = FakeService()
     answer = ask(service, "POST", path, content=json.dumps(body))
     assert (answer.status_code, answer.json()["error_code"], service.calls) == (400, 40000, [])

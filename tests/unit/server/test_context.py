@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from ksql.control.statements.answers import RequestFailed
 from ksql.serving.results import ResultRow
 from ksql.views.errors import TableNotReady
 from server.context import STATEMENT_THREADS, AppContext
-from tests.kafka.wires import await_true
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import serving
+from tests.waits import await_true, await_true_in_loop
 
 DATA = rows((1, "a"))
 
@@ -123,8 +122,7 @@ def test_queries_that_wait_for_a_table_leave_the_threads_to_others() -> None:
                     asyncio.ensure_future(client.post(f"{url}/query-stream", json={"sql": "S;"}))
                     for _ in range(many)
                 ]
-                while filling.refused < many:
-                    await asyncio.sleep(0.01)
+                await await_true_in_loop("all wait", lambda: filling.refused >= many)
                 other = await client.post(f"{url}/ksql", json={"ksql": "LIST;"})
                 assert not any(each.done() for each in waiting)
                 filling.full.set()
@@ -149,8 +147,7 @@ def test_a_server_that_ends_does_not_wait_for_tables() -> None:
     filling = Filling()
     with serving(FakeService(stream=filling)) as (url, app), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(httpx.post, f"{url}/query-stream", json={"sql": "S;"}, timeout=30)
-        while not filling.refused:
-            time.sleep(0.01)
+        await_true("it waits for the table", lambda: filling.refused)
         app.state.context.shut()
         assert sent.result(30).json()["error_code"] == 50303
         drained(app.state.context, 30)
@@ -164,10 +161,10 @@ class Waiting:
     """A condition that comes true on a word; who asks for it is counted."""
 
     true: threading.Event = field(default_factory=threading.Event)
-    asked: int = 0
+    requests: int = 0
 
     def __call__(self, *_text: str) -> bool:
-        self.asked += 1
+        self.requests += 1
         return self.true.is_set()
 
     def answer(self, text: str) -> list[Any] | None:
@@ -189,8 +186,7 @@ def test_statements_that_wait_leave_the_threads_to_others() -> None:
                     asyncio.ensure_future(client.post(f"{url}/ksql", json={"ksql": "ASSERT;"}))
                     for _ in range(many)
                 ]
-                while waiting.asked < 2 * many:
-                    await asyncio.sleep(0.01)
+                await await_true_in_loop("all wait", lambda: waiting.requests >= 2 * many)
                 other = await client.post(f"{url}/ksql", json={"ksql": "LIST;"})
                 assert not any(each.done() for each in sent)
                 waiting.true.set()
@@ -208,15 +204,14 @@ def test_a_command_that_is_not_there_yet_holds_no_thread() -> None:
             async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
                 paths = ["/ksql" if n % 2 else "/query" for n in range(many)]
                 sent = [asyncio.ensure_future(client.post(url + p, json=body)) for p in paths]
-                while waiting.asked < 2 * many:
-                    await asyncio.sleep(0.01)
+                await await_true_in_loop("all wait", lambda: waiting.requests >= 2 * many)
                 other = await client.post(f"{url}/ksql", json={"ksql": "LIST;"})
                 assert not any(each.done() for each in sent)
                 waiting.true.set()
                 return [other, *await asyncio.gather(*sent)]
 
-        found = [each.status_code for each in asyncio.run(talk())]
-    assert found.count(200) == many // 2 + 1  # /query has no query to answer
+        statuses = [each.status_code for each in asyncio.run(talk())]
+    assert statuses.count(200) == many // 2 + 1  # /query has no query to answer
 
 
 def test_a_statement_waits_no_longer_than_its_client() -> None:
@@ -232,7 +227,7 @@ def test_as_many_as_may_wait_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     waiting = Waiting()
     with serving(FakeService(answer=waiting.answer)) as (url, _), ThreadPoolExecutor(1) as pool:
         first = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
-        await_true("it", lambda: waiting.asked > 1)
+        await_true("it", lambda: waiting.requests > 1)
         second = httpx.post(f"{url}/ksql", json={"ksql": "B;"})
         assert (second.status_code, second.json()["error_code"]) == (429, 42900)
         assert "1 requests wait already" in second.json()["message"]
@@ -244,7 +239,7 @@ def test_a_server_that_ends_does_not_wait_for_assertions() -> None:
     waiting = Waiting()
     with serving(FakeService(answer=waiting.answer)) as (url, app), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(httpx.post, f"{url}/ksql", json={"ksql": "A;"}, timeout=30)
-        await_true("it", lambda: waiting.asked > 1)
+        await_true("it", lambda: waiting.requests > 1)
         app.state.context.shut()
         assert sent.result(30).json()["error_code"] == 50303
         drained(app.state.context, 30)
@@ -255,7 +250,7 @@ def test_probes_have_threads_of_their_own() -> None:
     go, held = threading.Event(), Waiting()
 
     def hold(_text: str) -> list[Any]:
-        held.asked += 1
+        held.requests += 1
         assert go.wait(30)
         return []
 
@@ -268,13 +263,14 @@ def test_probes_have_threads_of_their_own() -> None:
                     asyncio.ensure_future(client.post(f"{url}/ksql", json={"ksql": "S;"}))
                     for _ in many
                 ]
-                while held.asked < STATEMENT_THREADS:
-                    await asyncio.sleep(0.01)
+                await await_true_in_loop(
+                    "all threads are held", lambda: held.requests >= STATEMENT_THREADS
+                )
                 paths = ("/info", "/healthcheck", "/chc/live", "/chc/ready", "/v1/metadata")
-                found = [await client.get(url + path) for path in paths]
+                answers = [await client.get(url + path) for path in paths]
                 assert not any(each.done() for each in sent)
                 go.set()
                 await asyncio.gather(*sent)
-                return found
+                return answers
 
         assert [each.status_code for each in asyncio.run(talk())] == [200] * 5

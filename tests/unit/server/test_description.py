@@ -49,7 +49,7 @@ def service() -> FakeService:
 
 def operations() -> list[tuple[str, str]]:
     paths = description()["paths"]
-    return [(method.upper(), path) for path, found in paths.items() for method in found]
+    return [(method.upper(), path) for path, operations_ in paths.items() for method in operations_]
 
 
 def sent(method: str, path: str, **more: Any) -> Any:
@@ -68,9 +68,9 @@ def test_every_route_is_described() -> None:
     }
     assert set(operations()) == there - HIDDEN
     for method, path in operations():
-        found = description()["paths"][path][method.lower()]
-        assert found["description"], path
-        assert ("requestBody" in found) == (method == "POST"), path
+        operation = description()["paths"][path][method.lower()]
+        assert operation["description"], path
+        assert ("requestBody" in operation) == (method == "POST"), path
 
 
 def test_schemas_are_schemas_and_all_that_is_named_is_there() -> None:
@@ -115,9 +115,9 @@ def test_rows_and_errors_after_them_are_described(kind: str) -> None:
     def failing() -> FakeStream:
         return FakeStream([*DATA, StatementError("no more")])
 
-    found = FakeService(stream=failing)
+    fake = FakeService(stream=failing)
     body = {"ksql": "SELECT;"}
-    answer = ask(found, "POST", "/query", json=body, headers={"accept": kind}).json()
+    answer = ask(fake, "POST", "/query", json=body, headers={"accept": kind}).json()
     assert "errorMessage" in answer[-1]
     check_answer("POST", "/query", 200, answer)
 
@@ -161,7 +161,7 @@ def test_an_upgrade_report_is_part_of_a_status() -> None:
         {"@type": "tables", "statementText": "S;", "warnings": [], "tables": [{}]},
     ],
 )
-def test_what_is_not_described_is_noticed(value: object) -> None:
+def test_undescribed_field_is_noticed(value: object) -> None:
     with pytest.raises(ValidationError):
         check(value, "Tables")
 

@@ -71,7 +71,7 @@ def test_an_empty_object_does():
     assert [call[0] for call in service.calls] == ["terminate"]
 
 
-def test_a_page_that_is_allowed_is_told_so():
+def test_a_page_that_is_allowed_is_reported():
     access = Access(origins=frozenset(["https://ui.example"]))
     headers = {"origin": "https://ui.example"}
     app = create_app(FakeService(), access=access)
@@ -116,12 +116,12 @@ def test_the_registry_is_guarded_alike(tmp_path, headers, status, call):
     assert status == 200 or answer.json()["error_code"] // 100 == status
 
 
-def test_nothing_is_open_to_others_unless_it_is_asked_for():
+def test_nothing_is_open_to_others_unless_it_is_requested():
     assert PROPERTIES["listeners"].default == DEFAULT == "http://127.0.0.1:8088"
     assert registry_host({}) == "127.0.0.1"
 
 
-def test_what_is_open_to_whom_is_said():
+def test_listeners_open_to_other_machines_are_reported():
     doors = {"REST", "schema registry", "Kafka"}
     assert list(openness(doors, {"REST": ["127.0.0.1"], "schema registry": ["::1"]})) == [
         "open to this machine only, without authentication: Kafka, REST, schema registry"

@@ -37,7 +37,7 @@ def _stream() -> FakeStream:
     return FakeStream([rows((1, "a"), (2, None))], "pull")
 
 
-def _asked(method: str, path: str, request: dict[str, Any], service: FakeService) -> Any:
+def _response_of(method: str, path: str, request: dict[str, Any], service: FakeService) -> Any:
     async def ask() -> httpx.Response:
         app = create_app(service)
         transport = httpx.ASGITransport(app)
@@ -72,7 +72,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/query", "/query-stream", "/query/", "//query"])
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda found: repr(found)[:60])
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: repr(request)[:60])
 @pytest.mark.parametrize("good", [True, False])
 def test_both_ways_give_the_same_answers(
     monkeypatch: pytest.MonkeyPatch, path: str, request_: dict[str, Any], good: bool
@@ -82,27 +82,27 @@ def test_both_ways_give_the_same_answers(
     def service() -> FakeService:
         return FakeService(stream=_stream if good else failed)
 
-    new = _asked("POST", path, request_, service())
+    new = _response_of("POST", path, request_, service())
     monkeypatch.setattr(query, "OFTEN", {})
-    assert new == _asked("POST", path, request_, service())
+    assert new == _response_of("POST", path, request_, service())
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "post"])
 def test_other_methods_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    new = _asked(method, "/query", {}, FakeService())
+    new = _response_of(method, "/query", {}, FakeService())
     monkeypatch.setattr(query, "OFTEN", {})
-    assert new == _asked(method, "/query", {}, FakeService())
+    assert new == _response_of(method, "/query", {}, FakeService())
     assert new[0] == 405 or method == "post"
 
 
 @pytest.mark.parametrize("path", MESSAGES)
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda found: repr(found)[:60])
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: repr(request)[:60])
 def test_both_ways_take_the_messages_of_servers(
     monkeypatch: pytest.MonkeyPatch, path: str, request_: dict[str, Any]
 ) -> None:
     if request_.get("json") == BODY:
         request_ = {**request_, "json": MESSAGES[path]}
-    new = _asked("POST", path, request_, FakeService())
+    new = _response_of("POST", path, request_, FakeService())
     for module in (cluster, stores):
         monkeypatch.setattr(module, "OFTEN", {})
-    assert new == _asked("POST", path, request_, FakeService())
+    assert new == _response_of("POST", path, request_, FakeService())

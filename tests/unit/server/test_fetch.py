@@ -60,7 +60,7 @@ def test_only_what_is_missing_is_fetched(tmp_path):
     assert repository.answers == []
 
 
-def test_one_failure_ends_all(tmp_path):
+def test_first_failed_download_ends_all(tmp_path):
     with Progress(disable=True) as progress, pytest.raises(FetchFailed):
         fetch_all([JAR], tmp_path, progress, Repository(*[FetchFailed(JAR, "no route")] * 3))
 
@@ -71,9 +71,9 @@ def test_an_unreachable_repository_is_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "_TRIES", 1)
     monkeypatch.setattr(module, "locked", lambda: (JAR,))
     assert module.main() == 1
-    told = capsys.readouterr().err
-    assert "error: g:a:1 could not be downloaded" in told
-    assert "make setup" in told
+    output = capsys.readouterr().err
+    assert "error: g:a:1 could not be downloaded" in output
+    assert "make setup" in output
 
 
 @pytest.fixture

@@ -60,6 +60,6 @@ def test_a_date_is_counted_from_now() -> None:
         "setDate Expires: soon",
     ],
 )
-def test_what_is_no_header_ends_the_start(text: str) -> None:
+def test_malformed_header_ends_the_start(text: str) -> None:
     with pytest.raises(BadHeaders, match="has a part that is no header"):
         headers(text)

@@ -25,8 +25,8 @@ def connected(url):
 
 def pieces(client, number):
     kind = h2.events.DataReceived
-    found = [e.data for e in client.seen if isinstance(e, kind) and e.stream_id == number]
-    return [piece for piece in found if piece]
+    events = [e.data for e in client.seen if isinstance(e, kind) and e.stream_id == number]
+    return [piece for piece in events if piece]
 
 
 def ask(client, path, body=b"", **headers):
@@ -42,9 +42,9 @@ def test_each_value_has_a_frame_of_its_own():
     with serving(service) as (url, _), connected(url) as client:
         number = ask(client, "/query-stream", SQL, accept=DELIMITED)
         client.whole(number)
-        header, *found = map(json.loads, pieces(client, number))
+        header, *lines = map(json.loads, pieces(client, number))
         assert header["columnNames"] == ["ID", "NAME"]
-        assert found == [[1, "a"], [2, "b"], [3, "c"]]
+        assert lines == [[1, "a"], [2, "b"], [3, "c"]]
         number = ask(client, "/query-stream", SQL, accept=V1_JSON)
         assert len(json.loads(client.whole(number))) == 5
 
@@ -117,6 +117,6 @@ def test_a_body_of_any_length_is_bounded():
     with serving(FakeService()) as (url, app), httpx.Client(http1=False, http2=True) as client:
         longest = app.state.max_line_bytes
         parts = [b'{"ksql": "', *[b" " * 1_000_000] * (longest // 1_000_000 + 1)]
-        told = client.post(f"{url}/ksql", content=b"".join(parts))
-        assert told.status_code == 413
+        answer = client.post(f"{url}/ksql", content=b"".join(parts))
+        assert answer.status_code == 413
         assert client.post(f"{url}/ksql", json={"ksql": "SHOW TABLES;"}).status_code == 200

@@ -88,12 +88,12 @@ def test_a_row_that_fails_does_not_stop_the_later_ones() -> None:
     ],
 )
 @pytest.mark.parametrize("accept", [DELIMITED, JSON])
-def test_what_ends_the_stream(line: bytes, code: int, says: str, accept: str) -> None:
+def test_endings_of_the_stream(line: bytes, code: int, says: str, accept: str) -> None:
     answer, rows = insert(TARGET + b'{"A":1}\n' + line + b'\n{"A":3}\n', accept)
-    found = answer.json() if accept == JSON else acks(answer)
-    assert [(ack["status"], ack["seq"]) for ack in found] == [("ok", 0), ("error", 1)]
-    assert found[1]["error_code"] == code
-    assert says in found[1]["message"]
+    body = answer.json() if accept == JSON else acks(answer)
+    assert [(ack["status"], ack["seq"]) for ack in body] == [("ok", 0), ("error", 1)]
+    assert body[1]["error_code"] == code
+    assert says in body[1]["message"]
     assert rows == [{"A": 1}]
 
 
@@ -107,7 +107,7 @@ def test_what_ends_the_stream(line: bytes, code: int, says: str, accept: str) ->
         (b'{"target":"T"}\n{"A":1}\n', 40001, "no stream T"),
     ],
 )
-def test_what_is_refused_at_once_has_a_status(text: bytes, code: int, says: str) -> None:
+def test_immediate_refusal_has_a_status(text: bytes, code: int, says: str) -> None:
     answer, rows = insert(text)
     assert (answer.status_code, answer.json()["error_code"]) == (400, code)
     assert says in answer.json()["message"]
@@ -140,9 +140,9 @@ def say(sock: socket.socket, piece: bytes) -> None:
 def hear(sock: socket.socket, until: bytes) -> bytes:
     text = b""
     while until not in text:
-        found = sock.recv(4096)
-        assert found, text
-        text += found
+        received = sock.recv(4096)
+        assert received, text
+        text += received
     return text
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_stops_says_so_to_a_silent_client() -> None:
         b'{"A":"\xed\xa0\x80"}',
     ],
 )
-def test_half_a_surrogate_pair_is_refused_wherever_it_stands(row: bytes) -> None:
+def test_half_a_surrogate_pair_is_refused_anywhere(row: bytes) -> None:
     answer, rows = insert(TARGET + row + b"\n")
     (ack,) = acks(answer)
     assert (ack["status"], ack["error_code"], rows) == ("error", 40000, [])

@@ -73,19 +73,19 @@ def test_a_wrong_body_is_a_bad_request(text: str, says: str) -> None:
     assert says in answer.json()["message"]
 
 
-def test_a_failed_statement_tells_what_was_done_before_it() -> None:
+def test_a_failed_statement_reports_what_was_done_before_it() -> None:
     span = Span(7, 10, 1, 8)
     error = UnknownName("column FOO does not exist", ("FOU",), span=span)
     service = FakeService(RequestFailed(error, "SELECT FOO;", [created()]))
     answer = ask(service, "POST", "/ksql", json={"ksql": "x;"})
 
     assert answer.status_code == 400
-    found = answer.json()
-    assert found["@type"] == "statement_error"
-    assert found["error_code"] == 40001
-    assert found["message"] == "line 1:8: column FOO does not exist\nDid you mean FOU?"
-    assert found["statementText"] == "SELECT FOO;"
-    assert [entity["@type"] for entity in found["entities"]] == ["currentStatus"]
+    body = answer.json()
+    assert body["@type"] == "statement_error"
+    assert body["error_code"] == 40001
+    assert body["message"] == "line 1:8: column FOO does not exist\nDid you mean FOU?"
+    assert body["statementText"] == "SELECT FOO;"
+    assert [entity["@type"] for entity in body["entities"]] == ["currentStatus"]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def leader(service):
         yield Server("127.0.0.1", sock.getsockname()[1])
 
 
-def test_a_statement_is_answered_by_the_server_in_charge_and_then_known_here():
+def test_a_statement_is_answered_by_the_leader_and_then_known_here():
     far = FakeService([created()])
     with leader(far) as server:
         near = FakeService(other=server)
@@ -67,7 +67,7 @@ def test_a_statement_is_answered_by_the_server_in_charge_and_then_known_here():
         '"ksql": "old;", "ksql": "CREATE STREAM S ...;"',
     ],
 )
-def test_whatever_this_server_takes_is_passed_on(more):
+def test_any_accepted_request_is_forwarded(more):
     body = f'{{"ksql": "{TEXT}", {more}}}'.encode()
     far, direct = FakeService([created()]), FakeService([created()])
     with leader(far) as server:
@@ -156,7 +156,7 @@ def test_servers_of_http_need_no_keys():
     assert own_tls(Settings({"listeners": "http://127.0.0.1:8088"})) is None
 
 
-def test_a_server_in_charge_that_is_gone_is_named():
+def test_a_leader_that_is_gone_is_named():
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
     answer = ask(FakeService(other=Server("127.0.0.1", port)), "POST", "/ksql", json=BODY)
@@ -164,7 +164,7 @@ def test_a_server_in_charge_that_is_gone_is_named():
     assert f"127.0.0.1:{port}, does not answer" in answer.json()["message"]
 
 
-def test_a_server_that_sleeps_is_waited_for_only_while_it_is_in_charge(monkeypatch):
+def test_a_server_that_sleeps_is_waited_for_only_while_it_leads(monkeypatch):
     monkeypatch.setattr(module, "_LOOK_S", 0.02)
     with socket.create_server(("127.0.0.1", 0)) as sock:  # the system takes its connections
         passing = LeaderProxy(
@@ -210,7 +210,7 @@ def test_a_standby_of_a_service_that_was_terminated_answers_only_that():
     assert (answer.status_code, answer.json()["serverState"]) == (503, "TERMINATED")
 
 
-def test_what_is_answered_here_knows_whose_request_it_is():
+def test_local_answer_knows_its_caller():
     service = FakeService([created()])
     ask(service, "POST", "/ksql", json=BODY, headers={"authorization": "Basic eDp5"})
     assert service.credentials == "Basic eDp5"

@@ -14,9 +14,9 @@ def line(**extra: object) -> str:
     return EventFormatter().format(record)
 
 
-def test_an_event_tells_what_it_is_about() -> None:
-    told = line(file="bad.py", reason="no colon")
-    assert told.endswith('WARNING ksql file_not_loaded file=bad.py reason="no colon"')
+def test_an_event_reports_what_it_is_about() -> None:
+    text = line(file="bad.py", reason="no colon")
+    assert text.endswith('WARNING ksql file_not_loaded file=bad.py reason="no colon"')
 
 
 def test_an_event_without_more_is_bare() -> None:
@@ -46,12 +46,12 @@ def test_a_stack_trace_comes_after_it() -> None:
     ],
 )
 def test_nobodys_text_looks_like_an_event_or_a_value(path: str, shown: str) -> None:
-    told = line(path=path, client=("127.0.0.1", 5))
-    assert shown in told
-    assert len(told.splitlines()) == 1
+    text = line(path=path, client=("127.0.0.1", 5))
+    assert shown in text
+    assert len(text.splitlines()) == 1
 
 
-def test_what_stands_on_further_lines_is_indented() -> None:
+def test_further_lines_are_indented() -> None:
     event = logging.makeLogRecord({"msg": "two\nlines\r"})
     error = ValueError("x\n2026-01-01 CRITICAL forged")
     failed = logging.makeLogRecord({"msg": "failed", "exc_info": (ValueError, error, None)})
@@ -62,6 +62,6 @@ def test_what_stands_on_further_lines_is_indented() -> None:
 
 
 def test_a_secret_is_in_no_line() -> None:
-    told = line(url="http://ada:s3cret@there:1/x?password=s3cret", password="s3cret")
-    assert "s3cret" not in told
-    assert "http://***@there:1/x?password=***" in told
+    text = line(url="http://ada:s3cret@there:1/x?password=s3cret", password="s3cret")
+    assert "s3cret" not in text
+    assert "http://***@there:1/x?password=***" in text

@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from ksql.core.errors import StartError
 from server import entry
 from server.main import main, run_server
 from tests.unit.server.fakes import FakeService
+from tests.waits import NotYet, await_true
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -169,10 +169,13 @@ def test_a_hangup_never_ends_it_and_has_users_and_certificates_read_again(tmp_pa
 
 def await_text(file: Path, text: str, more_than: int = 0) -> None:
     """Wait until the text is in the file, more often than that."""
-    deadline = time.monotonic() + 60
-    while file.read_text().count(text) <= more_than:
-        assert time.monotonic() < deadline, file.read_text()
-        time.sleep(0.02)
+
+    def there() -> bool:
+        if file.read_text().count(text) > more_than:
+            return True
+        raise NotYet(file.read_text())
+
+    await_true(f'"{text}" is logged', there, 60)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +192,7 @@ def test_a_start_that_only_an_operator_can_help_has_a_status_of_its_own(
     assert main(["-o", f"ksql.state.dir={tmp_path}", "-o", argument]) == status
 
 
-def test_one_that_the_next_try_may_help_has_another(tmp_path: Path) -> None:
+def test_retriable_failure_has_its_own_exit_status(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         assert (
@@ -198,7 +201,7 @@ def test_one_that_the_next_try_may_help_has_another(tmp_path: Path) -> None:
         )
 
 
-def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
+def test_a_server_that_was_replaced_ends_in_order_to_restart() -> None:
     class Replaced(FakeService):
         def start(self) -> None:
             super().start()
@@ -210,7 +213,7 @@ def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
     assert service.events == ["start", "stop"]
 
 
-def test_what_a_started_server_is_made_of_is_no_garbage() -> None:
+def test_objects_of_a_started_server_are_frozen() -> None:
     class Ending(FakeService):
         frozen = 0
 
@@ -260,8 +263,13 @@ def test_a_pull_query_is_answered_to_its_end_and_new_requests_are_refused(tmp_pa
             lines = answer.iter_lines()
             assert [next(lines), next(lines)][1] == '[1,"a"]'
             process.send_signal(signal.SIGTERM)
-            while (late := httpx.get(f"{url}/info")).status_code == 200:
+
+            def refused() -> httpx.Response | None:
                 assert process.poll() is None
+                answer = httpx.get(f"{url}/info")
+                return None if answer.status_code == 200 else answer
+
+            late = await_true("new requests are refused", refused)
             assert (late.status_code, late.json()["error_code"]) == (503, 50303)
             go.touch()
             assert list(lines) == ['[2,"b"]']
@@ -312,13 +320,13 @@ def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, for
         while sign not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _out, told = process.communicate(timeout=60)
+        _out, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert ("stop_forced" in told) == forced
-    assert "Traceback" not in told
+    assert ("stop_forced" in stderr) == forced
+    assert "Traceback" not in stderr
 
 
-def test_a_start_that_fails_is_told_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_start_that_fails_is_reported_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     service = FakeService(start_error=StartError("no broker"))
     with pytest.raises(StartError, match="no broker"):
         run_server({"listeners": "http://127.0.0.1:0"}, lambda _: service)

@@ -20,9 +20,9 @@ LONG = "x" * 300
 
 @pytest.fixture(scope="module")
 def service():
-    found = doors(SCRIPT)
-    yield found
-    found.app.state.context.release()
+    fake = doors(SCRIPT)
+    yield fake
+    fake.app.state.context.release()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_record_of_the_farthest_time_is_printed(service):
     assert "rowtime: +294247/01/10" in shown.text
 
 
-def test_a_row_that_does_not_fit_is_told_in_plain_words(service):
+def test_a_row_that_does_not_fit_is_reported_in_plain_words(service):
     rows = '{"target":"S"}\n{"X":1e-30}'
     message = service.ask("POST", "/inserts-stream", content=rows).json()["message"]
     assert "into type DECIMAL(10, 2)" in message

@@ -31,7 +31,7 @@ def _usual_umask():
 @pytest.mark.parametrize(
     ("umask", "folder_mode", "file_mode"), [("077", 0o700, 0o600), ("027", 0o750, 0o640)]
 )
-def test_what_is_made_is_the_users_own(
+def test_created_files_belong_to_the_user(
     tmp_path: Path, umask: str, folder_mode: int, file_mode: int
 ) -> None:
     with own_files(settings(tmp_path / "state", **{UMASK: umask})):
@@ -54,7 +54,7 @@ def test_a_directory_that_others_may_look_into_is_closed(
     assert [each.message for each in caplog.records] == ["state_directory_closed"]
 
 
-def test_a_directory_of_somebody_else_is_told(
+def test_a_directory_of_somebody_else_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)

@@ -38,16 +38,16 @@ def _stream() -> FakeStream:
 
 
 def _answers(port: int, paths: list[str]) -> list[Any]:
-    found = []
+    answers = []
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         for path in paths:
             for method in ("GET", "POST", "HEAD", "DELETE"):
                 for given in BODIES:
                     answer = client.request(method, path, **given)
                     head = {k: v for k, v in answer.headers.items() if k != "date"}
-                    asked = (method, path, str(given))
-                    found.append((asked, answer.status_code, head, answer.content))
-    return found
+                    case = (method, path, str(given))
+                    answers.append((case, answer.status_code, head, answer.content))
+    return answers
 
 
 @pytest.mark.parametrize("path", ["/query-stream", "/ksql", "/inserts-stream", "/stores/read"])

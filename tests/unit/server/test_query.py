@@ -4,7 +4,6 @@ import base64
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from ksql.serving.results import ResultRow
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import ask, serving
+from tests.waits import await_true
 
 DATA = rows((1, "a"), (2, None))
 SEEN = Token().with_({("t", 0): 9})
@@ -67,7 +67,7 @@ def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "accept", "wanted"),
+    ("path", "accept", "asks_tombstones"),
     [
         ("/query-stream", "*/*", False),
         ("/query-stream", JSON, False),
@@ -78,23 +78,23 @@ def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
     ],
 )
 def test_a_form_without_tombstones_does_not_ask_for_them(
-    path: str, accept: str, wanted: bool
+    path: str, accept: str, asks_tombstones: bool
 ) -> None:
     service = FakeService(stream=lambda: FakeStream([DATA], ends_with="Limit Reached"))
     body = {"sql": "SELECT;", "ksql": "SELECT;"}
     ask(service, "POST", path, json=body, headers={"accept": accept})
-    assert service.tombstones == [wanted]
+    assert service.tombstones == [asks_tombstones]
 
 
 @pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON])
-def test_notes_on_an_answer_stand_in_the_header(accept: str) -> None:
-    found: list[str] = []
+def test_notes_on_an_answer_are_in_the_header(accept: str) -> None:
+    notes: list[str] = []
 
     def reading() -> list[ResultRow]:
-        found.append("some are hidden")
+        notes.append("some are hidden")
         return DATA
 
-    stream = FakeStream(_Once(reading), "pull", notes=lambda: found)
+    stream = FakeStream(_Once(reading), "pull", notes=lambda: notes)
     answer = query(stream, accept)
     header, *data = lines(answer) if accept == DELIMITED else answer.json()
     if accept == V1_JSON:
@@ -105,13 +105,13 @@ def test_notes_on_an_answer_stand_in_the_header(accept: str) -> None:
 
 @pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON])
 def test_notes_that_later_rows_bring_are_the_final_message_where_there_is_one(accept: str) -> None:
-    found: list[str] = []
+    notes: list[str] = []
 
     def later() -> list[ResultRow]:
-        found.append("more are hidden")
+        notes.append("more are hidden")
         return []
 
-    stream = FakeStream(_Once(later, DATA), "pull", notes=lambda: list(found))
+    stream = FakeStream(_Once(later, DATA), "pull", notes=lambda: list(notes))
     text = query(stream, accept).text
     assert ('{"finalMessage":"more are hidden"}' in text) is (accept == V1_JSON)
     assert "notes" not in text
@@ -120,8 +120,8 @@ def test_notes_that_later_rows_bring_are_the_final_message_where_there_is_one(ac
 class _Once(Sequence[list[ResultRow]]):
     """A batch that is made when it is read, behind others."""
 
-    def __init__(self, made: Callable[[], list[ResultRow]], *before: list[ResultRow]) -> None:
-        self._made = made
+    def __init__(self, make_rows: Callable[[], list[ResultRow]], *before: list[ResultRow]) -> None:
+        self._make_rows = make_rows
         self._before = before
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class _Once(Sequence[list[ResultRow]]):
     def __getitem__(self, at: Any) -> Any:
         if at > len(self._before):
             raise IndexError
-        return self._made() if at == len(self._before) else self._before[at]
+        return self._make_rows() if at == len(self._before) else self._before[at]
 
 
 def test_empty_batches_come_before_the_status_and_between_rows() -> None:
@@ -161,9 +161,9 @@ def test_a_pull_query_about_tokens_ends_with_one(path: str, accept: str, shown: 
     body = {"sql": "SELECT;", "ksql": "SELECT;", "requestProperties": {TOKEN: asking.text()}}
     service = FakeService(stream=lambda: FakeStream([DATA], "pull", token=lambda: SEEN))
     answer = ask(service, "POST", path, json=body, headers={"accept": accept})
-    found = lines(answer) if accept == DELIMITED else answer.json()
-    assert found[-1] == shown
-    assert len(found) == 4
+    elements = lines(answer) if accept == DELIMITED else answer.json()
+    assert elements[-1] == shown
+    assert len(elements) == 4
     assert service.caller is not None
     assert service.caller.token == asking
 
@@ -194,17 +194,17 @@ def test_an_answer_that_fails_has_no_token() -> None:
 
 
 def test_a_json_array_holds_the_same_elements() -> None:
-    found = query(FakeStream([DATA], "pull"), JSON).json()
-    assert found[1:] == [[1, "a"], [2, None]]
-    assert found[0]["columnNames"] == ["ID", "NAME"]
+    elements = query(FakeStream([DATA], "pull"), JSON).json()
+    assert elements[1:] == [[1, "a"], [2, None]]
+    assert elements[0]["columnNames"] == ["ID", "NAME"]
 
 
 def test_the_older_endpoint_answers_with_streamed_rows() -> None:
     for accept in ("*/*", JSON):
-        found = query(FakeStream([DATA], "pull", query_id="query_1"), accept, "/query").json()
+        elements = query(FakeStream([DATA], "pull", query_id="query_1"), accept, "/query").json()
         schema = "`ID` INTEGER KEY, `NAME` STRING"
-        assert found[0] == {"header": {"queryId": "query_1", "schema": schema}}
-        assert found[-1] == {"row": {"columns": [2, None]}}
+        assert elements[0] == {"header": {"queryId": "query_1", "schema": schema}}
+        assert elements[-1] == {"row": {"columns": [2, None]}}
     assert lines(query(FakeStream([DATA], "pull"), DELIMITED, "/query"))[1] == [1, "a"]
 
 
@@ -226,7 +226,7 @@ def test_rows_in_protobuf(path: str) -> None:
     )
     answer = query(stream, V1_PROTOBUF, path)
     assert answer.headers["content-type"] == V1_PROTOBUF
-    header, *found = answer.json()
+    header, *messages = answer.json()
     schema = """syntax = "proto3";
 
 message ConnectDefault1 {
@@ -242,9 +242,9 @@ message ConnectDefault1 {
 """
     columns = "`ID` INTEGER KEY, `NAME` STRING, `M` MAP<STRING, INTEGER>"
     assert header == {"header": {"queryId": "query_1", "schema": columns, "protoSchema": schema}}
-    first = base64.b64decode(found[0]["row"]["protobufBytes"])
+    first = base64.b64decode(messages[0]["row"]["protobufBytes"])
     assert first == bytes.fromhex("0801 120161 1a05 0a016b 1000")
-    assert found[1:] == [
+    assert messages[1:] == [
         {"row": {"protobufBytes": ""}},
         {"row": {"protobufBytes": "CAI=", "tombstone": True}},
         {"finalMessage": "Limit Reached"},
@@ -269,8 +269,8 @@ def test_an_error_after_the_header_is_one_more_element() -> None:
 def test_behind_an_error_there_is_no_final_message() -> None:
     """A query that was closed, as at the server's end, says of itself that it has completed."""
     body = {"@type": "generic_error", "error_code": 50000, "message": "the source is gone"}
-    found = [DATA, ServerError("the source is gone")]
-    answer = query(FakeStream(found, final_message="Query Completed"), V1_JSON)
+    items = [DATA, ServerError("the source is gone")]
+    answer = query(FakeStream(items, final_message="Query Completed"), V1_JSON)
     assert answer.json()[-1] == {"errorMessage": body}
 
 
@@ -347,8 +347,7 @@ def test_a_client_that_leaves_before_the_first_row_ends_a_pull_query() -> None:
                 b"Content-Type: application/json\r\n"
                 b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
             )
-            while app.state.context.running == 0:
-                time.sleep(0.01)
+            await_true("the query runs", lambda: app.state.context.running)
         assert stream.ended.wait(5)
 
 

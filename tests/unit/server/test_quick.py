@@ -152,12 +152,12 @@ def test_a_brief_query_that_is_cut_off_when_the_server_ends_is_no_answer() -> No
             await asyncio.to_thread(begun.wait, 10)
             app.state.context.shut()
             await app.state.context.drain(0)
-            found = await answer
+            response = await answer
         app.state.context.release()
-        return found
+        return response
 
-    found = asyncio.run(asking())
-    assert (found.status_code, found.json()["error_code"]) == (503, 50303)
+    result = asyncio.run(asking())
+    assert (result.status_code, result.json()["error_code"]) == (503, 50303)
 
 
 def test_a_quick_query_that_fails_is_closed() -> None:
@@ -188,7 +188,7 @@ def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.Monk
     assert (ready.threads, later.threads) == ({here}, {"statement"})
 
 
-def test_what_is_not_quick_after_all_is_read_in_threads() -> None:
+def test_slow_query_is_read_in_threads() -> None:
     ready = QuickStream([DATA], "pull", quick=False)
     answer = ask(FakeService(ready_stream=ready), "POST", "/query-stream", json={"sql": "SELECT;"})
     assert ready.ended.wait(5)
@@ -211,6 +211,6 @@ def test_over_http_2_each_line_of_a_quick_query_is_a_frame() -> None:
         assert isinstance(answer, StreamingResponse)
         return [bytes(piece) async for piece in answer.body_iterator]
 
-    found = asyncio.run(pieces())
-    assert [json.loads(piece) for piece in found[1:]] == [[1, "a"], [2, None]]
-    assert all(piece.count(b"\n") == 1 for piece in found)
+    pieces_ = asyncio.run(pieces())
+    assert [json.loads(piece) for piece in pieces_[1:]] == [[1, "a"], [2, None]]
+    assert all(piece.count(b"\n") == 1 for piece in pieces_)

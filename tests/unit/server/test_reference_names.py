@@ -62,12 +62,12 @@ SHIPPED = words(  # in the files that ksqlDB ships
 @pytest.mark.parametrize("name", [*PAGE, *SHIPPED])
 def test_no_name_is_unknown(name: str) -> None:
     row = PROPERTIES.get(canonical(name))
-    told = odd_properties({name: "1" if row is None else row.default})
-    assert not [each for each in told if "not known" in each]
+    warnings = odd_properties({name: "1" if row is None else row.default})
+    assert not [each for each in warnings if "not known" in each]
 
 
-def test_those_without_effect_say_so() -> None:
-    told = odd_properties(
+def test_properties_without_effect_say_so() -> None:
+    warnings = odd_properties(
         {
             "ksql.connect.url": "http://connect:8083",
             "ksql.streams.producer.max.block.ms": "9",
@@ -75,7 +75,7 @@ def test_those_without_effect_say_so() -> None:
             "ksql.streams.producer.linger": "1",
         }
     )
-    assert told == [
+    assert warnings == [
         "the property ksql.connect.url is accepted, but has no effect.",
         "the property ksql.streams.producer.max.block.ms is one of Kafka's Java clients and has no "
         "effect.",
@@ -86,19 +86,19 @@ def test_those_without_effect_say_so() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "ksql.streams."])
-def test_some_stand_for_properties_of_the_server(prefix: str, tmp_path: Path) -> None:
+def test_some_map_to_properties_of_the_server(prefix: str, tmp_path: Path) -> None:
     bound = f"{prefix}statestore.uncommitted.max.bytes=-1"
     options = [f"{prefix}state.dir={tmp_path}", f"{prefix}replication.factor=3", bound]
-    found = read_configuration(None, options, {})
-    assert found == {
+    configuration = read_configuration(None, options, {})
+    assert configuration == {
         "ksql.state.dir": str(tmp_path),
         "ksql.internal.topic.replicas": "3",
         "ksql.store.max.uncommitted.bytes": "-1",
     }
-    assert odd_properties(found) == []
-    found = read_configuration(None, [*options, "ksql.state.dir=x"], {})
-    assert found["ksql.state.dir"] == "x"
-    assert len(odd_properties(found)) == 1
+    assert odd_properties(configuration) == []
+    configuration = read_configuration(None, [*options, "ksql.state.dir=x"], {})
+    assert configuration["ksql.state.dir"] == "x"
+    assert len(odd_properties(configuration)) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_some_stand_for_properties_of_the_server(prefix: str, tmp_path: Path) ->
         "ksql.query.pull.interpreter.enabled",
     ],
 )
-def test_set_of_one_warns_and_the_script_goes_on(name: str) -> None:
+def test_set_of_one_warns_and_the_script_continues(name: str) -> None:
     answers = World().run(f"SET '{name}'='4'; SHOW STREAMS;")
     assert isinstance(answers[0], WarningEntity)
     assert f"The property '{name}' is accepted, but has no effect." in answers[0].message

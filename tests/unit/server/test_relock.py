@@ -40,10 +40,10 @@ def test_the_lock_file_is_written_as_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(relock, "MavenContext", lambda timeout: Maven(tmp_path))
     monkeypatch.setattr(relock, "LOCK", lock)
     relock.main()
-    found = locked(lock)
-    names = [jar.coordinate for jar in found]
+    packages = locked(lock)
+    names = [jar.coordinate for jar in packages]
     assert names == [*relock.BROKER_ROOTS, "org.x:needed:1", *relock.SPARK_FILES]
-    assert [jar.which for jar in found] == ["broker"] * 6 + ["spark"] * 4
-    needed = found[5]
+    assert [jar.which for jar in packages] == ["broker"] * 6 + ["spark"] * 4
+    needed = packages[5]
     assert needed.sha256 == hashlib.sha256(b"org.x:needed:1").hexdigest()
     assert needed.size_bytes == len(b"org.x:needed:1")

@@ -91,7 +91,9 @@ def test_refusals_have_a_body(method: str, path: str, status: int, code: int) ->
         ("GET", "/ksql", 405, "Method Not Allowed"),
     ],
 )
-def test_what_is_not_there_is_plain_text(method: str, path: str, status: int, text: str) -> None:
+def test_unknown_path_is_answered_in_plain_text(
+    method: str, path: str, status: int, text: str
+) -> None:
     answer = ask(FakeService(), method, path)
     assert (answer.status_code, answer.text) == (status, text)
     assert answer.headers["content-type"].startswith("text/plain")
@@ -115,10 +117,10 @@ def test_an_unhealthy_part_makes_503() -> None:
     assert answer.json()["details"]["kafka"] == {"isHealthy": False}
 
 
-def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
+def test_an_unhealthy_part_reports_why_if_it_is_known() -> None:
     service = FakeService()
-    found = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
-    service.health = lambda: found  # type: ignore[method-assign]  # a stand-in
+    health = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
+    service.health = lambda: health  # type: ignore[method-assign]  # a stand-in
     answer = ask(service, "GET", "/healthcheck")
     assert answer.json()["details"] == {
         "kafka": {"isHealthy": True},
@@ -126,8 +128,8 @@ def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
     }
 
 
-@pytest.mark.parametrize(("age_s", "asked"), [(60.0, 1), (-1.0, 2)])
-def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
+@pytest.mark.parametrize(("age_s", "calls"), [(60.0, 1), (-1.0, 2)])
+def test_health_is_requested_once_in_a_while(age_s: float, calls: int) -> None:
     service = FakeService()
     app = create_app(context=AppContext(service, health_age_s=age_s))
 
@@ -139,7 +141,7 @@ def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
 
     asyncio.run(twice())
     app.state.context.release()
-    assert service.calls == [("health",)] * asked
+    assert service.calls == [("health",)] * calls
 
 
 @pytest.mark.parametrize(

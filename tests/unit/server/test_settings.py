@@ -11,7 +11,7 @@ from server.settings import BadConfiguration, odd_properties, read_configuration
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "properties"),
     [
         ("a=b", {"a": "b"}),
         ("a = b c ", {"a": "b c "}),
@@ -31,15 +31,15 @@ from server.settings import BadConfiguration, odd_properties, read_configuration
         ("", {}),
     ],
 )
-def test_the_format_of_java(text: str, found: dict[str, str]) -> None:
-    assert parse_properties(text) == found
+def test_the_format_of_java(text: str, properties: dict[str, str]) -> None:
+    assert parse_properties(text) == properties
 
 
-def test_options_stand_above_the_file(tmp_path: Path) -> None:
+def test_options_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("ksql.service.id=a_\nlisteners=http://x:1\n")
-    found = read_configuration(file, ["ksql.service.id = b_", "k=v=w"])
-    assert found == {
+    configuration = read_configuration(file, ["ksql.service.id = b_", "k=v=w"])
+    assert configuration == {
         "ksql.service.id": "b_",
         "listeners": "http://x:1",
         "k": "v=w",
@@ -48,7 +48,7 @@ def test_options_stand_above_the_file(tmp_path: Path) -> None:
     assert read_configuration(None) == {}
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadConfiguration, match="No such file"):
         read_configuration(tmp_path / "none.properties")
     binary = tmp_path / "binary"
@@ -89,7 +89,7 @@ def test_properties_of_clients_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("prefix", ["", "ksql.streams."])
 @pytest.mark.parametrize("in_file", [True, False])
 @pytest.mark.parametrize("command", [["server"], ["state", "list"]])
-def test_a_wrong_value_ends_the_command_wherever_it_stands(
+def test_wrong_value_ends_the_command_in_file_and_options(
     command: list[str],
     in_file: bool,
     prefix: str,

@@ -31,7 +31,7 @@ def ksql_state(tmp_path, capsys):
     return run
 
 
-def test_the_list_tells_what_since_when_why_and_until_when(ksql_state, lying, tmp_path):
+def test_list_shows_content_times_and_reason(ksql_state, lying, tmp_path):
     status, out, _ = ksql_state("list")
     assert status == 0
     for text in (
@@ -42,16 +42,16 @@ def test_the_list_tells_what_since_when_why_and_until_when(ksql_state, lying, tm
         assert text in out
 
 
-def test_for_ever_is_said_so(ksql_state, lying):
+def test_unlimited_retention_is_shown(ksql_state, lying):
     _, out, _ = ksql_state("-o", "ksql.state.aside.retention.ms=-1", "list")
     assert "nobody knows it; kept\n" in out
 
 
-def test_nothing_is_said_so(ksql_state):
+def test_empty_trash_is_shown(ksql_state):
     assert ksql_state("list") == (0, "Nothing lies aside.\n", "")
 
 
-def test_one_is_removed(ksql_state, lying):
+def test_single_entry_is_removed(ksql_state, lying):
     assert ksql_state("remove", lying[0])[0] == 0
     _, out, _ = ksql_state("list")
     assert lying[0] not in out
@@ -64,7 +64,7 @@ def test_all_are_removed(ksql_state, lying):
 
 
 @pytest.mark.parametrize("name", ["CTAS_A_1", "..", "../queries", "/"])
-def test_what_is_not_listed_is_not_removed(ksql_state, lying, name):
+def test_unlisted_entry_is_not_removed(ksql_state, lying, name):
     status, out, err = ksql_state("remove", lying[0], name)
     assert (status, out) == (1, "")
     assert f"nothing called '{name}' lies aside" in err
@@ -72,7 +72,7 @@ def test_what_is_not_listed_is_not_removed(ksql_state, lying, name):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
-def test_options_may_stand_before_and_after_the_action(order, lying, tmp_path, capsys):
+def test_options_before_and_after_the_action(order, lying, tmp_path, capsys):
     parts = (
         ["list"],
         ["-o", f"ksql.state.dir={tmp_path}"],
@@ -92,7 +92,7 @@ def test_names_and_options_may_be_mixed(lying, tmp_path, capsys):
     "arguments",
     [["remove"], ["remove", "x", "--all"], [], ["list", "x"], ["list", "--all"], ["sweep"]],
 )
-def test_what_is_to_be_done_must_be_said(ksql_state, arguments, capsys):
+def test_action_is_required(ksql_state, arguments, capsys):
     with pytest.raises(SystemExit):
         ksql_state(*arguments)
     assert "usage: ksql state" in capsys.readouterr().err

@@ -163,13 +163,13 @@ class Running:
 @contextlib.contextmanager
 def running(count, users=None, secret=None):
     there: list[Server] = []
-    found = [Running(there, users, secret) for _ in range(count)]
+    servers = [Running(there, users, secret) for _ in range(count)]
     peers = Peers(5.0, secret=secret)
     try:
-        yield found, peers
+        yield servers, peers
     finally:
         peers.close()
-        for each in found:
+        for each in servers:
             each.end()
 
 
@@ -193,8 +193,8 @@ def test_keys_ranges_and_scans_come_as_they_are_stored():
         keys = names(5_000)
         put(one.host, *keys, value=bytes(100))
         copy = peers.copy(one.server)
-        found = copy.read(ask(keys=[b"00003", b"none", b"00001"]))
-        assert [each for some in found.answers for each in some] == [
+        result = copy.read(ask(keys=[b"00003", b"none", b"00001"]))
+        assert [each for some in result.answers for each in some] == [
             Stored(bytes(100), 7),
             None,
             Stored(bytes(100), 7),
@@ -223,9 +223,9 @@ def test_a_copy_that_is_restored_says_so_and_does_not_answer():
         with pytest.raises(ReadRejected) as caught:
             within(59)
         assert caught.value.standing.offset_lag == 60
-        found = within(60)
-        assert found.standing.offset_lag == 60
-        assert list(found.answers) == [[Stored(b"v", 7)]]
+        result = within(60)
+        assert result.standing.offset_lag == 60
+        assert list(result.answers) == [[Stored(b"v", 7)]]
 
 
 def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
@@ -234,9 +234,9 @@ def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
         put(one.host, b"a")
         copy = peers.copy(one.server)
         limited = ReadPolicy(allowed=StalenessLimits(offset_lag=0), limited=True)
-        found = copy.read(ask(keys=[b"a"], terms=limited))
-        assert (found.standing.role, found.standing.offset_lag) == ("ACTIVE", 0)
-        assert list(found.answers) == [[Stored(b"v", 7)]]
+        result = copy.read(ask(keys=[b"a"], terms=limited))
+        assert (result.standing.role, result.standing.offset_lag) == ("ACTIVE", 0)
+        assert list(result.answers) == [[Stored(b"v", 7)]]
         one.host.now_s, one.host.end = 28.0, END + 60_000
         plain = copy.read(ask(keys=[b"a"]))
         assert plain.standing.offset_lag is None  # it knows that it does not know
@@ -258,7 +258,7 @@ def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
         moved: list[bool] = []
 
         def late(read):
-            def found(*args):
+            def read_late(*args):
                 if not moved:
                     moved.append(1)
                     writer = threading.Thread(target=write)
@@ -266,7 +266,7 @@ def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
                     writer.join()
                 return read(*args)
 
-            return found
+            return read_late
 
         def write():
             part.put([(b"a", b"%d" % (END + 5), 8)], END + 5, 0.0)
@@ -277,11 +277,11 @@ def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
         store.committed = lambda: kept
         if not committed:
             store.range, store.get = late(store.range), late(store.get)
-        asked = ask(committed=committed) if span else ask(committed=committed, keys=[b"a"])
-        found = peers.copy(one.server).read(asked)
-        rows = [row for some in (found.rows or found.answers) for row in some]
+        request_ = ask(committed=committed) if span else ask(committed=committed, keys=[b"a"])
+        result = peers.copy(one.server).read(request_)
+        rows = [row for some in (result.rows or result.answers) for row in some]
         assert moved
-        assert [int(row.value) for row in rows] == [found.standing.position]
+        assert [int(row.value) for row in rows] == [result.standing.position]
 
 
 def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
@@ -296,11 +296,11 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
         assert caught.value.standing.state == "RESTORING"
         part.target = END + 1
         part.settle()
-        found = copy.read(ask(keys=[b"a"], committed=True))
-        assert list(found.answers) == [[Stored(b"1", 7)]]
+        result = copy.read(ask(keys=[b"a"], committed=True))
+        assert list(result.answers) == [[Stored(b"1", 7)]]
 
 
-def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone():
+def test_replica_of_a_waiting_server_is_used_last_and_for_a_dead_one():
     with running(2) as (hosts, peers):
         new, elder = by_rank(hosts)
         for host, value in ((new, b"new"), (elder, b"old")):
@@ -318,8 +318,8 @@ def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone()
             rows.get(b"a")
         rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
         assert rows.get(b"a").value == b"new"
-        [told] = origins.listed()
-        assert (told.standing.role, told.standing.state) == ("STANDBY", "RESTORING")
+        [provenance] = origins.listed()
+        assert (provenance.standing.role, provenance.standing.state) == ("STANDBY", "RESTORING")
 
 
 def test_a_partition_that_is_not_there():
@@ -368,10 +368,10 @@ def test_a_store_that_fails_on_the_way_is_no_end_of_rows():
             raise StoreDamaged("there", "a block")
 
         store.range = broken
-        found = peers.copy(one.server).read(ask())
+        result = peers.copy(one.server).read(ask())
         seen = []
         with pytest.raises(Unreachable, match="a block"):
-            seen += [row for some in found.rows for row in some]
+            seen += [row for some in result.rows for row in some]
 
 
 def test_credentials_are_needed_and_passed_on():
@@ -417,9 +417,9 @@ def test_a_token_is_of_no_use_elsewhere_or_later():
         assert status(SECRET, path="/ksql") == 403
         assert status(SECRET, method="GET") == 403
         assert status(ServerSecret(b"another")) == 403
-        for drift_s, found in ((-30, 400), (30, 400), (-100, 403), (100, 403)):
+        for drift_s, code in ((-30, 400), (30, 400), (-100, 403), (100, 403)):
             then = ServerSecret(SECRET.secret, lambda drift_s=drift_s: time.time() + drift_s)
-            assert status(then) == found
+            assert status(then) == code
 
 
 @pytest.mark.parametrize(
@@ -461,10 +461,10 @@ def test_a_secret_must_be_one(tmp_path, text, why):
 def test_a_reader_that_leaves_ends_the_read_there():
     with running(1) as ([one], peers):
         put(one.host, *names(20_000), value=bytes(1_000))
-        found = peers.copy(one.server).read(ask())
-        assert len(next(found.rows)) > 0
+        result = peers.copy(one.server).read(ask())
+        assert len(next(result.rows)) > 0
         assert one.context.running == 1
-        found.rows.close()
+        result.rows.close()
         deadline = threading.Event()
         for _ in range(200):
             if one.context.running == 0:
@@ -482,8 +482,8 @@ def replicas(hosts, peers, at=0):
 
 
 def opened(hosts, peers, at=0, **reader):
-    made = Reader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
-    return replicas(hosts, peers, at).rows(SOURCE, 1, made)[0], made.origins
+    reader_ = Reader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
+    return replicas(hosts, peers, at).rows(SOURCE, 1, reader_)[0], reader_.origins
 
 
 def by_rank(hosts):
@@ -499,12 +499,12 @@ def test_every_server_answers_from_the_active_copy():
             rows, origins = opened(hosts, peers, at)
             assert rows.get(b"a") == Stored(b"v", 7)
             assert rows.get_many([b"x", b"a"]) == [None, Stored(b"v", 7)]
-            [told] = origins.listed()
-            assert (told.host, told.standing.role) == (str(active.server), "ACTIVE")
+            [provenance] = origins.listed()
+            assert (provenance.host, provenance.standing.role) == (str(active.server), "ACTIVE")
         assert sum(each.host.asks for each in hosts if each is not active) == 0
 
 
-def test_a_read_that_is_cut_off_goes_on_at_the_next_copy_behind_its_last_key():
+def test_a_read_that_is_cut_off_continues_at_the_next_copy_behind_its_last_key():
     with running(3) as (hosts, peers):
         first, second, third = by_rank(hosts)
         keys = names(3_000)
@@ -534,8 +534,8 @@ def test_standbys_answer_for_a_server_that_is_gone_only_if_they_may():
         assert str(first.server) in caught.value.detail
         rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
         assert rows.get(b"a") == Stored(b"v", 7)
-        [told] = origins.listed()
-        assert (told.host, told.standing.role) == (str(second.server), "STANDBY")
+        [provenance] = origins.listed()
+        assert (provenance.host, provenance.standing.role) == (str(second.server), "STANDBY")
         second.host.table.part.reached = 90
         second.host.table.part.goal = 50
         third.host.table.here = False
@@ -578,7 +578,7 @@ def test_a_query_waits_for_a_copy_that_is_nearly_there():
         assert waits == [1]
 
 
-def test_a_position_that_is_asked_for_is_waited_for_and_else_refused():
+def test_a_position_that_is_requested_is_waited_for_and_else_refused():
     with running(1) as ([one], peers):
         put(one.host, b"a")
         rows, _ = opened([one], peers, at_least={("T", 0): END + 1}, patience_s=0.0)
@@ -595,10 +595,10 @@ def test_a_read_says_how_far_its_copy_was_when_it_had_ended():
         for at in range(2):
             active.host.table.part.putting = END + at + 1  # some of it may be visible already
             rows, origins = opened(hosts, peers, at)
-            found = rows.scan()
-            next(found)
+            rows_ = rows.scan()
+            next(rows_)
             assert origins.reached() == ({}, {("T", 0)})
-            assert len(list(found)) == 2_999
+            assert len(list(rows_)) == 2_999
             assert origins.reached() == ({("T", 0): END + at + 1}, set())
 
 
@@ -608,9 +608,9 @@ def test_a_read_that_is_left_does_not_know_how_far_its_copy_was():
         rows, origins = opened([one], peers)
         assert rows.get(b"00001") is not None
         assert origins.reached() == ({("T", 0): END}, set())
-        found = rows.scan()
-        next(found)
-        found.close()
+        rows_ = rows.scan()
+        next(rows_)
+        rows_.close()
         assert origins.reached() == ({("T", 0): END}, {("T", 0)})
 
 
@@ -620,12 +620,12 @@ def test_a_copy_that_has_followed_a_token_answers_in_place_of_the_active_one():
         put(first.host, b"a", value=b"old")
         put(second.host, b"a", value=b"new")
         second.host.table.part.reached = END + 5
-        wanted = {"at_least": {("T", 0): END + 5}, "token": Token().with_({("T", 0): END + 5})}
-        rows, origins = opened(hosts, peers, **wanted)
+        terms = {"at_least": {("T", 0): END + 5}, "token": Token().with_({("T", 0): END + 5})}
+        rows, origins = opened(hosts, peers, **terms)
         assert rows.get(b"a").value == b"new"
         assert [each.host for each in origins.listed()] == [str(second.server)]
         second.host.table.part.reached = END + 4
-        rows, _ = opened(hosts, peers, patience_s=0.0, **wanted)
+        rows, _ = opened(hosts, peers, patience_s=0.0, **terms)
         with pytest.raises(NoReplica, match="all that the consistency token names") as caught:
             rows.get(b"a")
         assert caught.value.code == 50301
@@ -691,9 +691,9 @@ def service():
 
 
 def test_the_standings_of_a_server():
-    found = call(service(), "GET", "/stores/standings").json()
-    assert found["host"] == "127.0.0.1:8088"
-    assert standing_of(found["standings"][HOME]["0"]) == ReplicaStatus(
+    body = call(service(), "GET", "/stores/standings").json()
+    assert body["host"] == "127.0.0.1:8088"
+    assert standing_of(body["standings"][HOME]["0"]) == ReplicaStatus(
         state="RUNNING", role="ACTIVE", position=END, offset_lag=0, time_lag_ms=0
     )
 
@@ -702,22 +702,22 @@ def test_the_standings_of_a_server():
     ("query", "key"), [("", None), ("?key=a", ["a"]), ("?key=1&key=%22x%22", [1, "x"])]
 )
 def test_the_hosts_of_a_key(query, key):
-    found = call(service(), "GET", f"/stores/T/hosts{query}").json()
-    assert found == [{"table": "T", "key": key}]
+    body = call(service(), "GET", f"/stores/T/hosts{query}").json()
+    assert body == [{"table": "T", "key": key}]
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b"null", orjson.dumps({**ask().form(), "version": 2})]
 )
 def test_a_read_that_is_none(body):
-    found = call(service(), "POST", PATH, content=body)
-    assert (found.status_code, found.json()["error_code"]) == (400, 40000)
+    answer = call(service(), "POST", PATH, content=body)
+    assert (answer.status_code, answer.json()["error_code"]) == (400, 40000)
 
 
 def test_a_read_says_what_it_is():
-    found = call(service(), "POST", PATH, content=orjson.dumps(ask(keys=[b"a"]).form()))
-    assert found.headers["content-type"] == MEDIA
-    [(kind, _), (_, answers), (last, end)] = list(frames.frames([found.content]))
+    answer = call(service(), "POST", PATH, content=orjson.dumps(ask(keys=[b"a"]).form()))
+    assert answer.headers["content-type"] == MEDIA
+    [(kind, _), (_, answers), (last, end)] = list(frames.frames([answer.content]))
     assert (kind, last) == (frames.HEAD, frames.END)
     assert frames.end_of(end).seen == END
     assert frames.stored_answers(answers) == [None]

@@ -20,7 +20,7 @@ from tests.unit.server.web import ask
 DATA = rows((1, "a"))
 
 
-def asked(service: FakeService) -> httpx.Response:
+def response_of(service: FakeService) -> httpx.Response:
     return ask(service, "POST", "/query-stream", json={"sql": "SELECT;"})
 
 
@@ -30,9 +30,9 @@ def test_the_server_of_a_row_is_named_on_request(path: str, value: object) -> No
     body = {"ksql": "S;", "sql": "S;", "requestProperties": {"request.ksql.debug.request": value}}
     accept = {"accept": "application/vnd.ksql.v1+json"}
     service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
-    found = ask(service, "POST", path, json=body, headers=accept).json()
+    document = ask(service, "POST", path, json=body, headers=accept).json()
     host = {"host": "127.0.0.1", "port": 8088}
-    assert found[1:] == [{"row": {"columns": [1, "a"]}, "sourceHost": host}]
+    assert document[1:] == [{"row": {"columns": [1, "a"]}, "sourceHost": host}]
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_the_server_of_a_row_is_named_on_request(path: str, value: object) -> No
 def test_it_is_named_in_answers_to_pull_queries_only(kind: Any, properties: object) -> None:
     stream = FakeStream([DATA], kind, ends_with="Limit Reached")
     body = {"ksql": "S;", "requestProperties": properties}
-    found = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
-    assert found[1] == {"row": {"columns": [1, "a"]}}
+    document = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
+    assert document[1] == {"row": {"columns": [1, "a"]}}
 
 
 def test_the_server_of_a_row_may_be_another_one() -> None:
@@ -64,8 +64,8 @@ def test_the_server_of_a_row_may_be_another_one() -> None:
 
     body = {"ksql": "S;", "requestProperties": {"request.ksql.debug.request": True}}
     stream = Routed([DATA, DATA, DATA], "pull")
-    found = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
-    hosts = [each["sourceHost"] for each in found[1:]]
+    document = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
+    hosts = [each["sourceHost"] for each in document[1:]]
     assert hosts == [
         {"host": "a", "port": 1},
         {"host": "::1", "port": 2},
@@ -81,7 +81,7 @@ def test_a_query_waits_for_a_command() -> None:
 
 def test_a_limit_that_is_reached_is_too_many_requests() -> None:
     limit = RequestFailed(TooManyRequests("Host is at rate limit"), "SELECT;")
-    answer = asked(FakeService(stream=limit))
+    answer = response_of(FakeService(stream=limit))
     assert (answer.status_code, answer.json()) == (
         429,
         {"@type": "generic_error", "error_code": 42900, "message": "Host is at rate limit"},
@@ -96,6 +96,6 @@ def test_the_bytes_of_an_answer_count() -> None:
         return limits.pull(lambda: FakeStream(wide, "pull"))
 
     for _ in range(2):
-        assert asked(FakeService(stream=start)).status_code == 200
+        assert response_of(FakeService(stream=start)).status_code == 200
     with pytest.raises(TooManyRequests):
         start()

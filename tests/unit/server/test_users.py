@@ -50,12 +50,12 @@ def configured(tmp_path: Path) -> dict[str, str]:
 
 
 def users(configuration: dict[str, str], **more: str) -> Users:
-    found = Users.of(Settings({**configuration, **more}))
-    assert found is not None
-    return found
+    users_ = Users.of(Settings({**configuration, **more}))
+    assert users_ is not None
+    return users_
 
 
-def test_nobody_is_asked_unless_it_is_configured() -> None:
+def test_nobody_is_queried_unless_it_is_configured() -> None:
     assert Users.of(Settings({})) is None
 
 
@@ -86,9 +86,9 @@ def test_a_user_has_a_password(
     [("*", "ada bob zoë"), ("admin", "ada"), ("x, reader", "ada bob"), ("x", "")],
 )
 def test_a_user_has_roles(configured: dict[str, str], roles: str, let_in: str) -> None:
-    found = users(configured, **{"authentication.roles": roles})
+    users_ = users(configured, **{"authentication.roles": roles})
     words = {"ada": "love lace", "bob": "sesame", "zoë": "päss:word"}
-    refusals = {name: found.refusal(name, word) for name, word in words.items()}
+    refusals = {name: users_.refusal(name, word) for name, word in words.items()}
     assert [name for name, refusal in refusals.items() if refusal is None] == let_in.split()
     assert all(isinstance(each, Forbidden) for each in refusals.values() if each is not None)
 
@@ -146,7 +146,7 @@ def token(text: str) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(text.encode()).decode()}
 
 
-def asked(
+def response_of(
     configuration: dict[str, str],
     path: str,
     headers: dict[str, str] | None = None,
@@ -175,7 +175,7 @@ def asked(
 def test_a_request_without_a_user_is_refused(
     configured: dict[str, str], headers: dict[str, str], method: str, path: str
 ) -> None:
-    answer, service = asked(configured, path, headers, method)
+    answer, service = response_of(configured, path, headers, method)
     assert (answer.status_code, answer.json()) == (
         401,
         {"@type": "generic_error", "error_code": 40100, "message": "Unauthorized"},
@@ -186,11 +186,13 @@ def test_a_request_without_a_user_is_refused(
 
 @pytest.mark.parametrize("user", ["ada:love lace", "bob:sesame", "zoë:päss:word"])
 def test_a_user_is_answered(configured: dict[str, str], user: str) -> None:
-    assert asked(configured, "/info", token(user))[0].status_code == 200
+    assert response_of(configured, "/info", token(user))[0].status_code == 200
 
 
 def test_a_user_without_the_role_is_forbidden(configured: dict[str, str]) -> None:
-    answer, _ = asked(configured | {"authentication.roles": "x"}, "/info", token("bob:sesame"))
+    answer, _ = response_of(
+        configured | {"authentication.roles": "x"}, "/info", token("bob:sesame")
+    )
     assert (answer.status_code, answer.json()["error_code"]) == (403, 40300)
 
 
@@ -208,20 +210,22 @@ def test_a_user_without_the_role_is_forbidden(configured: dict[str, str]) -> Non
     ],
 )
 def test_some_paths_need_no_user(configured: dict[str, str], path: str, status: int) -> None:
-    assert asked(configured, path)[0].status_code == status
+    assert response_of(configured, path)[0].status_code == status
 
 
-def test_the_api_page_says_that_users_are_asked_for(configured: dict[str, str]) -> None:
-    found = asked(configured, "/openapi.json", token("bob:sesame"))[0].json()
-    assert found["security"] == [{"user": []}]
-    assert found["components"]["securitySchemes"]["user"]["scheme"] == "basic"
+def test_the_api_page_says_that_users_are_requested(configured: dict[str, str]) -> None:
+    document = response_of(configured, "/openapi.json", token("bob:sesame"))[0].json()
+    assert document["security"] == [{"user": []}]
+    assert document["components"]["securitySchemes"]["user"]["scheme"] == "basic"
     assert "security" not in ask(FakeService(), "GET", "/openapi.json").json()
 
 
 def test_other_paths_may_be_opened(configured: dict[str, str]) -> None:
     configured |= {"authentication.skip.paths": "/info, /chc/*"}
-    found = {path: asked(configured, path)[0].status_code for path in ("/info", "/chc/live", "/")}
-    assert found == {"/info": 200, "/chc/live": 200, "/": 401}
+    statuses = {
+        path: response_of(configured, path)[0].status_code for path in ("/info", "/chc/live", "/")
+    }
+    assert statuses == {"/info": 200, "/chc/live": 200, "/": 401}
 
 
 def test_a_page_may_ask_beforehand_without_a_user(configured: dict[str, str]) -> None:
@@ -230,8 +234,8 @@ def test_a_page_may_ask_beforehand_without_a_user(configured: dict[str, str]) ->
         "origin": "https://ui.example",
         "access-control-request-method": "POST",
     }
-    assert asked(configured, "/ksql", headers, "OPTIONS", access)[0].status_code == 200
-    refused = asked(configured, "/ksql", {"origin": "https://ui.example"}, "POST", access)[0]
+    assert response_of(configured, "/ksql", headers, "OPTIONS", access)[0].status_code == 200
+    refused = response_of(configured, "/ksql", {"origin": "https://ui.example"}, "POST", access)[0]
     assert refused.status_code == 401
     assert refused.headers["access-control-allow-origin"] == "https://ui.example"
 
@@ -244,7 +248,7 @@ HASHED = passwords.hashed("open sesame", b"salt of a test")
 @pytest.mark.parametrize(
     ("password", "right"), [("open sesame", True), ("open", False), ("", False), (HASHED, False)]
 )
-def test_a_password_may_stand_hashed(password: str, right: bool) -> None:
+def test_password_may_be_hashed(password: str, right: bool) -> None:
     known = Users("realm", {"ada": (HASHED, frozenset())})
     assert known.takes_long("ada", password)
     assert (known.refusal("ada", password) is None) == right
@@ -295,7 +299,7 @@ def looking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.users._LOOK_S", 0.0)
 
 
-def test_who_leaves_is_let_in_no_more(configured: dict[str, str], looking: None) -> None:
+def test_removed_user_is_refused(configured: dict[str, str], looking: None) -> None:
     known = users(configured)
     assert known.refusal("ada", "love lace") is None
     file(configured).write_text(f"bob: {HASHED}", encoding="utf-8")
@@ -320,14 +324,14 @@ def test_a_file_that_cannot_be_used_leaves_the_users(
 
 def test_the_files_are_not_looked_at_for_each_request(configured: dict[str, str]) -> None:
     now = [0.0]
-    found = Files(configured["java.security.auth.login.config"], REALM, lambda: now[0])
+    files = Files(configured["java.security.auth.login.config"], REALM, lambda: now[0])
     file(configured).write_text("eve: x", encoding="utf-8")
-    assert "ada" in found.current()
+    assert "ada" in files.current()
     now[0] += 1
-    assert "eve" in found.current()
+    assert "eve" in files.current()
 
 
-def test_hashes_are_compared_beside_the_loop(configured: dict[str, str]) -> None:
+def test_hashes_are_compared_next_to_the_loop(configured: dict[str, str]) -> None:
     file(configured).write_text(f"ada: {HASHED}, admin", encoding="utf-8")
     known = users(configured)
     for password, status in (("open sesame", 200), ("open", 401), ("open sesame", 200)):
@@ -337,7 +341,7 @@ def test_hashes_are_compared_beside_the_loop(configured: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(("given", "status"), [("open sesame\n", 0), ("\n", 1)])
-def test_the_command_prints_what_is_to_stand_in_the_file(
+def test_command_prints_the_line_of_the_file(
     given: str,
     status: int,
     monkeypatch: pytest.MonkeyPatch,

@@ -47,9 +47,9 @@ def test_the_variables_of_a_compose_file() -> None:
     ]
 
 
-def test_what_is_misspelt_is_a_warning_without_its_value() -> None:
-    told = odd_variables({"KSQL_KSQL_SERVIC_ID": "se-cret"})
-    assert told == [
+def test_misspelt_variable_is_a_warning_without_its_value() -> None:
+    warnings = odd_variables({"KSQL_KSQL_SERVIC_ID": "se-cret"})
+    assert warnings == [
         "the variable KSQL_KSQL_SERVIC_ID has no effect: the property ksql.servic.id is not known."
         " Did you mean ksql.service.id?"
     ]
@@ -79,21 +79,21 @@ def test_file_variables_options(tmp_path: Path) -> None:
         "KSQL_KSQL_SERVICE_ID": "env_",
         "KSQL_KSQL_STREAMS_AUTO_OFFSET_RESET": "earliest",
     }
-    found = read_configuration(file, ["ksql.service.id=option_"], environment)
-    assert found["ksql.service.id"] == "option_"
-    assert found["ksql.streams.auto.offset.reset"] == "earliest"
-    assert "auto.offset.reset" not in found
-    assert found["listeners"] == "http://f:1"
+    configuration = read_configuration(file, ["ksql.service.id=option_"], environment)
+    assert configuration["ksql.service.id"] == "option_"
+    assert configuration["ksql.streams.auto.offset.reset"] == "earliest"
+    assert "auto.offset.reset" not in configuration
+    assert configuration["listeners"] == "http://f:1"
     assert read_configuration(None, [], environment)["ksql.service.id"] == "env_"
 
 
 def test_the_server_reads_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
     def run(configuration: dict[str, str]) -> bool:
-        found.update(configuration)
+        settings.update(configuration)
         return False
 
     monkeypatch.setattr(server.main, "run_server", run)
@@ -103,9 +103,9 @@ def test_the_server_reads_them(
     file = tmp_path / "server.properties"
     file.write_text(f"ksql.state.dir={tmp_path / 'state'}\nksql.service.id=file_\n")
     assert entry.main(["server", str(file), "--queries-file", "q.sql"]) == 0
-    assert found["ksql.state.dir"] == str(tmp_path / "state")
-    assert found["ksql.service.id"] == "env_"
-    assert found["ksql.queries.file"] == "q.sql"
+    assert settings["ksql.state.dir"] == str(tmp_path / "state")
+    assert settings["ksql.service.id"] == "env_"
+    assert settings["ksql.queries.file"] == "q.sql"
     assert "warning: the variable KSQL_HEAP_OPTS is for a JVM" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         entry.main(["server", str(file), "--config", str(file)])

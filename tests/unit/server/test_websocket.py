@@ -93,8 +93,8 @@ def test_columns_then_rows_then_the_end(kind: Any) -> None:
     batches = [DATA, [], [ResultRow((3, None), tombstone=True)]]
     service = FakeService(stream=lambda: FakeStream(batches, kind, ends_with="Limit Reached"))
     request = REQUEST | {"streamsProperties": {"a": 1}, "sessionVariables": {"v": "x"}, "odd": 2}
-    found = answered(service, request, "&version=1")
-    assert found == (
+    messages = answered(service, request, "&version=1")
+    assert messages == (
         [
             SCHEMA,
             {"row": {"columns": [1, "a"]}},
@@ -202,7 +202,7 @@ def test_notes_on_an_answer_come_behind_its_rows() -> None:
     assert (len(frames), code, reason) == (4, 1000, "done")
 
 
-def test_the_end_of_the_server_is_said() -> None:
+def test_end_of_the_server_is_announced() -> None:
     stream = FakeStream([DATA])
     with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:
         for _ in range(3):
@@ -372,7 +372,7 @@ def test_another_path_is_not_found() -> None:
             assert (response.status_code, response.body) == (404, b"Not Found")
 
 
-def test_what_is_no_websocket_is_told_so() -> None:
+def test_plain_request_to_a_websocket_path_is_refused() -> None:
     with serving(FakeService()) as (place, _):
         plain = httpx.get(f"http://{place}/ws/query")
         assert (plain.status_code, plain.json()["error_code"]) == (400, 40000)
@@ -414,9 +414,9 @@ def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> No
 
     seen = Token().with_({("t", 0): 9})
     service = FakeService(stream=lambda: Dated([DATA], "pull", token=lambda: seen))
-    found, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
+    messages, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
     assert service.caller is not None
     assert service.caller.info is True
-    [told] = found[3]["consistencyInfo"]
-    assert (told["table"], told["host"], told["state"]) == ("T", "h:1", "RUNNING")
-    assert (len(found), list(found[4]), code) == (5, ["consistencyToken"], 1000)
+    [offsets] = messages[3]["consistencyInfo"]
+    assert (offsets["table"], offsets["host"], offsets["state"]) == ("T", "h:1", "RUNNING")
+    assert (len(messages), list(messages[4]), code) == (5, ["consistencyToken"], 1000)

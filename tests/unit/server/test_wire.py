@@ -80,20 +80,20 @@ def test_an_upgrade_report_is_left_out_unless_there_is_one() -> None:
         ),
     )
     report = UpgradeReport.of(verdict, "CSAS_S_1")
-    found = as_dict(dataclasses.replace(status, upgrade=report))["upgrade"]
-    assert isinstance(found, dict)
-    assert found["accepted"] is False
-    assert found["changes"][1] == {
+    body = as_dict(dataclasses.replace(status, upgrade=report))["upgrade"]
+    assert isinstance(body, dict)
+    assert body["accepted"] is False
+    assert body["changes"][1] == {
         "kind": "source modifying",
         "clause": "FROM",
         "text": "A -> B",
         "allowed": False,
     }
-    assert found["reasons"] == ["FROM: A -> B (source modifying)"]
-    assert "switch" not in found
+    assert body["reasons"] == ["FROM: A -> B (source modifying)"]
+    assert "switch" not in body
 
 
 def as_dict(value: object) -> dict[str, object]:
-    found = to_wire(value)
-    assert isinstance(found, dict)
-    return found
+    body = to_wire(value)
+    assert isinstance(body, dict)
+    return body

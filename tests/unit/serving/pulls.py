@@ -52,9 +52,9 @@ def bind_pull(query, catalog, functions, settings, tables, query_id):
 
 
 def world():
-    found = World(SETUP)
-    found.feed("s", ("a", {"A": 1}, 1), ("b", {"A": 2}, 2), ("a", {"A": 3}, 13))
-    return found
+    world_ = World(SETUP)
+    world_.feed("s", ("a", {"A": 1}, 1), ("b", {"A": 2}, 2), ("a", {"A": 3}, 13))
+    return world_
 
 
 WORLD = world()

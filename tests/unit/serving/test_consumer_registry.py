@@ -16,11 +16,11 @@ class Topics:
 
     def __init__(self, **ids):
         self.ids = ids
-        self.asked = []
+        self.lookups = []
         self.now = 0.0
 
     def identities(self, topics):
-        self.asked.append(tuple(topics))
+        self.lookups.append(tuple(topics))
         return {name: Identity(self.ids[name], 1) for name in topics if name in self.ids}
 
 
@@ -59,7 +59,7 @@ def looked(feeds, topics, count=2, apart_s=1.0):
         topic_watch.look()
 
 
-def test_all_feeds_are_asked_for_in_one_request_and_closed_ones_not_at_all(kafka, open_feeds):
+def test_all_feeds_are_requested_in_one_request_and_closed_ones_not_at_all(kafka, open_feeds):
     topics = Topics(a="1", b="2")
     feeds = watched(kafka, topics)
     first, second = open_feeds(feeds, "a", "b"), open_feeds(feeds, "b")
@@ -67,10 +67,10 @@ def test_all_feeds_are_asked_for_in_one_request_and_closed_ones_not_at_all(kafka
     first.close()
     second.close()
     looked(feeds, topics)
-    assert topics.asked == [("a", "b"), ("a", "b")]
+    assert topics.lookups == [("a", "b"), ("a", "b")]
 
 
-def test_a_topic_that_was_made_anew_ends_its_readers_and_no_others(kafka, open_feeds):
+def test_a_topic_that_was_recreated_ends_its_readers_and_no_others(kafka, open_feeds):
     topics = Topics(a="1", b="2")
     feeds = watched(kafka, topics)
     reader, other = open_feeds(feeds, "a", "b"), open_feeds(feeds, "b")
@@ -98,7 +98,7 @@ def test_a_topic_that_was_deleted_ends_its_readers_after_a_while(kafka, open_fee
         reader.poll()
 
 
-def test_one_that_was_gone_before_the_first_look_is_gone(kafka, open_feeds):
+def test_topic_missing_at_the_first_look_is_gone(kafka, open_feeds):
     topics = Topics()
     feeds = watched(kafka, topics)
     reader = open_feeds(feeds, "a")

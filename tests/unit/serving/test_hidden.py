@@ -33,7 +33,7 @@ SESSIONS = (
 )
 
 
-def asked(text, *records):
+def rows_of(text, *records):
     """The rows and the notes of a pull query."""
     world = World(SETUP)
     world.feed("s", *records)
@@ -47,9 +47,9 @@ def asked(text, *records):
         assert stream.final_message is None  # the form of the answer has a place for notes
         return rows, notes_of(stream)
 
-    found = answered()
-    assert answered() == found  # by the plan that is kept, if it is
-    return found
+    results = answered()
+    assert answered() == results  # by the plan that is kept, if it is
+    return results
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def asked(text, *records):
     ],
 )
 def test_a_query_that_lacks_windows_says_so(where):
-    rows, notes = asked(f"SELECT K, C FROM W {where};", EARLY, LATE)
+    rows, notes = rows_of(f"SELECT K, C FROM W {where};", EARLY, LATE)
     assert ("a", 1) not in rows
     assert notes == [NOTE]
 
@@ -78,26 +78,29 @@ def test_a_query_that_lacks_windows_says_so(where):
     ],
 )
 def test_a_query_that_asks_for_other_windows_says_nothing(where):
-    assert asked(f"SELECT K, C FROM W {where};", EARLY, LATE)[1] == []
+    assert rows_of(f"SELECT K, C FROM W {where};", EARLY, LATE)[1] == []
 
 
 @pytest.mark.parametrize("table", ["W", "X"])
 def test_a_table_that_shows_all_that_its_topic_has_says_nothing(table):
-    rows, notes = asked(f"SELECT K, C FROM {table};", LATE, ("a", {"A": 1}, 7 * HOUR + 5))
+    rows, notes = rows_of(f"SELECT K, C FROM {table};", LATE, ("a", {"A": 1}, 7 * HOUR + 5))
     assert (sorted(rows), notes) == ([("a", 1), ("b", 1)], [])
 
 
 def test_of_sessions_the_ends_count():
-    assert asked("SELECT K, C FROM X;", EARLY, LATE) == ([("b", 1)], [SESSIONS])
-    assert asked("SELECT K FROM X WHERE K = 'a' AND WINDOWEND < 3600000;", EARLY, LATE) == ([], [])
+    assert rows_of("SELECT K, C FROM X;", EARLY, LATE) == ([("b", 1)], [SESSIONS])
+    assert rows_of("SELECT K FROM X WHERE K = 'a' AND WINDOWEND < 3600000;", EARLY, LATE) == (
+        [],
+        [],
+    )
 
 
 def test_tables_without_windows_hide_nothing():
-    assert asked("SELECT K, C FROM N WHERE K = 'a';", EARLY, LATE) == ([("a", 1)], [])
+    assert rows_of("SELECT K, C FROM N WHERE K = 'a';", EARLY, LATE) == ([("a", 1)], [])
 
 
 def test_each_table_of_a_join_says_it():
-    rows, notes = asked("SELECT W.K, W.C, V.C FROM W JOIN V ON W.K = V.K;", EARLY, LATE)
+    rows, notes = rows_of("SELECT W.K, W.C, V.C FROM W JOIN V ON W.K = V.K;", EARLY, LATE)
     assert (rows, notes) == ([("b", 1, 1)], [NOTE, NOTE.replace("topic w", "topic V")])
 
 

@@ -23,8 +23,8 @@ CREATE TABLE RAW (ID STRING PRIMARY KEY, X INT) WITH (KAFKA_TOPIC='raw', PARTITI
 
 
 def world():
-    found = World(SETUP)
-    found.feed(
+    world_ = World(SETUP)
+    world_.feed(
         "os",
         ("o1", {"BY_": "p1", "N": 1}, 1),
         ("o2", {"BY_": "p2", "N": 2}, 2),
@@ -32,8 +32,8 @@ def world():
         ("o4", {"N": 4}, 4),
         ("p1", {"BY_": "p2", "N": 5}, 15),
     )
-    found.feed("ps", ("p1", {"NAME": "Ann"}, 5), ("p2", {"NAME": "Bob"}, 6), ("p1", {}, 16))
-    return found
+    world_.feed("ps", ("p1", {"NAME": "Ann"}, 5), ("p2", {"NAME": "Bob"}, 6), ("p1", {}, 16))
+    return world_
 
 
 WORLD = world()
@@ -75,8 +75,8 @@ class Pair:
         self.tables = {}
 
     def stores(self, source):
-        found = self.tables.setdefault(source.name, Stores(WORLD))
-        return found.stores(source)
+        stores_ = self.tables.setdefault(source.name, Stores(WORLD))
+        return stores_.stores(source)
 
 
 @pytest.mark.parametrize(

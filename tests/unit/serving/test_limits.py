@@ -51,10 +51,10 @@ def test_a_query_passes_through():
 
 @pytest.mark.parametrize("end", ["read", "closed", "left", "both"])
 def test_so_many_run_at_a_time(end):
-    found = of(CONCURRENT=2)
-    first, _second = found.pull(pull), found.pull(pull)
-    told = refused(lambda: found.pull(pull))
-    assert told == (
+    service = of(CONCURRENT=2)
+    first, _second = service.pull(pull), service.pull(pull)
+    error = refused(lambda: service.pull(pull))
+    assert error == (
         "Host is at concurrency limit for pull queries. "
         "Currently set to 2 maximum concurrent operations."
     )
@@ -67,57 +67,57 @@ def test_so_many_run_at_a_time(end):
         batches = first.batches()
         next(batches)
         batches.close()
-    found.pull(pull)
-    refused(lambda: found.pull(pull))  # one place was free, not two
+    service.pull(pull)
+    refused(lambda: service.pull(pull))  # one place was free, not two
 
 
 def test_a_query_that_does_not_begin_takes_no_place():
-    found = of(CONCURRENT=1)
+    service = of(CONCURRENT=1)
 
     def fail():
         raise ValueError("no")
 
     for _ in range(3):
         with pytest.raises(ValueError, match="no"):
-            found.pull(fail)
-    found.pull(pull)
+            service.pull(fail)
+    service.pull(pull)
 
 
 def test_so_many_begin_in_a_second():
     clock = Clock()
-    found = of(clock, QPS=2)
+    service = of(clock, QPS=2)
     for _ in range(2):
-        found.pull(pull).close()
-    assert refused(lambda: found.pull(pull)) == (
+        service.pull(pull).close()
+    assert refused(lambda: service.pull(pull)) == (
         "Host is at rate limit for pull queries. Currently set to 2.0 qps."
     )
     clock.ms += 500
-    found.pull(pull)
+    service.pull(pull)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("PULL_BANDWIDTH", "pull"), ("PUSH_BANDWIDTH", "push")])
 def test_so_much_is_sent_in_an_hour(name, kind):
     clock = Clock()
-    found = of(clock, **{name: 1})
-    start = {"pull": found.pull, "push": found.push}[kind]
+    service = of(clock, **{name: 1})
+    start = {"pull": service.pull, "push": service.push}[kind]
     stream = start(pull)
     stream.sent(1_048_575)
     start(pull).sent(1)
     assert refused(lambda: start(pull)) == (f"Host is at bandwidth rate limit for {kind} queries.")
-    other = {"pull": found.push, "push": found.pull}[kind]
+    other = {"pull": service.push, "push": service.pull}[kind]
     other(pull)
     clock.ms += 3_600_000
     start(pull)
 
 
-def test_nothing_is_limited_unless_it_is_asked_for():
-    found = limits.unlimited()
+def test_nothing_is_limited_unless_it_is_requested():
+    service = limits.unlimited()
     for _ in range(1_000):
-        found.pull(pull).sent(10**12)
-        found.push(pull).sent(10**12)
+        service.pull(pull).sent(10**12)
+        service.push(pull).sent(10**12)
 
 
-def test_the_end_of_a_query_is_told_once_and_whether_it_has_failed():
+def test_the_end_of_a_query_is_reported_once_and_whether_it_has_failed():
     ends: list[bool] = []
     stream = of().pull(pull, ends.append)
     assert ends == []

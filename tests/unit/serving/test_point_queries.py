@@ -36,7 +36,7 @@ class Asking:
         self.world.feed("s", *((key, {"A": at}, at) for at, key in enumerate(KEYS)))
         self.world.feed("i", *((at, {"A": at}, at) for at in range(12)))
         self.tables = MemoryTables(self.world.engine, self.world.topics)
-        self.reads = self.made()
+        self.reads = self.new_reads()
         self.parsed: list[str] = []
 
         def counted(text):
@@ -45,7 +45,7 @@ class Asking:
 
         monkeypatch.setattr(module, "split", counted)
 
-    def made(self):
+    def new_reads(self):
         return QueryService(self.world.engine, None, None, self.tables, lambda: 1000)
 
     def rows(self, text, variables=None, reads=None, **properties):
@@ -58,7 +58,7 @@ class Asking:
 
     def afresh(self, text, **given):
         """The answer of reads that know no plans."""
-        return self.rows(text, reads=self.made(), **given)
+        return self.rows(text, reads=self.new_reads(), **given)
 
 
 @pytest.fixture
@@ -79,18 +79,18 @@ HEADS = [
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_one_plan_answers_for_all_keys(asking, head):
+def test_single_plan_answers_for_all_keys(asking, head):
     texts = [head + quoted(key) + " ; " for key in (*KEYS, "nobody")]
-    found = [asking.rows(text) for text in texts]
+    results = [asking.rows(text) for text in texts]
     assert asking.parsed == texts[:1]
-    assert found == [asking.afresh(text) for text in texts]
-    assert sum(len(rows) for _, rows in found) == len(KEYS)
+    assert results == [asking.afresh(text) for text in texts]
+    assert sum(len(rows) for _, rows in results) == len(KEYS)
 
 
 def test_keys_may_be_numbers(asking):
     texts = [f"SELECT * FROM N WHERE K={key};" for key in (3, 0, 11, 999999999)]
-    found = [asking.rows(text)[1] for text in texts]
-    assert found == [[(3, 1)], [(0, 1)], [(11, 1)], []]
+    results = [asking.rows(text)[1] for text in texts]
+    assert results == [[(3, 1)], [(0, 1)], [(11, 1)], []]
     assert len(asking.parsed) == 1
     assert asking.rows("SELECT * FROM N WHERE K=2147483648;")[1] == []
     with pytest.raises(RequestFailed):
@@ -115,14 +115,14 @@ def test_keys_may_be_numbers(asking):
     ],
 )  # fmt: skip
 def test_other_conditions_are_planned_each_time(asking, first, second):
-    found = []
+    results = []
     for text in (first, second, first):
         try:
-            found.append(asking.rows(text, **{"ksql.query.pull.table.scan.enabled": "true"}))
+            results.append(asking.rows(text, **{"ksql.query.pull.table.scan.enabled": "true"}))
         except RequestFailed as error:
-            found.append(error.error.text())
+            results.append(error.error.text())
     assert asking.parsed == [first, second, first]
-    assert found[0] == found[2]
+    assert results[0] == results[2]
 
 
 def test_a_planned_look_up_of_columns_waits_for_nothing(asking):

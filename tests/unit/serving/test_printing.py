@@ -209,13 +209,13 @@ def test_a_record_may_have_any_time(time, text):
 
 def test_later_records_need_not_fit_the_guess():
     key = b"\0\0\0\1"
-    found = lines([record(key, b"x")], [record(b"abcde", b"\0\xff")])
-    assert found[:2] == ["Key format: KAFKA_INT or KAFKA_STRING", "Value format: KAFKA_STRING"]
-    assert "key: 1, value: x," in found[2]
-    assert "key: abcde, value: \\x00\\xff," in found[3]
+    lines_ = lines([record(key, b"x")], [record(b"abcde", b"\0\xff")])
+    assert lines_[:2] == ["Key format: KAFKA_INT or KAFKA_STRING", "Value format: KAFKA_STRING"]
+    assert "key: 1, value: x," in lines_[2]
+    assert "key: abcde, value: \\x00\\xff," in lines_[3]
 
 
 def test_keys_that_come_later_are_shown_as_what_they_are():
-    found = lines([record(None, b"x")], [record(struct.pack(">q", 2), b"x")])
-    assert found[0].endswith("no data processed")
-    assert "key: 2," in found[-1]
+    lines_ = lines([record(None, b"x")], [record(struct.pack(">q", 2), b"x")])
+    assert lines_[0].endswith("no data processed")
+    assert "key: 2," in lines_[-1]

@@ -303,44 +303,44 @@ def test_a_table_that_is_not_open_yet():
 
 @pytest.mark.parametrize("format_", ["JSON", "DELIMITED"])
 def test_a_source_table_keeps_its_headers(format_):
-    found = World()
-    found.topic("h")
-    found.run(
+    world_ = World()
+    world_.topic("h")
+    world_.run(
         "CREATE SOURCE TABLE H (K STRING PRIMARY KEY, V INT, A BYTES HEADER('a'), "
         f"B BYTES HEADER('b')) WITH (KAFKA_TOPIC='h', VALUE_FORMAT='{format_}');"
     )
     value = b"1" if format_ == "DELIMITED" else b'{"V":1}'
-    found.write("h", b"x", value, 1, [("a", b"one"), ("a", b"two")])
-    found.write("h", b"y", value, 2)
-    found.drain()
-    assert answer("SELECT * FROM H;", found) == [("x", 1, b"two", None), ("y", 1, None, None)]
-    assert answer("SELECT V FROM H WHERE A = TO_BYTES('two', 'utf8');", found) == [(1,)]
+    world_.write("h", b"x", value, 1, [("a", b"one"), ("a", b"two")])
+    world_.write("h", b"y", value, 2)
+    world_.drain()
+    assert answer("SELECT * FROM H;", world_) == [("x", 1, b"two", None), ("y", 1, None, None)]
+    assert answer("SELECT V FROM H WHERE A = TO_BYTES('two', 'utf8');", world_) == [(1,)]
 
 
 def test_all_headers_of_a_source_table():
-    found = World()
-    found.topic("h")
-    found.run(
+    world_ = World()
+    world_.topic("h")
+    world_.run(
         "CREATE SOURCE TABLE H (K STRING PRIMARY KEY, V INT, "
         "ALL_ ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS) WITH (KAFKA_TOPIC='h');"
     )
-    found.write("h", b"x", b'{"V":1}', 1, [("a", b"one"), ("b", None)])
-    found.drain()
+    world_.write("h", b"x", b'{"V":1}', 1, [("a", b"one"), ("b", None)])
+    world_.drain()
     headers = [{"KEY": "a", "VALUE": b"one"}, {"KEY": "b", "VALUE": None}]
-    assert answer("SELECT ALL_ FROM H WHERE K = 'x';", found) == [(headers,)]
+    assert answer("SELECT ALL_ FROM H WHERE K = 'x';", world_) == [(headers,)]
 
 
 def test_a_source_table_is_read_where_its_query_keeps_it():
-    found = World()
-    found.topic("c")
-    found.run("CREATE SOURCE TABLE C (K STRING PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='c');")
-    found.feed("c", ("a", {"V": 1}, 1), ("a", {"V": 2}, 2), ("b", {"V": 3}, 3), ("b", None, 4))
+    world_ = World()
+    world_.topic("c")
+    world_.run("CREATE SOURCE TABLE C (K STRING PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='c');")
+    world_.feed("c", ("a", {"V": 1}, 1), ("a", {"V": 2}, 2), ("b", {"V": 3}, 3), ("b", None, 4))
     query = bind_pull(
-        found.parse("SELECT * FROM C WHERE V > 0;"),
-        found.catalog,
+        world_.parse("SELECT * FROM C WHERE V > 0;"),
+        world_.catalog,
         BUILTINS,
-        found.settings,
-        Stores(found),
+        world_.settings,
+        Stores(world_),
         "pull_1",
     )
     assert [row.values for batch in query.batches() for row in batch] == [("a", 2)]
@@ -354,11 +354,11 @@ class Moving(Stores):
         self.times = times
 
     def stores(self, source):
-        found = super().stores(source)
+        stores_ = super().stores(source)
         if self.times:
             self.times -= 1
             self.store.close()
-        return found
+        return stores_
 
 
 @pytest.mark.parametrize(

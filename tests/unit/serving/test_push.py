@@ -80,10 +80,10 @@ def rows(text, *records, keyed=False, **more):
         keyed=keyed,
         **more,
     )
-    found = [
+    rows_ = [
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]
-    return found, push.final_message
+    return rows_, push.final_message
 
 
 def test_its_state_is_bounded():
@@ -94,8 +94,8 @@ def test_its_state_is_bounded():
         rows(text, *records, state_bytes=20_000)
 
 
-@pytest.mark.parametrize(("items", "asked"), [("A", 0), ("COUNT(*)", 1)])
-def test_only_one_with_state_asks_where_its_topics_end(items, asked):
+@pytest.mark.parametrize(("items", "asks_ends"), [("A", 0), ("COUNT(*)", 1)])
+def test_only_one_with_state_asks_where_its_topics_end(items, asks_ends):
     asks = []
 
     def present():
@@ -104,7 +104,7 @@ def test_only_one_with_state_asks_where_its_topics_end(items, asked):
 
     text = f"SELECT {items} FROM S EMIT CHANGES LIMIT 1;"
     assert len(rows(text, ("a", {"A": 1}), present=present)[0]) == 1
-    assert len(asks) == asked
+    assert len(asks) == asks_ends
 
 
 def test_a_partition_whose_records_wait_is_read_on_when_they_are_taken():
@@ -211,7 +211,7 @@ def test_a_table_says_which_rows_are_gone():
     )
 
 
-def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count():
+def test_deletions_that_are_not_shown_do_not_count():
     records = [("a", {"A": 1}), ("a", None), ("b", None), ("b", {"A": 2}), ("c", {"A": 3})]
     text = "SELECT A, K FROM T EMIT CHANGES LIMIT 2;"
     expected = [(1, "a"), (2, "b")], "Limit Reached"
@@ -227,7 +227,7 @@ def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count():
         ("A", [(1,), (None, "gone")]),
     ],
 )
-def test_a_window_that_is_gone_is_told_by_its_bounds(items, expected):
+def test_a_window_that_is_gone_is_reported_by_its_bounds(items, expected):
     key = windowed("a", 1000)
-    found, _ = rows(f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None))
-    assert found == expected
+    rows_, _ = rows(f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None))
+    assert rows_ == expected

@@ -115,8 +115,8 @@ class Counted:
             place=("T", 0), store=self.store, commit_s=1, reached=reached, goal=goal
         )
         self.part, self.admin, self.begun = part, Ends(), True
-        found = ViewMaintainer(None, tmp_path / "stores", None)
-        found._tables = {
+        maintainer = ViewMaintainer(None, tmp_path / "stores", None)
+        maintainer._tables = {
             "T": MaterializedView(source, StoreConfig("txn_rocksdb", None, 1), {0: part})
         }
         self.processed: dict[str, dict[int, int]] = {}
@@ -126,7 +126,7 @@ class Counted:
             lambda _query, _credentials: Processed(self.processed, self.failure),
             AllEnds(self.admin),
         )
-        tables = TableProvider(found, self.admin, lambda _query: self.begun, None, following)
+        tables = TableProvider(maintainer, self.admin, lambda _query: self.begun, None, following)
         self.reads = QueryService(self.world.engine, None, self.admin, tables, lambda: 1000)
 
     def open(self, token=None, text="SELECT * FROM T;", info=False, **properties):
@@ -147,14 +147,14 @@ class Counted:
 
 @pytest.fixture
 def counted(tmp_path):
-    made = []
+    counters = []
 
     def make(*args, **more):
-        made.append(Counted(tmp_path, *args, **more))
-        return made[-1]
+        counters.append(Counted(tmp_path, *args, **more))
+        return counters[-1]
 
     yield make
-    for each in made:
+    for each in counters:
         each.store.close()
 
 
@@ -184,7 +184,7 @@ def test_a_store_that_is_being_filled_answers_only_where_its_lag_is_allowed(coun
         table.ask()  # what one request allows is not for others
 
 
-def test_a_table_that_was_just_made_is_ready_with_what_its_topic_had_then(counted):
+def test_a_table_that_was_just_created_is_ready_with_what_its_topic_had_then(counted):
     table = counted(7, goal=0)
     trouble = table.trouble()
     assert trouble.patience_s > 0
@@ -207,7 +207,7 @@ def test_a_table_waits_for_the_first_batch_of_its_query(counted):
     assert table.ask() == [("a", 2), ("b", 1)]
 
 
-def test_who_waits_for_a_table_is_given_the_trouble_of_kafka(counted):
+def test_waiting_reader_is_shown_the_trouble_of_kafka(counted):
     table = counted(10)
     table.begun = False
     trouble = table.trouble()
@@ -222,8 +222,8 @@ def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
     text = "SELECT C FROM T WHERE K = 'b';"
 
     def at_once(**properties):
-        found = table.reads.at_once(text, table.world.settings, properties, Caller())
-        return found and [row.values for batch in found.batches() for row in batch]
+        result = table.reads.at_once(text, table.world.settings, properties, Caller())
+        return result and [row.values for batch in result.batches() for row in batch]
 
     def planned(**properties):
         world = table.world
@@ -253,14 +253,14 @@ class Elsewhere:
 
     def __init__(self):
         self.replicas = self
-        self.asked = []
+        self.requests = []
         self.at_least = {}
 
     def is_alone(self):
         return False
 
     def rows(self, source, partitions, reader):
-        self.asked.append((source.name, partitions))
+        self.requests.append((source.name, partitions))
         self.at_least = reader.at_least
         return {}
 
@@ -269,19 +269,19 @@ def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
     table = counted(10)
     tables = table.reads._tables
     tables._copies = others = Elsewhere()
-    found, tables._tables._tables = tables._tables._tables, {}
+    stores, tables._tables._tables = tables._tables._tables, {}
     trouble = table.trouble()  # its stores were not looked at yet
     assert not trouble.is_ready()
     tables._tables._hindered = {str(table.world.catalog.source("T").created_by): "it is newer"}
     assert trouble.is_ready()
     table.admin.end = 99
     table.open()
-    tables._tables._tables = found
+    tables._tables._tables = stores
     table.open()
-    assert others.asked == [("T", 1)] * 2
+    assert others.requests == [("T", 1)] * 2
 
 
-def test_the_end_of_a_topic_is_asked_for_anew_once_that_was_made_anew(counted):
+def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
     """Copies at other servers are not asked for offsets that the new topic does not have."""
     table = counted(10)
     tables = table.reads._tables
@@ -323,9 +323,9 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
     text = "SELECT C FROM T WHERE K = 'b';"
     for _ in range(2):  # planned, and planned already
         list(table.open(text=text).batches())
-    found = table.reads.at_once(text, table.world.settings, {}, Caller())
-    assert found is not None
-    list(found.batches())
+    result = table.reads.at_once(text, table.world.settings, {}, Caller())
+    assert result is not None
+    list(result.batches())
     assert pulls("T")["here:1"] == PullMetrics(total=4, local=4, last_ms=1000)
     with pytest.raises(RequestFailed):
         table.open(text="SELECT NONE FROM T;")
@@ -335,7 +335,7 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
     assert pulls("T")["here:1"].total == 5
 
 
-def test_reads_of_other_servers_are_told_from_those_of_this_one():
+def test_reads_of_other_servers_are_distinguished_from_those_of_this_one():
     reads = TableProvider(
         None, None, None, SimpleNamespace(host="a:1"), SimpleNamespace(is_known=None)
     )
@@ -376,11 +376,11 @@ def alone(counted, monkeypatch):
     monkeypatch.setattr(module, "_READY_S", 0.1)
     table = counted(10)
     table.now_s = 0.0
-    found, assignment = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
+    stores, assignment = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
     local_replicas = LocalReplicas(
-        found, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
+        stores, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
     )
-    replicas = Replicas(assignment, local_replicas, None, found, NoOthers())
+    replicas = Replicas(assignment, local_replicas, None, stores, NoOthers())
     copies = SimpleNamespace(host="here:1", local_replicas=local_replicas, replicas=replicas)
     table.reads._tables._copies = copies
     return table
@@ -416,7 +416,7 @@ def test_limits_are_no_question_that_is_answered_at_once(alone):
 
 
 @pytest.mark.parametrize(("level", "position"), [("read_committed", 10), ("read_uncommitted", 12)])
-def test_the_position_that_is_told_is_that_of_the_rows(alone, level, position):
+def test_reported_position_is_that_of_the_rows(alone, level, position):
     alone.store.commit(Offset(10))
     alone.ask()
     alone.part.put([(b"a", b'{"C": 3}', 0)], 12, 0.0)
@@ -520,7 +520,7 @@ def test_an_answer_names_what_its_client_has_seen(counted, text):
     assert token_of(table.open(None, text)) is None
 
 
-def test_an_answer_s_token_names_what_was_asked_for_too(counted):
+def test_token_of_an_answer_includes_the_requested_one(counted):
     table = counted(10)
     table.processed = {"s": {0: 3}}
     query = table.open(WRITTEN)

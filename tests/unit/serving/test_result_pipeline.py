@@ -15,8 +15,8 @@ CREATE TABLE R AS SELECT ID, LATEST_BY_OFFSET(BIKE) AS BIKE, LATEST_BY_OFFSET(DO
 
 
 def world():
-    found = World(SETUP)
-    found.feed(
+    world_ = World(SETUP)
+    world_.feed(
         "rides",
         ("r1", {"BIKE": "x", "DOCK": 2, "M": 1.5, "TAGS": ["a"]}, 1),
         ("r2", {"BIKE": "y", "DOCK": 1, "M": 2.5, "TAGS": []}, 2),
@@ -24,7 +24,7 @@ def world():
         ("r4", {"BIKE": "z", "M": 9.0, "TAGS": []}, 4),
         ("r5", {"DOCK": 2, "TAGS": []}, 5),
     )
-    return found
+    return world_
 
 
 WORLD = world()
@@ -67,7 +67,7 @@ def test_an_alias_is_meant_before_a_column():
     assert answer(text, WORLD) == [("r1", 8), ("r5", 8), ("r2", 9), ("r3", 9)]
 
 
-def test_what_only_order_by_needs_is_not_in_the_result():
+def test_columns_of_order_by_only_are_not_in_the_result():
     query, _ = bound("SELECT BIKE FROM R WHERE M > 1 ORDER BY M * DOCK, M;", WORLD)
     assert [column.name for column in query.columns] == ["BIKE"]
     assert [row.values for batch in query.batches() for row in batch] == [("y",), ("x",), ("z",)]
@@ -159,8 +159,8 @@ def test_a_heap_of_the_limit_is_within_the_bound():
     big.feed("rides", *((f"r{n:03}", {"BIKE": str(n) * 500}, n) for n in range(400)))
     text = "SELECT ID, BIKE FROM R ORDER BY ID DESC LIMIT 3;"
     query, _ = bound(text, big, server={"ksql.query.pull.state.max.bytes": "100000"})
-    found = [row.values[0] for batch in query.batches() for row in batch]
-    assert found == ["r399", "r398", "r397"]
+    values = [row.values[0] for batch in query.batches() for row in batch]
+    assert values == ["r399", "r398", "r397"]
 
 
 def test_a_limit_stops_reading():
@@ -201,7 +201,7 @@ def test_a_reader_that_left_ends_the_scan():
         assert len(taken) == 1000
 
 
-def test_what_is_not_found_is_looked_for_in_steps():
+def test_missing_rows_are_searched_in_steps():
     big = World(SETUP)
     big.feed("rides", *((f"r{n:05}", {"DOCK": n}, n) for n in range(2500)))
     query, _ = bound("SELECT ID FROM R WHERE DOCK < 0;", big)

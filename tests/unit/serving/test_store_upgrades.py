@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ksql.core.config import Settings
@@ -26,6 +24,7 @@ from tests.unit.views.test_view_maintainer import (  # noqa: F401 - its fixtures
     table,
     world,
 )
+from tests.waits import await_true
 
 # ruff: noqa: F811
 
@@ -64,16 +63,9 @@ def slow(monkeypatch):
 
 
 def started(followers, **settings):
-    found = followers(**{name.replace("_", "."): text for name, text in settings.items()})
-    found.start()
-    return found
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    followers_ = followers(**{name.replace("_", "."): text for name, text in settings.items()})
+    followers_.start()
+    return followers_
 
 
 def answered(topic, follower, source):
@@ -83,12 +75,12 @@ def answered(topic, follower, source):
         let(topic, 1)
         return follower.readable_view(source) is not None
 
-    until(complete)
+    await_true("the copy is complete", complete)
     return follower.readable_view(source)
 
 
-def rows(found):
-    return sorted(row for store in found.stores.values() for row in store.scan())
+def rows(table):
+    return sorted(row for store in table.stores.values() for row in store.scan())
 
 
 def listed(place):
@@ -100,7 +92,7 @@ KEPT = (b"old", b"kept", UNKNOWN_TIME)
 
 def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, place, slow):
     follower = started(followers)
-    until(lambda: follower.hindrance(source))
+    await_true("a hindrance is shown", lambda: follower.hindrance(source))
     query = source.created_by
     shown = "upgrade (offline): partition 0 0%, partition 1 0%"
     assert follower.hindrance(source) == follower.hindrance() == f"{query}: {shown}"
@@ -109,9 +101,9 @@ def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, pla
     assert follower.problem == ""
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     slow.append(True)
-    found = answered(topic, follower, source)
-    assert [row[:2] for row in rows(found)][1:] == [KEPT[:2], KEPT[:2]]
-    assert rows(found)[0].key == b"2"
+    rows_ = answered(topic, follower, source)
+    assert [row[:2] for row in rows(rows_)][1:] == [KEPT[:2], KEPT[:2]]
+    assert rows(rows_)[0].key == b"2"
     assert topic.read == [("T", 0, 2)]
     assert follower.hindrance(source) == follower.hindrance() == ""
     assert "upgrade" not in follower.summary(query)
@@ -126,7 +118,7 @@ def test_offline_other_tables_answer_meanwhile(topic, followers, world, place, s
 
 def test_a_stop_in_the_middle_of_an_upgrade(topic, followers, source, place, slow):
     first = started(followers)
-    until(lambda: first.hindrance(source))
+    await_true("a hindrance is shown", lambda: first.hindrance(source))
     first.close()
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     slow.append(True)
@@ -141,22 +133,22 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
     mode = {SETTING: "in_place"}
     first = followers(**mode)
     first.start()
-    found = answered(topic, first, source)
-    assert [row.timestamp for row in rows(found)] == [UNKNOWN_TIME] * 3
+    rows_ = answered(topic, first, source)
+    assert [row.timestamp for row in rows(rows_)] == [UNKNOWN_TIME] * 3
     query = source.created_by
     shown = "upgrade (in place): partition 0 0%, partition 1 0%"
     assert first.summary(query).endswith(f"; {shown}")
     assert (first.hindrance(), first.upgrading()) == ("", f"{query}: {shown}")
     slow.append(True)
-    until(lambda: "the next start" in first.summary(query))
+    await_true("the next start is named", lambda: "the next start" in first.summary(query))
     assert "partition 0 100%, partition 1 100%; it ends with the next start" in first.summary(query)
     first.close()
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     second = followers(**mode)
     second.start()
-    found = second.await_table(source, {}, PATIENCE_S)
-    assert rows(found)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
-    assert rows(found)[1:] == [KEPT, KEPT]
+    rows_ = second.await_table(source, {}, PATIENCE_S)
+    assert rows(rows_)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
+    assert rows(rows_)[1:] == [KEPT, KEPT]
     assert topic.read == [("T", 0, 2)]
     assert listed(place) == ["0", "1"]
     assert "upgrade" not in second.summary(query)
@@ -165,10 +157,14 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
 def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
     first = followers(**{SETTING: "in_place"})
     first.start()
-    found = answered(topic, first, source)
-    until(lambda: "the next start" in first.summary(source.created_by))
-    found.stores[1]._rocks.damage = "Corruption"
-    until(lambda: isinstance(first.table(source).stores[1], TxnStore))
+    rows_ = answered(topic, first, source)
+    await_true(
+        "the next start is named", lambda: "the next start" in first.summary(source.created_by)
+    )
+    rows_.stores[1]._rocks.damage = "Corruption"
+    await_true(
+        "the upgraded store serves", lambda: isinstance(first.table(source).stores[1], TxnStore)
+    )
     assert listed(place) == ["0", "0.new", "1"]
     assert len(rows(first.readable_view(source))) == 3
     assert first.notes(source.created_by) == ()
@@ -184,9 +180,9 @@ def test_roll_over_hands_over_when_the_last_old_server_leaves(
     follower.follow(world.engine.catalog)
     follower.start()
     try:
-        until(lambda: follower.table(source) is not None)
+        await_true("the view is there", lambda: follower.table(source))
         let(topic, 1)
-        until(lambda: follower.missing(source) == 0)
+        await_true("nothing is missing", lambda: follower.missing(source) == 0)
         assert listed(place) == ["0", "1"]  # it is ready
         assert follower.readable_view(source) is None
         assert follower.hindrance(source).startswith("the servers a answer")
@@ -214,22 +210,20 @@ def test_a_newer_store_stops_its_table_only(topic, followers, world, source, new
     follower = started(followers)
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.readable_view(source) is None
-    told = follower.hindrance(source)
-    assert f"{newer} has format 9, this version reads up to 1" in told
-    assert f"-o ksql.store.rebuild={source.created_by}/1" in told
-    assert follower.summary(source.created_by) == told
+    hindrance = follower.hindrance(source)
+    assert f"{newer} has format 9, this version reads up to 1" in hindrance
+    assert f"-o ksql.store.rebuild={source.created_by}/1" in hindrance
+    assert follower.summary(source.created_by) == hindrance
     assert follower.problem == ""
     follower.close()
     assert newer.exists()
 
 
-def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
-    topic, followers, source, newer, tmp_path
-):
+def test_a_newer_store_is_refilled_if_that_is_requested(topic, followers, source, newer, tmp_path):
     follower = followers(**{store_manager.REBUILD: f"{source.created_by}/1"})
     follower.start()
-    found = answered(topic, follower, source)
-    assert [row.key for row in rows(found)] == [b"2"]
+    rows_ = answered(topic, follower, source)
+    assert [row.key for row in rows(rows_)] == [b"2"]
     [(_, note)] = follower.notes(source.created_by)
     assert "partition 1 is filled anew" in note
     assert "has format 9" in note
@@ -239,9 +233,11 @@ def test_a_newer_store_is_filled_anew_if_that_is_asked_for(
 
 def test_a_newer_record_stops_its_table_only(topic, followers, world, source):
     follower = started(followers)
-    until(lambda: follower.table(source) is not None)
+    await_true("the view is there", lambda: follower.table(source))
     topic.failures.append(NewerRecord("T", 0, 2, 9))
-    until(lambda: "has a record of version 9" in follower.hindrance(source))
+    await_true(
+        "the record is named", lambda: "has a record of version 9" in follower.hindrance(source)
+    )
     assert "partition 0, offset 2" in follower.summary(source.created_by)
     assert follower.readable_view(source) is None
     assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None

@@ -61,18 +61,18 @@ ROWS: list[list[tuple[object, ...]]] = [
     ],
 )  # fmt: skip
 def test_rows(text, rows, said):
-    found, _ = query(text, *ROWS)
-    assert [row.values for batch in found.batches() for row in batch] == rows
-    assert found.final_message == said
-    assert {column.role.name for column in found.columns} == {"VALUE"}
+    rows_, _ = query(text, *ROWS)
+    assert [row.values for batch in rows_.batches() for row in batch] == rows
+    assert rows_.final_message == said
+    assert {column.role.name for column in rows_.columns} == {"VALUE"}
 
 
 def test_closing_it_ends_the_reading():
-    found, raw = query("SELECT A FROM S ORDER BY A;", *ROWS)
-    batches = found.batches()
+    rows_, raw = query("SELECT A FROM S ORDER BY A;", *ROWS)
+    batches = rows_.batches()
     assert next(batches) == []
-    found.close()
-    assert (list(batches), raw.closed, found.final_message) == ([], True, None)
+    rows_.close()
+    assert (list(batches), raw.closed, rows_.final_message) == ([], True, None)
 
 
 def test_the_rows_as_they_are():

@@ -38,7 +38,7 @@ def test_an_end_without_a_record_is_reached_by_its_position():
     assert times(merging.ready([], {A: 1, C: 7})) == [5]
 
 
-def test_what_waits_has_a_bound_and_what_is_waited_for_is_read_on():
+def test_queued_records_are_bounded_and_awaited_ones_are_read():
     merging = Merging({A: 100, B: 100, C: 100}, room=10_000)
     positions = dict.fromkeys((A, B, C), 0)
     read = 0
@@ -75,16 +75,16 @@ def test_the_order_does_not_depend_on_what_arrives_first():
     for place in (A, B, C):
         stamps = sorted(chance.sample(range(1_000), 60))
         queues[place] = [record(place, offset, time) for offset, time in enumerate(stamps)]
-    wanted = sorted((r for queue in queues.values() for r in queue), key=lambda r: r.timestamp)
+    expected = sorted((r for queue in queues.values() for r in queue), key=lambda r: r.timestamp)
     for _ in range(50):
         left = {place: list(queue) for place, queue in queues.items()}
         merging = Merging(dict.fromkeys(left, 60))
-        found: list[RawRecord] = []
+        records: list[RawRecord] = []
         positions = dict.fromkeys(left, 0)
         while any(left.values()):
             place = chance.choice([place for place, queue in left.items() if queue])
             count = chance.randrange(1, 20)
             some, left[place] = left[place][:count], left[place][count:]
             positions[place] += len(some)
-            found += merging.ready(some, positions)
-        assert times(found) == times(wanted)
+            records += merging.ready(some, positions)
+        assert times(records) == times(expected)

@@ -97,8 +97,8 @@ class Followed:
 
     def check(self) -> None:
         if self.part.shows(committed=True):
-            found = {row.key: row.value for row in self.store.committed().scan()}
-            assert self.topic.complete(found), (found, self.store.position(), self.topic.log)
+            rows = {row.key: row.value for row in self.store.committed().scan()}
+            assert self.topic.complete(rows), (rows, self.store.position(), self.topic.log)
 
 
 WRITERS, KEYS = st.integers(0, 1), st.lists(st.integers(0, 4), min_size=2, max_size=5)
@@ -158,6 +158,6 @@ def test_committed_rows_are_those_of_whole_transactions(steps, kind, sole, most_
             followed.now += 0.5
             followed.poll(3)
         assert followed.part.shows(committed=True)
-        found = {row.key: row.value for row in followed.store.committed().scan()}
-        assert found == topic.rows(len(topic.log))
+        rows = {row.key: row.value for row in followed.store.committed().scan()}
+        assert rows == topic.rows(len(topic.log))
         followed.store.close()

@@ -65,7 +65,7 @@ def test_a_process_that_ends_under_the_watch_is_no_defect_of_it(runtime, lost, c
     assert [r.message for r in caplog.records] == ["supervision failed"]
 
 
-def test_another_error_is_told_whether_or_not_the_process_ends(runtime, caplog):
+def test_another_error_is_reported_whether_or_not_the_process_ends(runtime, caplog):
     runtime._queries["CSAS_S_1"] = Query(ZeroDivisionError())
     runtime._supervise_all()
     assert [r.message for r in caplog.records] == ["supervision failed"]
@@ -121,7 +121,7 @@ def test_reports_that_are_cut_off(lost, calls):
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("work", [finish_batch_and_stop, bound_batches])
-def test_what_is_asked_of_a_process_that_is_gone_is_not_done(lost, work):
+def test_request_to_a_dead_process_does_nothing(lost, work):
     query = SimpleNamespace(_jsq=Gone(lost, 0))
     session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=Gone(lost, 0)))
     assert work(session, query, 1) is False

@@ -48,18 +48,18 @@ def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
 
 def test_functions_travel_with_their_limits():
     text = packed("plan", {"f.py": SOURCE}, None, Limits(5.0, 300_000_000))
-    found = unpacked(text)
-    assert found.plan == "plan"
-    add = instantiate_scalar(found.functions.get("ADD"), 0, (BIGINT,))
+    functions = unpacked(text)
+    assert functions.plan == "plan"
+    add = instantiate_scalar(functions.functions.get("ADD"), 0, (BIGINT,))
     with ThreadPoolExecutor(1) as beside:  # what runs in a main thread is watched, tests too
         assert beside.submit(add.row, 1).result() == 2
-    refuse = instantiate_scalar(found.functions.get("REFUSE"), 0, (BIGINT,))
+    refuse = instantiate_scalar(functions.functions.get("REFUSE"), 0, (BIGINT,))
     with ThreadPoolExecutor(1) as beside, pytest.raises(ValueError, match="no"):
         beside.submit(refuse.row, 1).result()
     assert unpacked("{}").plan == "{}"
 
 
-def test_a_worker_that_died_is_told_in_words():
+def test_a_worker_that_died_is_reported_in_words():
     trace = (
         "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed\n"
         "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).\n"

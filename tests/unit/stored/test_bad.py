@@ -295,9 +295,9 @@ class Reader:
 
     def poll(self, timeout_s):
         del timeout_s
-        found = self.records[self.position : self.position + 2]
-        self.position += len(found)
-        return found
+        records = self.records[self.position : self.position + 2]
+        self.position += len(records)
+        return records
 
 
 def schema_log(lines):

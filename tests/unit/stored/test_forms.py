@@ -17,7 +17,7 @@ def frozen(tag):
     return (V1 / "forms" / f"{tag}.jsonl").read_text("utf-8").splitlines()
 
 
-def test_whatever_is_stored_has_a_tag():
+def test_all_stored_classes_have_a_tag():
     """The classes are found by the types of fields, beginning with what is stored as a whole."""
     declared = {form.cls for form, _ in FORMS.values()}
     assert set(classes()) == declared

@@ -60,15 +60,15 @@ def overloads(value):
 
 
 def test_an_overload_is_stored_as_its_signature():
-    found = [
+    names = [
         name
         for command in commands([*EVERY, *SERVICE])
         for change in command.changes
         if isinstance(change, PutQuery)
         for name in overloads(json.loads(change.query.plan))
     ]
-    assert len(found) >= 20
-    assert all(name.startswith("(") for name in found)
+    assert len(names) >= 20
+    assert all(name.startswith("(") for name in names)
 
 
 FIRST = read_lines(V1 / "plans-1.jsonl")
@@ -122,7 +122,7 @@ def test_replayed_queries_give_the_records_that_they_gave(name):
 
 
 @every_corpus
-def test_states_go_on(name):
+def test_states_continue(name):
     world = replayed(name)
     head, *states = STATES[name]
     for topic, key, value, time in RECORDS[name][: head["records"]]:

@@ -54,8 +54,8 @@ def test_pages_hold_what_they_held():
     for space, entries in make.paged_content().items():
         assert dict(store.scan(space)) == entries
         for key, value in entries.items():
-            found = store.get(space, key)
-            assert (found, type(found)) == (value, type(value))
+            stored = store.get(space, key)
+            assert (stored, type(stored)) == (value, type(value))
 
 
 def test_pages_are_packed_as_they_were():
@@ -64,17 +64,17 @@ def test_pages_are_packed_as_they_were():
         assert value[:1] + pack(unpack(value[1:])) == value
 
 
-def test_what_changes_in_frozen_pages_is_found_again():
+def test_changes_in_frozen_pages_are_read_back():
     [frozen] = read_lines(V1 / "pages.jsonl")
     backend = make.unhexed(frozen)
     store = PagedStore(backend)
     store.put(b"g", b"key 7", [1])
     store.delete(b"g", b"key 8")
     store.flush()
-    found = dict(PagedStore(backend).scan(b"g"))
+    pages = dict(PagedStore(backend).scan(b"g"))
     expected = make.paged_content()[b"g"] | {b"key 7": [1]}
     del expected[b"key 8"]
-    assert found == expected
+    assert pages == expected
 
 
 @pytest.mark.parametrize("line", read_lines(V1 / "values.jsonl"), ids=str)
@@ -159,10 +159,10 @@ def test_schemas():
     changes = make.schema_changes()
     for (key, value), change in zip(lines, changes, strict=True):
         stored = key.encode(), None if value is None else value.encode()
-        found = records.decode(*stored)
-        assert found == change
-        assert getattr(found, "more", None) == getattr(change, "more", None)
-        assert records.encode(found) == stored
+        record = records.decode(*stored)
+        assert record == change
+        assert getattr(record, "more", None) == getattr(change, "more", None)
+        assert records.encode(record) == stored
     kinds = {type(change) for change in changes}
     assert kinds == set(records.Change.__args__)
 
@@ -197,11 +197,11 @@ def test_the_identity_of_a_state_directory(place):
 
 
 def test_the_identity_of_the_first_format(place):
-    found = opened(place, "service-1.json")
-    assert (found.service_id, found.state_id, found.cluster_id) == ("kept_", "new", "")
+    identity = opened(place, "service-1.json")
+    assert (identity.service_id, identity.state_id, identity.cluster_id) == ("kept_", "new", "")
 
 
-def test_the_life_of_a_query(place, tmp_path):
+def test_incarnation_of_a_query(place, tmp_path):
     assert incarnations.incarnation_of(place) == incarnations.Incarnation("5f6e7d")
     incarnations.begin(tmp_path, "5f6e7d")
     assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
@@ -215,14 +215,14 @@ def test_how_far_commands_were_carried_out(place, tmp_path):
 
 
 def test_a_plan_that_an_earlier_version_has_tried(place):
-    found = pending_switch.read(place)
-    assert found is not None
-    assert (found.id, found.kind, found.sink) == ("CTAS_T_1", "CTAS", "T")
+    switch = pending_switch.read(place)
+    assert switch is not None
+    assert (switch.id, switch.kind, switch.sink) == ("CTAS_T_1", "CTAS", "T")
 
 
 def test_the_right_to_write(place):
-    found = lease.read(place / "lease.json")
-    assert found == lease.Entry(claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True)
+    lease_ = lease.read(place / "lease.json")
+    assert lease_ == lease.Entry(claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True)
     lease.write(place / "lease.json", "c1", 12.5, lost=True)
     written = json.loads((place / "lease.json").read_text("utf-8"))
     second = json.loads((V2 / "files" / "lease.json").read_text("utf-8"))
@@ -230,16 +230,16 @@ def test_the_right_to_write(place):
     assert {name: type(value) for name, value in written.items()} == {
         name: type(value) for name, value in second.items()
     }
-    found = lease.read(V2 / "files" / "lease.json")
-    assert found == lease.Entry(
+    lease_ = lease.read(V2 / "files" / "lease.json")
+    assert lease_ == lease.Entry(
         claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True, written_s=4.5
     )
 
 
 def test_where_a_query_begins(place, tmp_path):
-    found = start_offsets.read(place / "starts-1.json")
-    assert found == {"s": {0: 3, 1: 0}}
-    start_offsets.write(tmp_path / "starts.json", found)
+    offsets = start_offsets.read(place / "starts-1.json")
+    assert offsets == {"s": {0: 3, 1: 0}}
+    start_offsets.write(tmp_path / "starts.json", offsets)
     assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
 
 
@@ -273,7 +273,7 @@ def test_the_codes_of_functions_that_a_checkpoint_has_seen(place, tmp_path):
     assert (tmp_path / "code.json").read_bytes() == (FILES / "code.json").read_bytes()
 
 
-def test_what_was_moved_aside(place, tmp_path):
+def test_trash_entries_are_read(place, tmp_path):
     entry = tmp_path / "aside" / "20200913T122640Z-0-CTAS_T_4"
     entry.mkdir(parents=True)
     shutil.copy(place / "about.json", entry)
@@ -290,9 +290,9 @@ def test_where_the_frozen_queries_were():
         "CTAS_KEPT_HOURS",
     ]
     for place in places:
-        found = checkpoint.committed(place)
-        assert found is not None
-        assert found.offsets["kept_clicks"] == {0: 6}
+        batch = checkpoint.committed(place)
+        assert batch is not None
+        assert batch.offsets["kept_clicks"] == {0: 6}
         incarnation = incarnations.incarnation_of(place)
         assert incarnation is not None
         assert incarnation.name

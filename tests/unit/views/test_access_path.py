@@ -17,10 +17,10 @@ CREATE TABLE E AS SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (5 MILLISECONDS)
 
 
 def world():
-    found = World(SETUP)
+    world_ = World(SETUP)
     keys = ("a", "ab", "b", "ab" + "\0" * 8)
-    found.feed("s", *((key, {"A": 1}, time) for time in range(0, 100, 10) for key in keys))
-    return found
+    world_.feed("s", *((key, {"A": 1}, time) for time in range(0, 100, 10) for key in keys))
+    return world_
 
 
 WORLD = world()
@@ -33,7 +33,7 @@ def ranges(text):
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "ranges"),
     [
         ("K > 'a'", [(b"a", None)]),
         ("K <= 'b'", [(None, b"c")]),
@@ -48,11 +48,11 @@ def ranges(text):
         ("K LIKE 'a#%%' ESCAPE '#'", [(None, None)]),
     ],
 )
-def test_ranges_of_keys_do_not_overlap(condition, found):
+def test_ranges_of_keys_do_not_overlap(condition, ranges):
     text = f"SELECT K FROM N WHERE {condition};"
     query, tables = bound(text, WORLD)
     list(query.batches())
-    assert (tables.ranges or [(None, None)] * tables.scans) == found
+    assert (tables.ranges or [(None, None)] * tables.scans) == ranges
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ NUMBERS.feed("d", (None, {"P": 1.5, "I": None, "X": 1.5}, 2))
 
 
 @pytest.mark.parametrize(
-    ("table", "literal", "found"),
+    ("table", "literal", "ranges"),
     [
         ("BY_P", "1.5", ["1.50"]),
         ("BY_P", "1.500", ["1.50"]),
@@ -123,10 +123,10 @@ NUMBERS.feed("d", (None, {"P": 1.5, "I": None, "X": 1.5}, 2))
         ("BY_X", "-0e0", ["0.0"]),
     ],
 )
-def test_a_number_is_looked_up_as_its_column_has_it(table, literal, found):
+def test_a_number_is_looked_up_as_its_column_has_it(table, literal, ranges):
     text = f"SELECT K FROM {table} WHERE K = {literal} AND C + 1 > 0;"
     query, tables = bound(text, NUMBERS)
-    assert [str(row.values[0]) for batch in query.batches() for row in batch] == found
+    assert [str(row.values[0]) for batch in query.batches() for row in batch] == ranges
     assert (tables.ranges, tables.scans) == ([], 0)
 
 
@@ -157,10 +157,10 @@ CREATE TABLE ZW AS SELECT X * SIGN AS K, COUNT(*) AS C FROM D
     ],
 )
 def test_either_zero_finds_the_rows_of_both_once(signs, table, condition, five):
-    found = World(ZEROS)
-    found.feed("d", *((None, {"X": 0.0, "SIGN": sign, "S": "s"}, 1) for sign in signs))
-    found.feed("d", (None, {"X": 5.0, "SIGN": 1.0, "S": "s"}, 2))
-    query, tables = bound(f"SELECT K FROM {table} WHERE {condition};", found)
+    world_ = World(ZEROS)
+    world_.feed("d", *((None, {"X": 0.0, "SIGN": sign, "S": "s"}, 1) for sign in signs))
+    world_.feed("d", (None, {"X": 5.0, "SIGN": 1.0, "S": "s"}, 2))
+    query, tables = bound(f"SELECT K FROM {table} WHERE {condition};", world_)
     rows = sorted(repr(row.values[0]) for batch in query.batches() for row in batch)
     assert rows == sorted([*(repr(0.0 * sign) for sign in signs), *(["5.0"] if five else [])])
     assert tables.scans == 0

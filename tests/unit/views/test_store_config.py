@@ -20,40 +20,40 @@ def kept(world, name="T", server=SERVER):
 
 
 def world(with_="", **settings):
-    made = World(STREAM)
-    made.run(COUNT % with_, **settings)
-    return made
+    world_ = World(STREAM)
+    world_.run(COUNT % with_, **settings)
+    return world_
 
 
 def test_a_table_that_states_nothing_follows_the_server():
-    found = kept(world())
-    assert (found.kind, found.commit_ms, found.retention_ms) == ("rocksdb", 70, None)
+    config = kept(world())
+    assert (config.kind, config.commit_ms, config.retention_ms) == ("rocksdb", 70, None)
     assert kept(world(), server=Settings()).kind == "txn_rocksdb"
 
 
-def test_what_the_session_states_is_kept_with_the_query():
+def test_session_properties_are_kept_with_the_query():
     session = {"ksql.streams.default.dsl.store": "IN_MEMORY", "commit.interval.ms": "5"}
-    found = kept(world(**session))
-    assert (found.kind, found.commit_ms) == ("in_memory", 5)
+    config = kept(world(**session))
+    assert (config.kind, config.commit_ms) == ("in_memory", 5)
 
 
 def test_the_statement_comes_before_the_session():
-    made = world(" WITH (STORE_TYPE='txn_rocksDB')", **{"default.dsl.store": "in_memory"})
-    assert kept(made).kind == "txn_rocksdb"
-    assert dict(made.query("T").properties)["default.dsl.store"] == "txn_rocksdb"
+    world_ = world(" WITH (STORE_TYPE='txn_rocksDB')", **{"default.dsl.store": "in_memory"})
+    assert kept(world_).kind == "txn_rocksdb"
+    assert dict(world_.query("T").properties)["default.dsl.store"] == "txn_rocksdb"
 
 
 def test_a_replacement_keeps_the_type_or_states_another():
-    made = world(" WITH (STORE_TYPE='in_memory')")
+    world_ = world(" WITH (STORE_TYPE='in_memory')")
     wider = "CREATE OR REPLACE TABLE T%s AS SELECT K, COUNT(*) N, SUM(A) A FROM S GROUP BY K;"
-    made.run(wider % "")
-    assert kept(made).kind == "in_memory"
-    made.run(wider % " WITH (STORE_TYPE='rocksdb')")
-    assert kept(made).kind == "rocksdb"
+    world_.run(wider % "")
+    assert kept(world_).kind == "in_memory"
+    world_.run(wider % " WITH (STORE_TYPE='rocksdb')")
+    assert kept(world_).kind == "rocksdb"
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "session", "told"),
+    ("first", "then", "session", "notice"),
     [
         ("", "txn_rocksdb", {}, []),
         ("", "in_memory", {}, ["txn_rocksdb became in_memory; its rows are moved"]),
@@ -67,35 +67,35 @@ def test_a_replacement_keeps_the_type_or_states_another():
         ),
     ],
 )
-def test_another_type_is_named_and_changes_no_result(first, then, session, told):
+def test_another_type_is_named_and_changes_no_result(first, then, session, notice):
     def stating(kind):
         return f" WITH (STORE_TYPE='{kind}')" if kind else ""
 
-    made = world(stating(first))
+    world_ = world(stating(first))
     text = f"CREATE OR REPLACE TABLE T{stating(then)} AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
-    [entity] = made.run(text, **session)
-    assert entity.upgrade.classes == (("configuration",) if told else ("transparent",))
-    assert [change.text for change in entity.upgrade.changes] == told
+    [entity] = world_.run(text, **session)
+    assert entity.upgrade.classes == (("configuration",) if notice else ("transparent",))
+    assert [change.text for change in entity.upgrade.changes] == notice
     assert entity.upgrade.guarantees[0].note == "results before the switch are the same ones"
 
 
 def test_a_source_table_has_a_type_too():
-    made = World()
-    made.topic("t")
-    made.run(
+    world_ = World()
+    world_.topic("t")
+    world_.run(
         "CREATE SOURCE TABLE T (K STRING PRIMARY KEY, V INT)"
         " WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', STORE_TYPE='in_memory');"
     )
-    assert kept(made).kind == "in_memory"
+    assert kept(world_).kind == "in_memory"
 
 
 def test_windows_are_kept_for_their_retention():
-    made = World(STREAM)
-    made.run(
+    world_ = World(STREAM)
+    world_.run(
         "CREATE TABLE W AS SELECT K, COUNT(*) N FROM S WINDOW TUMBLING"
         " (SIZE 1 MINUTE, RETENTION 2 HOURS, GRACE PERIOD 0 SECONDS) GROUP BY K;"
     )
-    assert kept(made, "W").retention_ms == 2 * 3_600_000
+    assert kept(world_, "W").retention_ms == 2 * 3_600_000
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_windows_are_kept_for_their_retention():
         ),
     ],
 )
-def test_what_is_no_store_is_refused(statement, message):
-    made = World(STREAM)
+def test_unknown_store_type_is_refused(statement, message):
+    world_ = World(STREAM)
     with pytest.raises(KsqlError) as refusal:
-        made.execute(statement)
+        world_.execute(statement)
     assert message in refusal.value.message

@@ -30,12 +30,12 @@ class Clock:
 
 @pytest.fixture
 def store(tmp_path):
-    made = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
-    yield made
-    made.close()
+    store_ = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
+    yield store_
+    store_.close()
 
 
-def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatch):
+def test_writes_in_progress_may_be_visible(store, monkeypatch):
     store_writer, part = filling(store, Clock())
     seen = []
 
@@ -70,10 +70,12 @@ def filling(store, clock, *, goal=0, most_bytes=1_000_000, place=PLACE):
 def turn(store_writer, batch, positions, ends=None):
     """Put a batch, and look where its partitions are decided: where the batch ends, as a rule."""
     store_writer.take(batch, positions)
-    asked, ends = store_writer.asks(), ends or {}
-    found = {place: ends.get(place, StableEnd(positions[place], quiet=True)) for place in asked}
-    store_writer.aim(asked, {place: end for place, end in found.items() if end is not None})
-    return asked
+    partitions, ends = store_writer.asks(), ends or {}
+    stable = {
+        place: ends.get(place, StableEnd(positions[place], quiet=True)) for place in partitions
+    }
+    store_writer.aim(partitions, {place: end for place, end in stable.items() if end is not None})
+    return partitions
 
 
 def records(*values, key=b"k", topic="t"):
@@ -240,7 +242,7 @@ def test_where_filling_begins(store, position, begin, end, reached, goal, reason
     assert part.goal == goal  # a goal stays until the store is emptied
 
 
-def test_a_store_that_puts_at_once_and_did_not_end_in_order_begins_anew(tmp_path):
+def test_a_store_that_puts_at_once_and_did_not_end_in_order_restarts(tmp_path):
     store = open_store("rocksdb", tmp_path / "s", StoreBudget())
     store.put([(b"k", b"v", 0)])
     store.commit(Offset(5))
@@ -273,7 +275,7 @@ def test_a_store_commits_where_no_transaction_has_records_on_both_sides(store):
     assert part.shows(committed=True)
 
 
-def test_a_partition_whose_broker_does_not_answer_is_asked_again_later(store):
+def test_a_partition_whose_broker_does_not_answer_is_queried_again_later(store):
     clock = Clock()
     store_writer, _ = filling(store, clock)
     turn(store_writer, records(b"1"), {PLACE: 1})
@@ -286,7 +288,7 @@ def test_a_partition_whose_broker_does_not_answer_is_asked_again_later(store):
     assert store.position() == 2
 
 
-def test_transactions_that_may_overlap_are_told_by_a_moment_without_an_open_one(store):
+def test_overlapping_transactions_are_separated_by_a_moment_without_an_open_one(store):
     clock = Clock()
     store_writer, part = filling(store, clock, goal=5)
     part.sole, part.target = False, 0
@@ -371,7 +373,7 @@ def test_a_store_that_is_restored_commits_a_part_when_its_interval_is_over(store
     assert (store.position(), store.is_complete()) == (100, True)
 
 
-def test_a_store_that_goes_on_keeps_what_is_not_committed(store):
+def test_a_store_that_continues_keeps_what_is_not_committed(store):
     store_writer, part = filling(store, Clock())
     turn(store_writer, records(b"1"), {PLACE: 5})
     assert part.resume(0, 7) == ""
@@ -414,8 +416,8 @@ def test_a_read_is_of_the_position_that_comes_with_it(store):
         for committed in (False, True):
             rows = store.committed() if committed else store
             for read in (lambda r=rows: list(r.scan()), lambda r=rows: [r.get(b"%d" % 3)]):
-                found, position, _ = part.read(read, committed=committed)
-                assert {int(row.value) for row in found if row} <= {position}
+                result, position, _ = part.read(read, committed=committed)
+                assert {int(row.value) for row in result if row} <= {position}
                 seen.add(position)
     writer.join()
     assert len(seen) > 2

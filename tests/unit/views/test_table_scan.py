@@ -32,11 +32,11 @@ class Partitions:
 
     def __init__(self, world, hashed, *, far=False, count=PARTITIONS):
         self.world, self.hashed, self.far, self.count = world, hashed, far, count
-        self.asked: set[int] = set()
+        self.partitions: set[int] = set()
         self.last = -1
 
     def note(self, number):
-        self.asked.add(number)
+        self.partitions.add(number)
         self.last = number
 
     def stores(self, source):
@@ -72,19 +72,21 @@ def inner(source, key):
 
 
 def world(*, old):
-    found = World(SETUP)
-    found.feed("s", *RECORDS)
+    world_ = World(SETUP)
+    world_.feed("s", *RECORDS)
     for table in TABLES if old else ():
-        earlier(found, table)
-    return found
+        earlier(world_, table)
+    return world_
 
 
 NEW, OLD = world(old=False), world(old=True)
 
 
-def pulled(found, where, table, tables):
+def pulled(world_, where, table, tables):
     text = f"SELECT K, WINDOWSTART, C FROM {table} WHERE {where};"
-    query = bind_pull(found.parse(text), found.catalog, BUILTINS, found.settings, tables, "pull_1")
+    query = bind_pull(
+        world_.parse(text), world_.catalog, BUILTINS, world_.settings, tables, "pull_1"
+    )
     return sorted(row.values for batch in query.batches() for row in batch)
 
 
@@ -98,29 +100,29 @@ def rows(*keys):
 def test_windows_of_a_key_are_read_from_its_partition(table, key, far):
     tables = Partitions(NEW, inner, far=far)
     assert pulled(NEW, f"K = '{key}'", table, tables) == rows(key)
-    assert tables.asked == set(partitions_of([key.encode()], PARTITIONS))
+    assert tables.partitions == set(partitions_of([key.encode()], PARTITIONS))
 
 
 def test_of_several_keys_each_from_its_own():
     tables = Partitions(NEW, inner)
     assert pulled(NEW, "K IN ('k0', 'k1', 'none')", "T", tables) == rows("k0", "k1")
-    assert tables.asked == set(partitions_of([b"k0", b"k1", b"none"], PARTITIONS))
+    assert tables.partitions == set(partitions_of([b"k0", b"k1", b"none"], PARTITIONS))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_scan_asks_all(table):
     tables = Partitions(NEW, inner)
     assert pulled(NEW, "C > 0", table, tables) == rows(*NAMES)
-    assert tables.asked == set(range(PARTITIONS))
+    assert tables.partitions == set(range(PARTITIONS))
 
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("key", NAMES)
 @pytest.mark.parametrize("far", [False, True])
-def test_of_a_table_of_an_earlier_version_all_are_asked(table, key, far):
+def test_of_a_table_of_an_earlier_version_all_are_queried(table, key, far):
     tables = Partitions(OLD, whole, far=far)
     assert pulled(OLD, f"K = '{key}'", table, tables) == rows(key)
-    assert tables.asked == set(range(PARTITIONS))
+    assert tables.partitions == set(range(PARTITIONS))
 
 
 @pytest.mark.parametrize(
@@ -147,34 +149,34 @@ def test_rows_of_far_stores_come_store_by_store(text):
     assert all(place == last for place, last in seen)
 
 
-def test_where_the_topic_has_got_partitions_all_are_asked():
+def test_where_the_topic_has_got_partitions_all_are_queried():
     tables = Partitions(NEW, inner, count=PARTITIONS + 1)
     assert pulled(NEW, "K = 'k0'", "T", tables) == rows("k0")
-    assert tables.asked == set(range(PARTITIONS + 1))
+    assert tables.partitions == set(range(PARTITIONS + 1))
 
 
 def test_of_a_whole_key_too_if_they_are_at_other_servers():
-    found = World(
+    world_ = World(
         "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=4);"
         "CREATE TABLE V AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
     )
-    found.feed("s", *((name, {"N": 1}, 0) for name in NAMES))
-    source = found.catalog.source("V")
-    for count, asked in ((PARTITIONS, 1), (PARTITIONS + 1, PARTITIONS + 1)):
+    world_.feed("s", *((name, {"N": 1}, 0) for name in NAMES))
+    source = world_.catalog.source("V")
+    for count, reads in ((PARTITIONS, 1), (PARTITIONS + 1, PARTITIONS + 1)):
         for name in NAMES:
-            tables = Partitions(found, whole, far=True, count=count)
+            tables = Partitions(world_, whole, far=True, count=count)
             table = TableScan.of(source, tables.stores(source), None)
             found_row = table.find((name,))
             assert found_row is not None
             assert found_row[1:] == (name, 1)
-            assert len(tables.asked) == asked
+            assert len(tables.partitions) == reads
 
 
-@pytest.mark.parametrize(("found", "hashed"), [(NEW, inner), (OLD, whole)])
-def test_a_join_asks_for_one_window_where_it_lies(found, hashed):
-    tables = Partitions(found, hashed, far=True)
-    source = found.catalog.source("T")
-    table = TableScan.of(source, tables.stores(source), None, found.catalog.scattered)
+@pytest.mark.parametrize(("rows", "hashed"), [(NEW, inner), (OLD, whole)])
+def test_a_join_asks_for_one_window_where_it_lies(rows, hashed):
+    tables = Partitions(rows, hashed, far=True)
+    source = rows.catalog.source("T")
+    table = TableScan.of(source, tables.stores(source), None, rows.catalog.scattered)
     keys, windows = [(name,) for name in NAMES], [(10, 20)] * len(NAMES)
     some = table.find_many(keys, windows)
     assert [row and row[-2:] for row in some] == [(name, 1) for name in NAMES]

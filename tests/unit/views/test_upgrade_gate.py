@@ -20,22 +20,22 @@ class Peers:
 
 def test_it_waits_for_the_last_server_of_an_earlier_format():
     peers = Peers(a=0, b=0, me=KNOWN.newest)
-    found = RollingUpgradeGate("roll_over", peers)
-    assert found.reason.startswith("the servers a, b answer")
+    gate = RollingUpgradeGate("roll_over", peers)
+    assert gate.reason.startswith("the servers a, b answer")
     del peers.formats["a"]
-    assert not found.look()
-    assert found.reason.startswith("the servers b answer")
+    assert not gate.look()
+    assert gate.reason.startswith("the servers b answer")
     del peers.formats["b"]
-    assert found.look()
-    assert not found.reason
+    assert gate.look()
+    assert not gate.reason
 
 
 def test_it_answers_on_when_an_earlier_one_joins_again():
     peers = Peers(me=KNOWN.newest)
-    found = RollingUpgradeGate("roll_over", peers)
+    gate = RollingUpgradeGate("roll_over", peers)
     peers.formats["a"] = 0
-    assert not found.look()
-    assert not found.reason
+    assert not gate.look()
+    assert not gate.reason
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_others_do_not_wait(mode, peers):
 def test_it_waits_until_the_others_are_known():
     peers = Peers()
     peers.formats = None
-    found = RollingUpgradeGate("roll_over", peers)
-    assert found.reason == "it is not known yet which other servers answer"
+    gate = RollingUpgradeGate("roll_over", peers)
+    assert gate.reason == "it is not known yet which other servers answer"
     peers.formats = {"me": KNOWN.newest}
-    assert found.look()
-    assert found.reason == ""
+    assert gate.look()
+    assert gate.reason == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from random import Random
 from types import SimpleNamespace
 
@@ -20,6 +19,7 @@ from ksql.views.stores.base import StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.unit.world import World
+from tests.waits import await_true
 
 PATIENCE_S = 30.0
 SQL = (
@@ -65,11 +65,11 @@ class Kafka:
         return {name: each.id for name, each in self.identities(topics).items()}
 
     def identities(self, topics):
-        found = self.topics()
+        listed = self.topics()
         return {
-            name: Identity(self.ids.get(name, ""), found[name].partitions)
+            name: Identity(self.ids.get(name, ""), listed[name].partitions)
             for name in topics
-            if name in found
+            if name in listed
         }
 
     # reader
@@ -108,11 +108,11 @@ class Kafka:
 
 @pytest.fixture
 def kafka(monkeypatch):
-    found = Kafka()
-    monkeypatch.setattr(view_maintainer, "Reader", lambda _settings, **_config: found)
-    monkeypatch.setattr(view_maintainer, "Admin", lambda _settings: found)
+    kafka_ = Kafka()
+    monkeypatch.setattr(view_maintainer, "Reader", lambda _settings, **_config: kafka_)
+    monkeypatch.setattr(view_maintainer, "Admin", lambda _settings: kafka_)
     monkeypatch.setattr(view_maintainer, "_REST_S", 0.01)
-    return found
+    return kafka_
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def world():
 @pytest.fixture
 def followers(kafka, world, tmp_path):
     """Makes followers of one directory, and ends those that a test has not ended."""
-    made = []
+    maintainers = []
 
     def make(**settings):
         running = ViewMaintainer(
@@ -134,11 +134,11 @@ def followers(kafka, world, tmp_path):
             lambda: 77,
         )
         running.follow(world.engine.catalog)
-        made.append(running)
+        maintainers.append(running)
         return running
 
     yield make
-    for running in made:
+    for running in maintainers:
         running.close()
 
 
@@ -152,12 +152,12 @@ def let(kafka, records):
         kafka.readable.release()
 
 
-def keys(found):
-    return sorted(row.key for store in found.stores.values() for row in store.scan())
+def keys(table_):
+    return sorted(row.key for store in table_.stores.values() for row in store.scan())
 
 
-def kinds(found):
-    return {type(store).__name__ for store in found.stores.values()}
+def kinds(table_):
+    return {type(store).__name__ for store in table_.stores.values()}
 
 
 def table(world, name):
@@ -168,15 +168,14 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     kafka.ends["T", 1] = 3
     follower.start()
     source = table(world, "T")
-    while follower.table(source) is None:
-        time.sleep(0.01)
+    await_true("the view is there", lambda: follower.table(source))
     assert follower.readable_view(source) is None
     assert follower.missing(source) == 3
     for _ in range(3):
         kafka.readable.release()
-    found = follower.await_table(source, {}, PATIENCE_S)
-    assert found is not None
-    assert sum(1 for store in found.stores.values() for _ in store.scan()) == 3
+    view = follower.await_table(source, {}, PATIENCE_S)
+    assert view is not None
+    assert sum(1 for store in view.stores.values() for _ in store.scan()) == 3
     assert follower.missing(source) == 0
     kafka.ends["T", 1] = 9  # what comes later is news, not a lack
     assert follower.readable_view(source) is not None
@@ -187,23 +186,22 @@ def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, m
     kafka.ends["T", 0] = 2
     follower.start()
     let(kafka, 1)
-    wanted = view_maintainer._GATHER_S
-    while wanted not in kafka.gathered[:-2]:
-        time.sleep(0.01)
-    at = kafka.gathered.index(wanted)
+    seconds = view_maintainer._GATHER_S
+    await_true("two polls after it", lambda: seconds in kafka.gathered[:-2])
+    at = kafka.gathered.index(seconds)
     assert set(kafka.gathered[:at]) == {0.0}
     assert kafka.gathered[at + 1 : at + 3] == [0.0, 0.0]  # the poll between was in vain
 
 
 @pytest.mark.parametrize("error", [KeyError(("T", 1)), RuntimeError("x"), OSError(28, "full")])
-def test_whatever_fails_is_shown_and_tried_again(kafka, follower, world, error, caplog):
+def test_failures_are_shown_and_retried(kafka, follower, world, error, caplog):
     kafka.ends["T", 0] = 2
     kafka.failures = [error] * 3
     follower.start()
     kafka.readable.release()
     kafka.readable.release()
-    found = follower.await_table(table(world, "T"), {}, PATIENCE_S)
-    assert found is not None
+    view = follower.await_table(table(world, "T"), {}, PATIENCE_S)
+    assert view is not None
     assert follower.problem == ""
     assert [r.message for r in caplog.records] == ["materializer_rests"]
 
@@ -211,13 +209,13 @@ def test_whatever_fails_is_shown_and_tried_again(kafka, follower, world, error, 
 def test_a_topic_with_fewer_partitions_than_before(kafka, follower, world):
     follower.start()
     source = table(world, "T")
-    found = follower.await_table(source, {}, PATIENCE_S)
-    assert len(found.stores) == 2
+    view = follower.await_table(source, {}, PATIENCE_S)
+    assert len(view.stores) == 2
     del kafka.ends["T", 1]
     kafka.failures = [KeyError(("T", 1))]
-    while len(found.stores) == 2:
-        found = follower.await_table(source, {}, PATIENCE_S)
-        assert found is not None
+    while len(view.stores) == 2:
+        view = follower.await_table(source, {}, PATIENCE_S)
+        assert view is not None
 
 
 def test_a_topic_that_is_gone_keeps_no_other_table_from_being_read(kafka, follower, world):
@@ -232,8 +230,8 @@ def test_the_retention_is_that_of_the_windows(world, kafka, follower):
     assert retention_ms(catalog, table(world, "W")) == 2 * 3_600_000
     assert retention_ms(catalog, table(world, "T")) is None
     follower.start()
-    found = follower.await_table(table(world, "W"), {}, PATIENCE_S)
-    assert {type(store).__name__ for store in found.stores.values()} == {"RetentionStore"}
+    view = follower.await_table(table(world, "W"), {}, PATIENCE_S)
+    assert {type(store).__name__ for store in view.stores.values()} == {"RetentionStore"}
 
 
 # --- types of stores
@@ -253,8 +251,8 @@ def test_another_type_after_a_restart_keeps_the_rows(kafka, followers, world, be
     first.close()
     second = followers(**{"ksql.streams.default.dsl.store": after})
     second.start()
-    found = second.await_table(table(world, "T"), {}, PATIENCE_S)
-    assert keys(found) == [b"0", b"1", b"2"]
+    view = second.await_table(table(world, "T"), {}, PATIENCE_S)
+    assert keys(view) == [b"0", b"1", b"2"]
     assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 2]  # nothing came again
     assert second.notes(table(world, "T").created_by) == ()
 
@@ -274,9 +272,13 @@ def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
             " AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
         )
         follower.follow(world.engine.catalog)
-        while kinds(found := follower.await_table(source, {}, PATIENCE_S)) != {NAMES[kind]}:
-            time.sleep(0.01)
-        assert keys(found) == [b"0", b"1", b"2"]
+
+        def changed(expected=frozenset({NAMES[kind]})):
+            view = follower.await_table(source, {}, PATIENCE_S)
+            return view if kinds(view) == expected else None
+
+        view = await_true(f"the store is {kind}", changed)
+        assert keys(view) == [b"0", b"1", b"2"]
     assert len([at for topic, _, at in kafka.read if topic == "T"]) == 3
 
 
@@ -286,8 +288,8 @@ def test_a_store_in_memory_is_filled_at_each_start(kafka, followers, world, tmp_
         let(kafka, 2)
         running = followers(**{"default.dsl.store": "in_memory"})
         running.start()
-        found = running.await_table(table(world, "T"), {}, PATIENCE_S)
-        assert keys(found) == [b"0", b"1"]
+        view = running.await_table(table(world, "T"), {}, PATIENCE_S)
+        assert keys(view) == [b"0", b"1"]
         running.close()
     assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 0, 1]
     assert not (tmp_path / "stores").exists()
@@ -301,8 +303,8 @@ def test_a_store_that_is_being_filled_answers_where_its_lag_is_allowed(kafka, fo
     let(kafka, 2)
     follower.start()
     source = table(world, "T")
-    found = follower.await_table(source, {}, PATIENCE_S, lag=3)
-    assert found is not None
+    view = follower.await_table(source, {}, PATIENCE_S, lag=3)
+    assert view is not None
     assert follower.readable_view(source) is None
     assert follower.readable_view(source, 2) is None
     assert follower.missing(source) == 3
@@ -315,26 +317,26 @@ def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
     let(kafka, 2)
     follower.start()
     source = table(world, "T")
-    found = follower.await_table(source, {}, PATIENCE_S, committed=True)
-    assert found is not None  # a store commits when it has caught up
+    view = follower.await_table(source, {}, PATIENCE_S, committed=True)
+    assert view is not None  # a store commits when it has caught up
     assert ", 0 bytes not committed" in follower.summary(source.created_by)
     kafka.ends["T", 1] = 3
     let(kafka, 1)
     place = {("T", 1): 3}
-    found = follower.await_table(source, place, PATIENCE_S)
-    assert found.uncommitted_bytes > 0
-    assert f", {found.uncommitted_bytes} bytes not committed" in follower.summary(source.created_by)
-    assert sum(len(list(rows.scan())) for rows in found.rows().values()) == 3
-    assert sum(len(list(rows.scan())) for rows in found.rows(committed=True).values()) == 2
-    assert found.missing(place, committed=True) == 1
+    view = follower.await_table(source, place, PATIENCE_S)
+    assert view.uncommitted_bytes > 0
+    assert f", {view.uncommitted_bytes} bytes not committed" in follower.summary(source.created_by)
+    assert sum(len(list(rows.scan())) for rows in view.rows().values()) == 3
+    assert sum(len(list(rows.scan())) for rows in view.rows(committed=True).values()) == 2
+    assert view.missing(place, committed=True) == 1
 
 
 # --- what can happen to a store
 
 
-def spoiled(found, tmp_path, source):
+def spoiled(view, tmp_path, source):
     """Flush the rows of partition 1, and damage the file."""
-    found.stores[1]._rocks.flush()
+    view.stores[1]._rocks.flush()
     for file in (tmp_path / "stores" / source.created_by / "1").glob("*.sst"):
         data = bytearray(file.read_bytes())
         middle = len(data) // 2
@@ -355,14 +357,13 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
     kafka.read.clear()
     second = followers()
     second.start()
-    found = second.await_table(source, {}, PATIENCE_S)
+    view = second.await_table(source, {}, PATIENCE_S)
     with pytest.raises(StoreDamaged):
-        list(found.stores[1].scan())
-    while second.readable_view(source) is not None:
-        time.sleep(0.01)
+        list(view.stores[1].scan())
+    await_true("the view is withdrawn", lambda: second.readable_view(source) is None)
     let(kafka, 3)
-    found = second.await_table(source, {}, PATIENCE_S)
-    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    view = second.await_table(source, {}, PATIENCE_S)
+    assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
     assert kafka.read == [("T", 1, 0), ("T", 1, 1), ("T", 1, 2)]
     [(when, text)] = second.notes(source.created_by)
     assert when == 77
@@ -371,7 +372,7 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*"])
-def test_a_store_that_cannot_be_opened_is_filled_anew(kafka, followers, world, tmp_path, name):
+def test_a_store_that_cannot_be_opened_is_refilled(kafka, followers, world, tmp_path, name):
     kafka.ends |= {("T", 0): 2, ("T", 1): 3}
     let(kafka, 5)
     first = followers()
@@ -385,8 +386,8 @@ def test_a_store_that_cannot_be_opened_is_filled_anew(kafka, followers, world, t
     let(kafka, 2)
     second = followers()
     second.start()
-    found = second.await_table(source, {}, PATIENCE_S)
-    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    view = second.await_table(source, {}, PATIENCE_S)
+    assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
     assert kafka.read == [("T", 0, 0), ("T", 0, 1)]
     [(_, text)] = second.notes(source.created_by)
     assert text.startswith("the store of partition 0 is filled anew: the store")
@@ -403,8 +404,7 @@ def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, mo
 
     monkeypatch.setattr(Rocks, "apply", apply)
     follower.start()
-    while not follower.problem:
-        time.sleep(0.01)
+    await_true("a problem is shown", lambda: follower.problem)
     assert follower.problem.startswith("the disk of the store s is full")
     assert follower.readable_view(table(world, "T")) is None
     room.set()
@@ -441,15 +441,15 @@ def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, c
     kafka.begins["T", 1] = 5
     kafka.ends["T", 1] = 7
     let(kafka, 3)
-    found = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
-    assert keys(found) == [b"5", b"6"]
+    view = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
+    assert keys(view) == [b"5", b"6"]
     assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]
 
 
 # --- topics that are not what they were
 
 ON_DISK = ("rocksdb", "txn_rocksdb")
-ANEW = "its topic T was deleted and made anew"
+RECREATED = "its topic T was deleted and made anew"
 
 
 def new_topic(kafka):
@@ -473,39 +473,38 @@ def store_of_first(kafka, follower, world):
 
 
 @pytest.mark.parametrize("kind", [*ON_DISK, "in_memory"])
-def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world, kind):
+def test_a_topic_that_is_recreated_while_it_is_followed(kafka, followers, world, kind):
     follower = followers(**{"default.dsl.store": kind})
     source = store_of_first(kafka, follower, world)
     other = follower.table(table(world, "W"))
     look_at(kafka, follower)
     new_topic(kafka)
-    until(lambda: len(kafka.read) == 5)  # in the middle, as its reader knows of nothing
+    # in the middle, as its reader knows of nothing
+    await_true("five are read", lambda: len(kafka.read) == 5)
     look_at(kafka, follower)
-    until(lambda: [text for _, text in follower.notes(source.created_by)])
+    await_true("it is noted", lambda: [text for _, text in follower.notes(source.created_by)])
     let(kafka, 5)
     place = {("T", 1): 5}
-    found = follower.await_table(source, place, PATIENCE_S)
-    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
-    assert {ANEW in text for _, text in follower.notes(source.created_by)} == {True}
+    view = follower.await_table(source, place, PATIENCE_S)
+    assert keys(view) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert {RECREATED in text for _, text in follower.notes(source.created_by)} == {True}
     assert follower.table(table(world, "W")).stores == other.stores  # goes on as it was
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
-def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, world, kind):
+def test_a_topic_that_is_recreated_while_nobody_follows_it(kafka, followers, world, kind):
     first = followers(**{"default.dsl.store": kind})
     source = store_of_first(kafka, first, world)
     first.close()
     new_topic(kafka)
     second = followers(**{"default.dsl.store": kind})
     second.start()
-    found = second.await_table(source, {}, PATIENCE_S)
-    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
-    assert ANEW in second.notes(source.created_by)[0][1]
+    view = second.await_table(source, {}, PATIENCE_S)
+    assert keys(view) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert RECREATED in second.notes(source.created_by)[0][1]
 
 
-def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
-    kafka, followers, world, tmp_path
-):
+def test_a_store_of_a_version_that_noted_no_topic_is_continued(kafka, followers, world, tmp_path):
     first = followers()
     source = store_of_first(kafka, first, world)
     first.close()
@@ -519,7 +518,7 @@ def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
     assert second.notes(source.created_by) == ()
 
 
-def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch):
+def test_unknown_topic_id_is_no_other_topic(kafka, follower, world, monkeypatch):
     source = store_of_first(kafka, follower, world)
     changes = []
     monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
@@ -568,10 +567,13 @@ def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
     source = store_of_first(kafka, follower, world)
     kafka.ends["T", 2] = 1
     look_at(kafka, follower)
-    until(lambda: (found := follower.table(source)) and found.count == 3)
+    await_true(
+        "it has three partitions",
+        lambda: (view := follower.table(source)) and view.count == 3,
+    )
     let(kafka, 1)
-    found = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
-    assert keys(found) == [b"a0", b"a0", b"a1", b"a2"]
+    latest = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
+    assert keys(latest) == [b"a0", b"a0", b"a1", b"a2"]
     assert follower.notes(source.created_by) == ()
 
 
@@ -593,13 +595,6 @@ class Some(view_maintainer.Everything):
         return place in self.placed or (is_open and place not in self.given_up)
 
 
-def until(fact):
-    deadline = time.monotonic() + PATIENCE_S
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, tmp_path):
     kafka.ends |= {("T", 0): 2, ("T", 1): 1}
     some = Some(("T", 0))
@@ -615,24 +610,25 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
     running.start()
     try:
         let(kafka, 3)
-        found = running.await_table(source, {}, PATIENCE_S)
-        assert (list(found.parts), found.count) == ([0], 2)
+        view = running.await_table(source, {}, PATIENCE_S)
+        assert (list(view.parts), view.count) == ([0], 2)
         assert running.of_query(str(source.created_by)).parts.keys() == {0}
         some.placed = {("T", 1)}
         let(kafka, 3)
-        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
+        await_true(
+            "both partitions are here",
+            lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
+        )
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
         some.given_up.add(("T", 0))
-        until(lambda: set(running.table(source).parts) == {1})
+        await_true("one is given up", lambda: set(running.table(source).parts) == {1})
         home = tmp_path / "stores" / str(source.created_by)
-        until(lambda: [each.name for each in home.iterdir()] == ["1"])
+        await_true("its directory is gone", lambda: [each.name for each in home.iterdir()] == ["1"])
     finally:
         running.close()
 
 
-def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_up(
-    kafka, world, tmp_path
-):
+def test_leftovers_of_a_former_assignment_are_deleted_once_given_up(kafka, world, tmp_path):
     kafka.ends |= {("T", 0): 2, ("T", 1): 1}
     source, some = table(world, "T"), Some(("T", 1))
     home = tmp_path / "stores" / str(source.created_by)
@@ -649,15 +645,18 @@ def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_
     running.start()
     try:
         let(kafka, 3)
-        found = running.await_table(source, {}, PATIENCE_S)
-        assert list(found.parts) == [1]
-        assert running.held(found) == {0, 1, 5}
+        view = running.await_table(source, {}, PATIENCE_S)
+        assert list(view.parts) == [1]
+        assert running.held(view) == {0, 1, 5}
         some.given_up.add(("T", 0))
-        until(lambda: running.held(found) == {1, 5})
+        await_true("both are held", lambda: running.held(view) == {1, 5})
         assert {each.name for each in home.iterdir()} == {"1", "5.new"}
         some.placed.add(("T", 0))  # it comes back, and is filled from its topic
         let(kafka, 3)
-        until(lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1})
+        await_true(
+            "both partitions are here",
+            lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
+        )
         assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
     finally:
         running.close()

@@ -43,13 +43,13 @@ class Referrer:
     """Keeps the foreign key of each left row; asks the old one and the new one.
 
     Rows in: the foreign key, the left row; the record's key is the left primary key. Rows out, to
-    the port ``asked`` under the foreign key: what is asked, the number of the change, its time, the
-    primary key, then the left row, unless it leaves. LEFT rows without foreign key go to the port
-    ``answered`` under their own key, as ``Referred`` answers.
+    the port ``subscriptions`` under the foreign key: what is asked, the number of the change, its
+    time, the primary key, then the left row, unless it leaves. LEFT rows without foreign key go to
+    the port ``answered`` under their own key, as ``Referred`` answers.
     """
 
     outer: bool
-    asked: int
+    subscriptions: int
     answered: int
     right_width: int
 
@@ -67,7 +67,7 @@ class Referrer:
             else:
                 store.delete(_HELD, record.key)
             asking = self._outer if self.outer else self._inner
-            yield from asking(before, after, _Change(number, record, self.asked))
+            yield from asking(before, after, _Change(number, record, self.subscriptions))
 
     def _outer(
         self, before: bytes | None, after: bytes | None, change: _Change

@@ -24,12 +24,12 @@ def commands(records):
 
 def test_each_offset_has_a_record_and_those_of_commands_the_same():
     saved = [record(1, PutType("A", STRING)), record(5, PutType("B", STRING))]
-    found = dense("t", saved, 9, NOW_MS)
-    assert [each.offset for each in found] == list(range(10))
-    assert [found[1], found[5]] == saved
-    filled = [each for each in commands(found) if not each.changes]
+    records = dense("t", saved, 9, NOW_MS)
+    assert [each.offset for each in records] == list(range(10))
+    assert [records[1], records[5]] == saved
+    filled = [each for each in commands(records) if not each.changes]
     assert [each.id for each in filled] == [f"command/{n}/fill" for n in (0, 2, 3, 4, 6, 7, 8)]
-    assert commands(found)[-1].changes == (IdsFrom(9, NOW_MS),)
+    assert commands(records)[-1].changes == (IdsFrom(9, NOW_MS),)
 
 
 def test_an_empty_topic_gets_the_count_of_ids_alone():
@@ -77,9 +77,9 @@ def test_the_queries_that_are_left_are_known():
 
 def test_a_service_that_replays_them_gives_other_ids_and_shows_no_filling():
     world = World(SCRIPT)
-    found = dense("t", saved_of(world), 3, NOW_MS)
+    restored = dense("t", saved_of(world), 3, NOW_MS)
     again = World()
-    for each, command in zip(found, commands(found), strict=True):
+    for each, command in zip(restored, commands(restored), strict=True):
         again.engine.replay(each.offset, command)
         again.log.commands.append(command)
     assert again.engine.catalog == world.engine.catalog

@@ -41,8 +41,8 @@ def state(tmp_path):
 
 
 def files(folder):
-    found = (each for each in folder.rglob("*") if each.is_file())
-    return {each.relative_to(folder).as_posix() for each in found}
+    files_ = (each for each in folder.rglob("*") if each.is_file())
+    return {each.relative_to(folder).as_posix() for each in files_}
 
 
 KEPT = {
@@ -63,7 +63,7 @@ def saved(state, tmp_path):
     return tmp_path / "copy", tmp_path / "list"
 
 
-def test_all_is_saved_but_what_a_start_makes_anew(state, tmp_path):
+def test_backup_has_all_but_what_a_start_rebuilds(state, tmp_path):
     count, size = directory.save(state, tmp_path / "copy", tmp_path / "list")
     assert files(tmp_path / "copy") == KEPT
     assert (tmp_path / "copy/s_/queries/CSAS_A_1/empty").is_dir()
@@ -96,7 +96,7 @@ def test_it_is_put_where_there_is_none(state, tmp_path):
     assert files(state) == KEPT | {"service.lock"}
 
 
-def test_what_is_there_is_moved_and_nothing_of_it_is_lost(state, tmp_path):
+def test_existing_directory_is_moved_and_nothing_of_it_is_lost(state, tmp_path):
     copy, listing = saved(state, tmp_path)
     (state / "s_/queries/CSAS_A_1/commits/1").write_text("later")
     trash = directory.put(directory.stage(copy, state, listing), state, "now")
@@ -107,7 +107,7 @@ def test_what_is_there_is_moved_and_nothing_of_it_is_lost(state, tmp_path):
     assert files(state) >= KEPT
 
 
-def test_what_was_staged_before_a_crash_is_staged_again(state, tmp_path):
+def test_staging_restarts_after_a_crash(state, tmp_path):
     copy, listing = saved(state, tmp_path)
     half = directory.stage(copy, state, listing)
     (half / "service.json").unlink()

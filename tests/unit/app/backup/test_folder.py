@@ -20,13 +20,13 @@ def test_it_is_there_once_it_is_whole_and_nothing_else_is_left(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["saved"]
 
 
-def test_one_that_fails_leaves_nothing(tmp_path):
+def test_failed_backup_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="full"), new_folder(tmp_path / "saved"):
         raise OSError("full")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_one_has_left_is_removed(tmp_path):
+def test_leftovers_of_a_killed_backup_are_removed(tmp_path):
     (tmp_path / ".saved.part").mkdir()
     (tmp_path / ".saved.part" / "half").touch()
     with new_folder(tmp_path / "saved") as part:
@@ -45,6 +45,6 @@ def test_it_overwrites_nothing(tmp_path):
         pass
 
 
-def test_one_without_a_file_that_its_manifest_names_is_none(tmp_path):
+def test_folder_without_a_listed_file_is_no_backup(tmp_path):
     with pytest.raises(NoBackup):
         checked(tmp_path)

@@ -70,14 +70,14 @@ def changed(**fields):
         changed(topics=[{}]),
     ],
 )
-def test_what_is_none_is_refused(tmp_path, text):
+def test_malformed_backups_are_refused(tmp_path, text):
     if text is not None:
         (tmp_path / form.MANIFEST).write_text(text)
     with pytest.raises(NoBackup):
         form.read_manifest(tmp_path)
 
 
-def test_one_of_a_later_version_is_refused_by_name(tmp_path):
+def test_backup_of_a_later_version_is_refused_by_name(tmp_path):
     (tmp_path / form.MANIFEST).write_text(changed(version=form.VERSION + 1))
     with pytest.raises(NewerBackup, match="format 2, this version knows up to 1"):
         form.read_manifest(tmp_path)

@@ -74,7 +74,7 @@ def test_a_failure_to_follow_is_tried_again():
     assert not server.taken.is_set()
 
 
-def test_one_whose_command_topic_was_made_anew_begins_anew():
+def test_follower_restarts_when_the_command_topic_is_recreated():
     server = Server()
     server.follow_error = CommandTopicAnew("_commands")
     server.follower.start()
@@ -85,7 +85,7 @@ def test_one_whose_command_topic_was_made_anew_begins_anew():
     assert "_commands was deleted and made anew" in server.reasons[0]
 
 
-def test_one_that_cannot_take_charge_says_why():
+def test_failed_take_over_says_why():
     server = Server()
     server.take_error = ServerError("no disk")
     server.turn.set()
@@ -95,7 +95,7 @@ def test_one_that_cannot_take_charge_says_why():
     assert server.reasons == ["This server could not take over: no disk"]
 
 
-def test_closing_ends_both_without_taking_charge():
+def test_closing_ends_both_without_taking_over():
     server = Server()
     server.follower.start()
     server.follower.close()
@@ -103,7 +103,7 @@ def test_closing_ends_both_without_taking_charge():
     assert not server.taken.is_set()
 
 
-def test_one_that_withdraws_follows_on_and_takes_charge_no_more():
+def test_withdrawn_server_follows_and_does_not_take_over():
     server = Server()
     server.follower.start()
     assert server.follower.withdraw(PATIENCE_S)
@@ -129,7 +129,7 @@ def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
     assert not server.taken.is_set()
 
 
-def test_one_that_takes_charge_already_cannot_withdraw():
+def test_server_that_is_taking_over_cannot_withdraw():
     server, resume = Server(), threading.Event()
     server.follower = Follower(
         server._follow,
@@ -157,7 +157,7 @@ def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
     assert server.reasons == []
 
 
-def test_one_that_learns_it_in_its_turn_does_not_begin_anew():
+def test_recreation_noticed_during_take_over_does_not_restart():
     server = Server()
     server.take_error = ServiceEnded()
     server.turn.set()

@@ -103,8 +103,8 @@ class World:
         )
 
     def may_write(self, name, state=None):
-        found = lease.read(self.folder / (state or name) / "lease.json")
-        return found is not None and found.claim == name and found.left_s() > 0
+        content = lease.read(self.folder / (state or name) / "lease.json")
+        return content is not None and content.claim == name and content.left_s() > 0
 
     def await_void(self):
         self.sleep(SILENCE_S + 1)
@@ -117,28 +117,28 @@ def world(tmp_path, monkeypatch):
     return world
 
 
-def test_the_first_one_is_in_charge_at_once(world):
+def test_the_first_one_leads_at_once(world):
     one = world.server("one")
     one.acquire()
     assert world.may_write("one")
     assert world.slept == 0
 
 
-def test_a_second_one_is_refused_and_told_who_is_there(world):
+def test_second_server_is_refused_and_shown_the_first(world):
     one = world.server("one", host="elsewhere")
     one.acquire()
     world.living.append(one)
-    with pytest.raises(AnotherServer) as found:
+    with pytest.raises(AnotherServer) as caught:
         world.server("two").acquire()
-    assert 'in charge of the service "svc"' in found.value.message
+    assert 'in charge of the service "svc"' in caught.value.message
     assert f"host elsewhere as process 7, with the state directory {world.folder / 'one'}" in (
-        found.value.detail
+        caught.value.detail
     )
     assert world.lost == {}
     assert world.slept < 2 * BEAT_S
 
 
-def test_one_that_is_refused_knows_at_once_which_is_in_charge(world):
+def test_refused_server_knows_the_leader_at_once(world):
     one, two = world.server("one", host="elsewhere"), world.server("two")
     one.acquire()
     world.living.append(one)
@@ -156,7 +156,7 @@ def test_one_that_is_refused_knows_at_once_which_is_in_charge(world):
     assert known == [("one", True)] * 2
 
 
-def test_one_that_ended_well_is_followed_at_once(world):
+def test_leader_that_ended_in_order_is_followed_at_once(world):
     one = world.server("one")
     one.acquire()
     one.close()
@@ -166,7 +166,7 @@ def test_one_that_ended_well_is_followed_at_once(world):
     assert world.slept == 0
 
 
-def test_one_that_was_killed_elsewhere_is_followed_once_its_claim_is_void(world):
+def test_leader_killed_elsewhere_is_followed_once_its_claim_expires(world):
     world.server("one").acquire()
     world.server("two").acquire()
     assert world.slept == pytest.approx(SILENCE_S)
@@ -229,7 +229,7 @@ def test_a_paused_one_may_not_write_on_and_learns_that_it_was_followed(world):
     assert list(world.lost) == ["one"]
 
 
-def test_a_paused_one_that_nobody_followed_goes_on(world):
+def test_a_paused_one_that_nobody_followed_continues(world):
     one = world.server("one")
     one.acquire()
     world.now += 3600
@@ -274,7 +274,7 @@ def test_a_claim_whose_answer_was_lost_gives_no_right_beyond_its_first_try(world
     assert world.may_write("one")
 
 
-def test_a_directory_that_cannot_be_written_is_told(world):
+def test_a_directory_that_cannot_be_written_is_reported(world):
     one = world.server("one")
     (world.folder / "one").rmdir()
     with pytest.raises(LeaseUnwritable, match="cannot be written"):
@@ -322,7 +322,7 @@ def test_of_two_that_start_at_the_same_instant_the_later_one_gives_way(world):
     assert not world.may_write("two")
 
 
-def test_one_that_another_gave_way_to_confirms_that_it_is_in_charge(world):
+def test_confirms_leadership_after_rival_yields(world):
     """It learns so before its next claim is due."""
     two = world.server("two")
     one = claims_first(world, "one", two)
@@ -332,7 +332,7 @@ def test_one_that_another_gave_way_to_confirms_that_it_is_in_charge(world):
     assert world.may_write("one")
 
 
-def test_one_that_another_has_followed_is_not_in_charge(world):
+def test_followed_leader_has_lost_its_leadership(world):
     one = world.server("one")
     one.acquire()
     world.await_void()
@@ -342,7 +342,7 @@ def test_one_that_another_has_followed_is_not_in_charge(world):
     assert list(world.lost) == ["one"]
 
 
-def test_one_that_was_quicker_and_has_died_since_is_followed(world):
+def test_rival_that_won_and_died_is_followed(world):
     two = world.server("two")
     claims_first(world, "one", two)
     two.acquire()
@@ -367,7 +367,7 @@ def test_of_two_that_start_at_the_same_instant_the_earlier_one_is_refused(world)
     assert world.lost == {}
 
 
-def test_who_is_shut_out_by_one_that_dies_before_its_claim_takes_over_again(world):
+def test_fenced_by_a_rival_that_dies_before_its_claim_takes_over_again(world):
     one = world.server("one")
 
     def somebody_takes_and_dies():
@@ -379,7 +379,7 @@ def test_who_is_shut_out_by_one_that_dies_before_its_claim_takes_over_again(worl
     assert world.may_write("one")
 
 
-def test_one_that_is_shut_out_does_not_free_what_is_not_its_own(world):
+def test_fenced_server_does_not_release_the_leadership_of_another(world):
     one = world.server("one")
     one.acquire()
     world.server("two").acquire()

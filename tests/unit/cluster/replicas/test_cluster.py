@@ -111,8 +111,8 @@ def test_the_lag_of_each_partition():
     assert held.active_stores == ("T",)
     assert held.active_partitions == (TopicPartition("T", 0), TopicPartition("T", 1))
     assert (held.stand_by_stores, held.stand_by_partitions) == ((), ())
-    found = {"0": LagInfo(10, 10, 0), "1": LagInfo(4, 11, 7)}
-    expected = HostStoreLags({f"{servers.query_id}#T": StateStoreLags(found)}, 5_000)
+    lags_by_partition = {"0": LagInfo(10, 10, 0), "1": LagInfo(4, 11, 7)}
+    expected = HostStoreLags({f"{servers.query_id}#T": StateStoreLags(lags_by_partition)}, 5_000)
     assert status.host_store_lags == expected
 
 
@@ -138,18 +138,18 @@ def test_each_partition_is_active_at_one_server_and_a_standby_at_the_other():
 
 def test_others_live_as_long_as_they_are_heard():
     servers = Servers((10,), **{"ksql.heartbeat.window.ms": "100"})
-    cluster, told = servers.cluster, lags(f"{servers.query_id}#T")
+    cluster, report = servers.cluster, lags(f"{servers.query_id}#T")
     assert not servers.status()[str(OTHER)].host_alive
     assert cluster.silent(OTHER) == ""  # never heard: perhaps it has just come
     cluster.heard("other:1")
-    cluster.reported("other:1", told)
+    cluster.reported("other:1", report)
     cluster.heard("10.1.1.1:9000")  # itself
     servers.clock.ms += 100
     other = servers.status()[str(OTHER)]
     assert (other.host_alive, other.last_status_update_ms, other.host_store_lags) == (
         True,
         5_000,
-        told,
+        report,
     )
     assert cluster.lags(servers.query_id, 0) == {OTHER: 3}
     assert cluster.silent(OTHER) == ""

@@ -31,14 +31,14 @@ class Kafka:
         self.tops = {("s", 0): 5, ("s", 1): 9, ("M", 0): 50, ("M", 1): 60, ("b", 0): 3}
         self.done = {}
         self.failures = {}
-        self.asked = []
+        self.requests = []
         self.following = ConsistencyResolver(lambda: self.world.catalog, self.processed, self.ends)
 
     def query(self, sink):
         return self.world.query(sink).id
 
     def processed(self, query_id, credentials):
-        self.asked.append((query_id, credentials))
+        self.requests.append((query_id, credentials))
         return Processed(self.done.get(query_id, {}), self.failures.get(query_id, ""))
 
     def ends(self, topics):
@@ -55,14 +55,14 @@ def kafka():
 
 def test_a_topic_that_the_token_names_must_be_read_up_to_there(kafka):
     assert kafka.demands("s") == {("s", 0): 5}
-    assert kafka.asked == []
+    assert kafka.requests == []
 
 
 def test_a_topic_that_does_not_follow_from_it_may_be_read_anyhow(kafka):
     assert kafka.demands("b") == {}
     assert kafka.demands("M", Token().with_({("b", 0): 3})) == {}
     assert kafka.demands("T", Token()) == {}
-    assert kafka.asked == []
+    assert kafka.requests == []
 
 
 def test_a_query_must_have_processed_it_and_then_its_topic_is_to_be_read_to_its_end(kafka):
@@ -100,13 +100,13 @@ def test_a_query_that_has_failed_is_in_the_way_only_of_what_it_has_not_processed
     assert kafka.demands("M") == {("M", 0): 50, ("M", 1): 60}
 
 
-def test_what_was_found_holds_for_good(kafka):
+def test_resolved_offsets_are_cached_for_good(kafka):
     kafka.done[kafka.query("M")] = {"s": {0: 5}}
     first = kafka.demands("M")
     kafka.tops["M", 0] = 70
-    kafka.asked.clear()
+    kafka.requests.clear()
     assert kafka.demands("M") == first
-    assert kafka.asked == []
+    assert kafka.requests == []
     kafka.world.run("CREATE STREAM OTHER AS SELECT * FROM S;")  # it may be another topic now
     assert kafka.demands("M")["M", 0] == 70
 
@@ -145,7 +145,7 @@ def test_records_that_are_gone_with_their_topic_are_not_waited_for(kafka):
     assert Kafka.demands(kafka, "s", Token().with_({("s", 0): 1})) == {}
 
 
-def test_what_was_read_here_is_there_for_certain(kafka):
+def test_position_read_here_needs_no_request(kafka):
     kafka.tops.clear()
     seen = Token().with_({("T", 0): 7})
     assert kafka.demands("T", seen, here={("T", 0): 7}) == {("T", 0): 7}
@@ -155,11 +155,11 @@ def test_what_was_read_here_is_there_for_certain(kafka):
 def test_an_offset_of_nothing_demands_nothing_whatever_partitions_there_are(kafka):
     assert kafka.demands("s", Token().with_({("s", 0): 0, ("s", 99): 0})) == {}
     assert kafka.demands("M", Token().with_({("s", 99): 0})) == {}
-    assert kafka.asked == []
+    assert kafka.requests == []
 
 
 def test_the_clients_credentials_go_along(kafka):
     m = kafka.query("M")
     kafka.done[m] = {"s": {0: 5}}
     kafka.demands("M", credentials="Basic x")
-    assert kafka.asked == [(m, "Basic x")]
+    assert kafka.requests == [(m, "Basic x")]

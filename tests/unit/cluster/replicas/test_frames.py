@@ -82,6 +82,6 @@ def test_rows_that_are_cut_within_a_frame_are_refused(data):
         frames.stored_answers(data)
 
 
-def test_what_is_no_stream_of_frames_is_refused():
+def test_invalid_frames_are_refused():
     with pytest.raises(frames.BrokenFrames):
         list(frames.frames([b"<html>not found</html>"]))

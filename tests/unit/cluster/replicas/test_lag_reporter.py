@@ -77,7 +77,7 @@ class Cluster:
 
 def lag_reporter(peers, *there, **settings):
     assignment = PartitionAssignment(Members(*there), 0)
-    made = LagReporter(
+    reporter = LagReporter(
         Settings({ENABLED: "true", **settings}),
         assignment,
         Tables(),
@@ -86,7 +86,7 @@ def lag_reporter(peers, *there, **settings):
         Cluster(),
         "Basic x",
     )
-    return made, assignment
+    return reporter, assignment
 
 
 def kept(assignment):
@@ -94,27 +94,27 @@ def kept(assignment):
 
 
 @pytest.mark.parametrize("state", ["RESTORING", None])
-def test_what_others_do_not_hold_yet_is_kept(state):
-    made, assignment = lag_reporter(Peers(state), ME, OTHER)
-    made.look()
+def test_partitions_not_yet_held_elsewhere_are_kept(state):
+    reporter, assignment = lag_reporter(Peers(state), ME, OTHER)
+    reporter.look()
     assert kept(assignment) == list(range(20))
-    made.close()
+    reporter.close()
 
 
-def test_what_others_have_taken_over_is_given_up():
-    made, assignment = lag_reporter(Peers(), ME, OTHER)
-    made.look()
+def test_partitions_held_elsewhere_are_given_up():
+    reporter, assignment = lag_reporter(Peers(), ME, OTHER)
+    reporter.look()
     assert kept(assignment) == [n for n in range(20) if assignment.role("T", n) == "ACTIVE"]
     assert 0 < len(kept(assignment)) < 20
-    made.close()
+    reporter.close()
 
 
 def test_lags_are_sent_to_the_others():
     peers = Peers()
-    made, _ = lag_reporter(peers, ME, OTHER, **{REPORTING: "true"})
-    made.start()
+    reporter, _ = lag_reporter(peers, ME, OTHER, **{REPORTING: "true"})
+    reporter.start()
     assert peers.got.wait(20)
-    made.close()
+    reporter.close()
     server, path, body, credentials = peers.sent[0]
     assert (server, path, credentials) == (OTHER, "/lag", "Basic x")
     assert body["ksqlHost"] == {"host": "a", "port": 1}
@@ -125,9 +125,9 @@ def test_lags_are_sent_to_the_others():
 
 def test_a_server_alone_says_nothing_and_asks_nothing():
     peers = Peers()
-    made, assignment = lag_reporter(peers, ME, **{REPORTING: "true"})
-    made.start()
+    reporter, assignment = lag_reporter(peers, ME, **{REPORTING: "true"})
+    reporter.start()
     assert not peers.got.wait(0.3)
-    made.close()
-    assert (peers.sent, made._local_replicas.looks) == ([], 0)
+    reporter.close()
+    assert (peers.sent, reporter._local_replicas.looks) == ([], 0)
     assert len(kept(assignment)) == 20

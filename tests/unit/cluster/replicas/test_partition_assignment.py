@@ -34,7 +34,7 @@ def test_a_server_alone_keeps_everything():
     assert keeps(PartitionAssignment(members, 0), 0, is_open=False)
 
 
-def test_what_moves_away_is_kept_until_it_is_given_up_and_anew_when_it_comes_back():
+def test_moved_partition_is_kept_until_given_up_and_again_when_it_returns():
     members = Members()
     assignment = PartitionAssignment(members, 0)
     alone = assignment.view()
@@ -55,7 +55,7 @@ def test_what_moves_away_is_kept_until_it_is_given_up_and_anew_when_it_comes_bac
     assert keeps(assignment, moved, is_open=True)  # its new holders are others, perhaps
 
 
-def test_what_was_given_up_to_a_server_that_left_is_kept_until_it_runs_again():
+def test_partition_of_a_departed_server_is_kept_until_it_runs_again():
     members = Members()
     members.there = both = (ME, OTHER)
     assignment = PartitionAssignment(members, 0)
@@ -82,7 +82,7 @@ def test_a_standby_keeps_a_copy():
 THIRD, FOURTH = Server("c", 1), Server("d", 1)
 
 
-def test_servers_that_wait_hold_everything_among_themselves_and_are_asked_at_last():
+def test_waiting_servers_hold_everything_among_themselves_and_are_queried_last():
     members = Members()
     members.there = (ME, OTHER, THIRD, FOURTH)
     assignment = PartitionAssignment(members, 0)
@@ -108,7 +108,7 @@ def test_servers_that_wait_hold_everything_among_themselves_and_are_asked_at_las
     assert assignment.view() == before
 
 
-def test_what_a_server_that_waits_has_not_got_any_more_is_given_up_like_any():
+def test_partition_that_a_follower_has_lost_is_given_up():
     members = Members()
     members.there, members.wait = (ME, OTHER, THIRD), frozenset({ME, OTHER})
     assignment = PartitionAssignment(members, 0)

@@ -35,7 +35,7 @@ def test_every_partition_has_one_active_and_as_many_standbys_as_there_can_be(
 
 
 @given(SERVERS, TOPICS, st.integers(0, 2), st.data())
-def test_only_the_partitions_of_a_server_that_goes_are_placed_anew(servers, topic, standbys, data):
+def test_only_the_partitions_of_a_server_that_goes_are_reassigned(servers, topic, standbys, data):
     gone = data.draw(st.sampled_from(servers))
     rest = [server for server in servers if server != gone]
     if not rest:

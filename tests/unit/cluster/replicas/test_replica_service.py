@@ -65,9 +65,9 @@ def hosts():
 
 
 def test_each_partition_has_an_active_host_and_a_standby(hosts):
-    found = hosts("T")
-    assert [each["partition"] for each in found] == [0, 1, 2, 3]
-    for each in found:
+    active_and_standbys = hosts("T")
+    assert [each["partition"] for each in active_and_standbys] == [0, 1, 2, 3]
+    for each in active_and_standbys:
         assert (each["topic"], len(each["standbys"])) == ("T", 1)
         assert {each["active"], *each["standbys"]} < {"a:1", "b:1", "c:1"}
 
@@ -91,12 +91,12 @@ def test_a_key_has_one_partition_the_one_of_its_writer(hosts, table):
         ("OLD", ["a"], BadKey),
     ],
 )
-def test_what_has_no_place(hosts, name, key, error):
+def test_unassigned_table_has_no_hosts(hosts, name, key, error):
     with pytest.raises(error):
         hosts(name, key)
 
 
-def test_who_a_server_says_it_is(tmp_path):
+def test_server_names_itself(tmp_path):
     assert _authorization("") == ""
     file = tmp_path / "me"
     file.write_text("ann:se:cret\n")

@@ -32,13 +32,13 @@ def standing(state="RUNNING", **more):
         ),
     ],
 )
-def test_what_settings_allow(settings, allowed):
+def test_limits_of_settings(settings, allowed):
     assert StalenessLimits.of(Settings(settings)) == allowed
     assert StalenessLimits.of(Settings().with_overrides(settings)) == allowed
 
 
 @pytest.mark.parametrize(
-    ("found", "limits", "covered"),
+    ("status", "limits", "covered"),
     [
         (standing(offset_lag=5), {}, True),
         (standing(), {}, True),
@@ -50,8 +50,8 @@ def test_what_settings_allow(settings, allowed):
         (standing(offset_lag=0), {"time_lag_ms": 8}, False),
     ],
 )
-def test_a_lag_that_is_not_known_is_within_no_limit(found, limits, covered):
-    assert StalenessLimits(**limits).covers(found) is covered
+def test_a_lag_that_is_not_known_is_within_no_limit(status, limits, covered):
+    assert StalenessLimits(**limits).covers(status) is covered
 
 
 def test_terms():

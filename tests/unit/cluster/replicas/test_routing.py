@@ -24,24 +24,26 @@ def restoring(lag):
     return ReplicaRefused(ReplicaStatus(state="RESTORING", offset_lag=lag, position=5))
 
 
-def asked(allowed, outcomes, order=(A, B, C), **more):
+def route_of(allowed, outcomes, order=(A, B, C), **more):
     """Who is asked, one after the other, if each answers so; and the way itself."""
     route = Way(order=order, allowed=allowed, **more)
-    found = []
+    tried = []
     while (step := route.next()) is not None:
         server, terms = step
-        found.append((server, "running" if terms.running else "any", terms.limited))
+        tried.append((server, "running" if terms.running else "any", terms.limited))
         outcome = outcomes[server]
         if isinstance(outcome, ReplicaRefused) and terms.accept(outcome.standing):
             route.answered = True
             break
         route.note(server, outcome)
-    return found, route
+    return tried, route
 
 
-def test_the_active_copy_is_asked_first_and_without_limits_where_none_is_stated():
-    found, _ = asked(STANDBYS, {A: ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=9))})
-    assert found == [(A, "running", False)]
+def test_active_replica_is_queried_first_and_without_limits_where_none_is_stated():
+    servers, _ = route_of(
+        STANDBYS, {A: ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=9))}
+    )
+    assert servers == [(A, "running", False)]
 
 
 @pytest.mark.parametrize("limit", [{"offset_lag": 8}, {"time_lag_ms": 8}])
@@ -49,18 +51,18 @@ def test_a_stated_limit_binds_the_active_copy_too(limit):
     """It is a follower of its topic, and one that returns from a pause is behind."""
     behind = ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=9, time_lag_ms=9))
     within = ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=8, time_lag_ms=8))
-    found, _ = asked(StalenessLimits(**limit), {A: within})
-    assert found == [(A, "running", True)]
-    found, _ = asked(StalenessLimits(**limit), {A: behind, B: within})
-    assert found == [(A, "running", True), (B, "running", True)]
-    found, route = asked(StalenessLimits(**limit), {A: behind, B: behind, C: behind})
+    servers, _ = route_of(StalenessLimits(**limit), {A: within})
+    assert servers == [(A, "running", True)]
+    servers, _ = route_of(StalenessLimits(**limit), {A: behind, B: within})
+    assert servers == [(A, "running", True), (B, "running", True)]
+    servers, route = route_of(StalenessLimits(**limit), {A: behind, B: behind, C: behind})
     assert not route.answered
     assert route.is_waiting()
 
 
-def test_without_reads_of_standbys_nobody_stands_in_for_a_server_that_is_down():
-    found, route = asked(StalenessLimits(), {A: ReplicaDown("gone")})
-    assert found == [(A, "running", False)]
+def test_without_standby_reads_nobody_replaces_a_dead_server():
+    servers, route = route_of(StalenessLimits(), {A: ReplicaDown("gone")})
+    assert servers == [(A, "running", False)]
     assert not route.is_waiting()
     assert route.reasons() == {"a:1": "gone"}
 
@@ -71,22 +73,22 @@ def test_while_the_active_copy_is_not_there_yet_the_next_that_runs_answers():
         B: restoring(2),
         C: ReplicaRefused(ReplicaStatus(state="RUNNING")),
     }
-    found, _ = asked(StalenessLimits(), outcomes)
-    assert [server for server, *_ in found] == [A, B, C]
+    servers, _ = route_of(StalenessLimits(), outcomes)
+    assert [server for server, *_ in servers] == [A, B, C]
 
 
 def test_if_all_are_being_restored_the_way_may_be_tried_again():
-    found, route = asked(
+    servers, route = route_of(
         StalenessLimits(), {A: restoring(3), B: restoring(2), C: ReplicaRefused(MISSING)}
     )
-    assert [server for server, *_ in found] == [A, B, C]
+    assert [server for server, *_ in servers] == [A, B, C]
     assert route.is_waiting()
 
 
-def test_standbys_are_asked_by_least_lag_then_what_is_restored():
+def test_standbys_are_queried_by_least_lag_then_by_restored_rows():
     outcomes = {A: ReplicaDown("gone"), B: restoring(7), C: restoring(4)}
-    found, _ = asked(STANDBYS, outcomes, lags={B: 9, C: 1})
-    assert found == [
+    servers, _ = route_of(STANDBYS, outcomes, lags={B: 9, C: 1})
+    assert servers == [
         (A, "running", False),
         (C, "running", True),
         (B, "running", True),
@@ -94,26 +96,30 @@ def test_standbys_are_asked_by_least_lag_then_what_is_restored():
     ]
 
 
-def test_nobody_waits_for_a_copy_within_the_limits_while_the_active_server_is_down():
+def test_replica_within_the_limits_is_not_awaited_while_the_active_server_is_down():
     allowed = StalenessLimits(standby_reads=True, restoring=True, offset_lag=0)
     behind = ReplicaRefused(ReplicaStatus(state="RUNNING", offset_lag=1))
-    found, route = asked(allowed, {A: ReplicaDown("gone"), B: behind, C: ReplicaRefused(MISSING)})
-    assert [server for server, *_ in found] == [A, B, C]
+    servers, route = route_of(
+        allowed, {A: ReplicaDown("gone"), B: behind, C: ReplicaRefused(MISSING)}
+    )
+    assert [server for server, *_ in servers] == [A, B, C]
     assert not route.is_waiting()
 
 
 def test_a_stated_lag_lets_only_the_active_copy_answer_early_without_standbys():
     allowed = StalenessLimits(restoring=True, offset_lag=3)
-    found, _ = asked(allowed, {A: restoring(3), B: restoring(0), C: ReplicaRefused(MISSING)})
-    assert found[-1] == (A, "any", True)
-    found, route = asked(allowed, {A: restoring(4), B: restoring(0), C: ReplicaRefused(MISSING)})
-    assert [server for server, *_ in found] == [A, B, C]
+    servers, _ = route_of(allowed, {A: restoring(3), B: restoring(0), C: ReplicaRefused(MISSING)})
+    assert servers[-1] == (A, "any", True)
+    servers, route = route_of(
+        allowed, {A: restoring(4), B: restoring(0), C: ReplicaRefused(MISSING)}
+    )
+    assert [server for server, *_ in servers] == [A, B, C]
     assert route.is_waiting()
 
 
-def test_a_copy_that_has_not_reached_the_position_is_not_asked_again():
-    found, _ = asked(STANDBYS, {A: restoring(0)}, order=(A,), at_least=6)
-    assert found == [(A, "running", False)]
+def test_replica_behind_the_position_is_not_queried_again():
+    servers, _ = route_of(STANDBYS, {A: restoring(0)}, order=(A,), at_least=6)
+    assert servers == [(A, "running", False)]
 
 
 OUTCOMES = st.one_of(
@@ -135,11 +141,11 @@ ALLOWED = st.builds(
 @given(st.permutations([A, B, C]), st.tuples(OUTCOMES, OUTCOMES, OUTCOMES), ALLOWED)
 def test_every_way_ends_and_no_copy_answers_beyond_what_is_allowed(order, given_, allowed):
     outcomes = dict(zip((A, B, C), given_, strict=True))
-    found, route = asked(allowed, outcomes, order=order)
-    assert len(found) <= 6
-    assert len(set(found)) == len(found)
-    assert found[0] == (order[0], "running", allowed.is_limited)
-    for server, how, limited in found:
+    servers, route = route_of(allowed, outcomes, order=order)
+    assert len(servers) <= 6
+    assert len(set(servers)) == len(servers)
+    assert servers[0] == (order[0], "running", allowed.is_limited)
+    for server, how, limited in servers:
         if how == "any":
             assert limited
             assert allowed.restoring
@@ -163,5 +169,5 @@ def test_the_error_names_partition_and_reasons():
 @pytest.mark.parametrize("standby_reads", [True, False])
 def test_all_down_is_nothing_to_wait_for(standby_reads):
     allowed = StalenessLimits(standby_reads=standby_reads)
-    _, route = asked(allowed, {A: ReplicaDown("x"), B: ReplicaDown("y"), C: ReplicaDown("z")})
+    _, route = route_of(allowed, {A: ReplicaDown("x"), B: ReplicaDown("y"), C: ReplicaDown("z")})
     assert not route.is_waiting()

@@ -12,10 +12,10 @@ from ksql.sql.plan.walk import with_sources
 
 def as_before(plan):
     """The stored plan as such a version would have made it."""
-    found = codec.loads(plan)
-    below = with_sources(found.sink.source, lambda each: replace(each, scattered=False))
-    sink = replace(found.sink, source=below, gathered=False)
-    return codec.dumps(replace(found, sink=sink, partitions=0, placement=""))
+    stored = codec.loads(plan)
+    below = with_sources(stored.sink.source, lambda each: replace(each, scattered=False))
+    sink = replace(stored.sink, source=below, gathered=False)
+    return codec.dumps(replace(stored, sink=sink, partitions=0, placement=""))
 
 
 def earlier(world, sink):

@@ -52,8 +52,8 @@ def replay(log, catalog=None):
 
 
 def content(catalog):
-    found = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
-    return (*found, catalog.scattered)
+    parts = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+    return (*parts, catalog.scattered)
 
 
 @given(each, logs)
@@ -69,7 +69,7 @@ def test_replaying_the_log_twice_equals_once(log):
 
 
 @given(logs, st.integers(0, 12))
-def test_a_replay_may_stop_and_go_on_anywhere(log, cut):
+def test_a_replay_may_stop_and_continue_anywhere(log, cut):
     assert content(replay(log[cut:], replay(log[:cut]))) == content(replay(log))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -107,21 +108,21 @@ class Book:
     """Upgrades as they are told."""
 
     def __init__(self):
-        self.told = []
+        self.recorded = []
         self.placed = []
 
     def begun(self, upgrade):
-        self.told.append(("begun", upgrade.statement))
-        return len(self.told)
+        self.recorded.append(("begun", upgrade.statement))
+        return len(self.recorded)
 
     def moved(self, token, offset):
         self.placed.append((token, offset))
 
     def switched(self, token, switch):
-        self.told.append(("switched", token, switch is not None))
+        self.recorded.append(("switched", token, switch is not None))
 
     def rolled_back(self, token, error):
-        self.told.append(("rolled back", token, error))
+        self.recorded.append(("rolled back", token, error))
 
     def refused(self, upgrade):
         pass
@@ -142,14 +143,15 @@ class Scene:
         for script in scripts:
             self.world.run(script)
 
-    def _make(self, log):
+    def _make(self, log, topics=None):
         world = World(
             log=log,
             runner=lambda topics: Runner(topics, self.strikes, self.registry),
             registry=self.registry,
             history=self.history,
+            topics=topics,
+            applied_offset=self.mark,
         )
-        world.engine._pending_deletions._applied_offset = self.mark
         delete, create = world.topics.delete, world.topics.create
         world.topics.delete = lambda names: self._struck("delete", delete, list(names))  # type: ignore[method-assign]  # a stand-in
         world.topics.create = lambda topic: self._struck("create", create, topic)  # type: ignore[method-assign]  # a stand-in
@@ -162,9 +164,7 @@ class Scene:
 
     def again(self):
         """The server is started again after a kill -9."""
-        world = self._make(self.world.log)
-        world.topics.known, world.topics._made = self.world.topics.known, self.world.topics._made
-        world.topics.records = self.world.topics.records
+        world = self._make(self.world.log, replace(self.world.topics))
         for offset, command in enumerate(world.log.commands):
             world.engine.replay(offset, command)
         world.engine.start_queries()
@@ -213,9 +213,9 @@ def test_a_replacement_that_fails_anywhere_leaves_the_old_plan(call, problem):
         it.world.execute(MORE)
     assert taken(it) == before
     assert it.runs() == {"CTAS_N_1": ("C",)}
-    assert it.history.told[0] == ("begun", MORE)
-    assert it.history.told[1][:2] == ("rolled back", 1)
-    assert str(problem) in it.history.told[1][2]
+    assert it.history.recorded[0] == ("begun", MORE)
+    assert it.history.recorded[1][:2] == ("rolled back", 1)
+    assert str(problem) in it.history.recorded[1][2]
     assert "Odd" not in caught.value.text()
 
 
@@ -235,8 +235,7 @@ def test_a_topic_that_somebody_else_made_meanwhile_is_not_deleted():
     usual = it.world.topics.create
 
     def late(topic):
-        it.world.topics.known.setdefault(topic.name, Topic(topic.name, 7))
-        it.world.topics._made.setdefault(topic.name, 99)
+        usual(Topic(topic.name, 7))
         return usual(topic)
 
     it.world.topics.create = late
@@ -266,7 +265,7 @@ def test_in_doubt_nothing_is_deleted_and_a_replaced_query_rests():
     assert it.runs() == {}
     assert "A" not in [c.name for c in it.world.catalog.source("N").schema.columns]
     assert it.world.engine.statuses["table/`N`/create"].status == "EXECUTING"
-    assert it.history.told == [("begun", MORE)]
+    assert it.history.recorded == [("begun", MORE)]
 
 
 def test_in_doubt_other_statements_are_refused_as_long_as_kafka_is_away():
@@ -290,12 +289,12 @@ def test_in_doubt_and_committed_is_done(text):
     assert len(other.log.commands) == 3
     assert {s.status for s in it.world.engine.statuses.values()} == {"SUCCESS"}
     if text == MORE:
-        assert it.history.told[1] == ("switched", 1, True)
+        assert it.history.recorded[1] == ("switched", 1, True)
         assert it.runs() == {"CTAS_N_1": ("A", "C")}
 
 
 @pytest.mark.parametrize("text", [MORE, COPY])
-def test_in_doubt_and_lost_is_taken_back(text):
+def test_lost_command_in_doubt_is_rolled_back(text):
     it = in_doubt(S, COUNT, text=text)
     it.world.log.written = False
     it.world.execute("CREATE TYPE T AS STRUCT<A INT>;")
@@ -351,7 +350,7 @@ def test_a_resume_that_fails_is_tried_until_it_runs(problem):
     assert [version.name for version in it.world.runner.running] == ["CTAS_N_1"]
 
 
-def test_what_is_done_later_is_what_holds_then():
+def test_settling_follows_the_latest_command():
     it = Scene(S, COUNT, "PAUSE CTAS_N_1;")
     it.strikes.at = {"resume": OSError("x")}
     it.world.execute("RESUME CTAS_N_1;")
@@ -400,7 +399,7 @@ def test_without_a_mark_nothing_is_deleted():
     assert it.mark.offset == 3
 
 
-def test_a_command_topic_that_began_anew_has_promises_of_its_own():
+def test_recreated_command_topic_has_its_own_pending_deletions():
     it = Scene(S, COPY)
     it.mark.offset = 100  # of the topic before
     it.again()
@@ -420,7 +419,7 @@ def test_a_new_source_over_a_topic_that_was_not_deleted_in_time_keeps_it():
     assert set(it.world.topics.known) == {"s", "D"}
 
 
-def test_a_subject_registered_anew_stays():
+def test_a_subject_registered_again_stays():
     it = Scene(S, COPY)
     gone = it.registry.latest("D-value")
     it.world.execute("DROP STREAM D DELETE TOPIC;")
@@ -433,4 +432,4 @@ def test_a_subject_registered_anew_stays():
 def test_a_replacement_of_a_paused_query_is_in_the_book():
     it = Scene(S, COUNT, "PAUSE CTAS_N_1;")
     it.world.execute(MORE)
-    assert it.history.told == [("begun", MORE), ("switched", 1, False)]
+    assert it.history.recorded == [("begun", MORE), ("switched", 1, False)]

@@ -112,7 +112,7 @@ def world(*scripts):
     return World(*scripts, runner=FailingRunner, log=FailingLog(), history=Book())
 
 
-def test_a_replacement_goes_on_with_the_state_under_the_same_id():
+def test_a_replacement_continues_with_the_state_under_the_same_id():
     it = world(S, COUNT)
     it.feed("s", ("k", {"A": 5}, 1))
     outcome = it.execute(MORE)
@@ -182,7 +182,7 @@ def test_a_query_that_does_not_start_leaves_nothing():
     assert set(it.topics.known) == {"s"}
 
 
-def test_a_switch_that_fails_is_told_and_changes_nothing():
+def test_a_switch_that_fails_is_reported_and_changes_nothing():
     it = world(S, COUNT)
     it.runner.fails = {"make_way"}
     assert it.refuse(MORE).message == "make_way failed"
@@ -205,7 +205,7 @@ def test_a_new_query_whose_command_is_not_written_ends_again():
     assert set(it.topics.known) == {"s"}
 
 
-def test_a_switch_whose_command_is_not_written_is_taken_back():
+def test_a_switch_whose_command_is_not_written_is_rolled_back():
     it = world(S, COUNT)
     it.feed("s", ("k", {"A": 5}, 1))
     it.log.broken = True
@@ -227,7 +227,7 @@ def test_an_end_whose_command_is_not_written_does_not_happen(text):
     assert it.last("N") == {"k": {"C": 1}}
 
 
-def test_a_paused_query_gets_its_new_plan_when_it_goes_on():
+def test_a_paused_query_gets_its_new_plan_when_it_continues():
     it = world(S, COUNT, "PAUSE CTAS_N_1;")
     outcome = it.execute(MORE)
     assert outcome.switch is None
@@ -271,7 +271,7 @@ def test_a_restart_gives_the_same_catalog_and_starts_what_survived():
     assert again.runner.running == {}
 
 
-def test_watchers_are_told_of_every_command():
+def test_watchers_are_reported_of_every_command():
     it = world()
     seen = []
     it.engine.on_change = lambda catalog: seen.append(sorted(catalog.sources))

@@ -34,9 +34,9 @@ def registry(request, subjects, tmp_path):
         yield LocalRegistry(subjects)
         return
     server = RegistryServer(subjects, "127.0.0.1", 0, tmp_path / "port")
-    asked = ConfluentRegistry(RegistrySettings(server.start()))
-    with asked._client:
-        yield asked
+    client = ConfluentRegistry(RegistrySettings(server.start()))
+    with client._client:
+        yield client
     server.stop()
 
 
@@ -96,7 +96,7 @@ def test_a_result_of_an_earlier_version_stays_as_it_is(registry):
         world.run("EXPLAIN " + text("K, A, B", "JSON_SR"))
 
 
-def test_what_cannot_be_read_is_no_open_schema(registry):
+def test_unreadable_schema_is_not_open(registry):
     registry.register("s", Schema("AVRO", '"int"'))
     registry.check("s", Schema("AVRO", '"int"'))
     registry.check("unknown", Schema("AVRO", '"int"'))

@@ -36,7 +36,7 @@ R = S.replace("STREAM S", "STREAM R").replace("'s'", "'r'")
         ),
     ],
 )
-def test_what_is_switched_off(switch, text, message):
+def test_disabled_features(switch, text, message):
     world = World(S, R)
     assert world.engine.dry_run(world.parse(text), text, world.settings).changes
     world.settings = Settings({**SETTINGS, switch: "false"})

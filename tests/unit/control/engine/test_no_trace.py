@@ -215,7 +215,7 @@ def test_the_same_text_with_other_run_settings_starts_the_query_with_them(monkey
     assert made_way == ["250"]
 
 
-def test_a_setting_of_a_store_is_told_and_needs_no_new_start():
+def test_a_setting_of_a_store_is_reported_and_needs_no_new_start():
     world = World(SOURCES, "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;")
     outcome = world.execute(
         "CREATE OR REPLACE TABLE N WITH (STORE_TYPE='in_memory') "

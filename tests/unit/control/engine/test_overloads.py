@@ -49,9 +49,9 @@ SOURCE = "CREATE STREAM S (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='
 def functions(*texts):
     """The built-in functions and those of files, in the order of their names."""
     files = {f"{n}.py": HEAD + text for n, text in enumerate(texts)}
-    found, problems = load_sources(files)
+    library, problems = load_sources(files)
     assert not problems, problems
-    return BUILTINS.with_(found)
+    return BUILTINS.with_(library)
 
 
 def again(world, functions_):

@@ -85,13 +85,13 @@ def test_others_are_carried_out_while_it_waits(it):
         "table/`N`/create",
     ]
     assert outcome.offset == it.world.query("N").offset == 3
-    assert it.history.told[-1] == ("switched", 1, True)
+    assert it.history.recorded[-1] == ("switched", 1, True)
     assert it.history.placed == [(1, 3)]
     assert it.runs()["CTAS_N_1"] == ("A", "C")
 
 
 @pytest.mark.parametrize("text", ["TERMINATE CTAS_N_1;", "DROP TABLE N;", "TERMINATE ALL;"])
-def test_what_ends_its_query_ends_it(it, text):
+def test_replacement_is_ended_by_the_end_of_its_query(it, text):
     with replacing(it) as future:
         it.world.execute(text)
         assert it.world.runner.running == {}
@@ -101,11 +101,11 @@ def test_what_ends_its_query_ends_it(it, text):
     assert it.world.runner.running == {}
     assert it.world.runner.returned == []
     assert it.world.catalog.query("CTAS_N_1") is None
-    assert it.history.told[-1][0] == "rolled back"
+    assert it.history.recorded[-1][0] == "rolled back"
     assert it.again().runner.running == {}
 
 
-def test_what_could_not_be_ended_behind_it_is_tried_again(it):
+def test_failed_ending_is_retried(it):
     woken = []
     with replacing(it) as future:
         it.world.execute("TERMINATE CTAS_N_1;")
@@ -192,7 +192,7 @@ def test_a_switch_that_fails_releases_its_query(it):
     assert it.runs() == {"CTAS_N_1": ("A", "C")}
 
 
-def test_while_another_command_is_in_doubt_it_is_taken_back(it):
+def test_while_another_command_is_in_doubt_it_is_rolled_back(it):
     with replacing(it) as future:
         it.world.log.doubtful = True
         with pytest.raises(CommandInDoubt):

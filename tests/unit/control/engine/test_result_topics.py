@@ -22,7 +22,7 @@ def test_a_result_is_of_the_partitions_that_it_was_made_with(having, between):
     assert world.catalog.sources["U"].partitions == 1
 
 
-def test_a_table_that_is_dropped_and_made_anew_is_of_those_that_there_are():
+def test_a_table_that_is_dropped_and_recreated_is_of_those_that_there_are():
     world = World(SOURCE, f"CREATE {WINDOWED.format('')}")
     world.topics.known["U"] = Topic("U", 4)
     world.run(f"DROP TABLE U; CREATE {WINDOWED.format('')}")
@@ -79,16 +79,16 @@ def test_a_source_whose_topic_only_another_one_names_may_be_replaced():
     "text",
     ["TABLE U AS SELECT K, COUNT(*) N FROM S GROUP BY K;", "STREAM U AS SELECT K, A FROM S;"],
 )
-def test_what_replaces_no_query_any_more_says_that_it_begins_anew(text):
+def test_replacement_without_a_query_restarts(text):
     world = World(SOURCE)
-    [made] = world.run(f"CREATE {text}")
+    [created] = world.run(f"CREATE {text}")
     [replaced] = world.run(f"CREATE OR REPLACE {text}")
     first = world.query("U").id
-    assert made.command_status.message == f"Created query with ID {first}"
+    assert created.command_status.message == f"Created query with ID {first}"
     assert replaced.command_status.message == f"Created query with ID {first}"
     world.run(f"TERMINATE {first};")
-    [anew] = world.run(f"CREATE OR REPLACE {text}")
-    assert anew.command_status.message == (
+    [second] = world.run(f"CREATE OR REPLACE {text}")
+    assert second.command_status.message == (
         f"Created query with ID {world.query('U').id}\nIt begins anew: {first} was terminated, and "
         "its state with it. What it has written stays in topic U."
     )

@@ -15,11 +15,11 @@ DAY = 86_400_000
 
 
 def world(retention=None):
-    found = World()
+    world_ = World()
     configs = {} if retention is None else {"retention.ms": str(retention)}
-    found.topics.create(Topic("s", 1, 1, configs))
-    found.run(SETUP)
-    return found
+    world_.topics.create(Topic("s", 1, 1, configs))
+    world_.run(SETUP)
+    return world_
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def world(retention=None):
     ],
 )
 def test_retention(of_source, statement, expected):
-    found = world(of_source)
-    found.run(f"CREATE {statement};")
-    configs = found.topics.known["X"].configs
+    retention_ms = world(of_source)
+    retention_ms.run(f"CREATE {statement};")
+    configs = retention_ms.topics.known["X"].configs
     assert configs.get("retention.ms") == (None if expected is None else str(expected))
 
 
 def test_an_existing_topic_keeps_its_own():
-    found = world(5)
-    error = found.refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS=6);")
+    world_ = world(5)
+    error = world_.refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS=6);")
     assert error.message.endswith("KSQL expects 6 retention (topic has 5).")
-    found.run("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS=5);")
-    error = found.refuse("CREATE TABLE Y WITH (RETENTION_MS=5) AS SELECT * FROM T;")
+    world_.run("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS=5);")
+    error = world_.refuse("CREATE TABLE Y WITH (RETENTION_MS=5) AS SELECT * FROM T;")
     assert error.message.endswith("Non-windowed tables do not support retention.")

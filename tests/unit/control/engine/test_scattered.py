@@ -89,14 +89,14 @@ def test_other_plans_say_nothing_of_it(text):
 
 def test_a_push_query_writes_nothing():
     world = World(SETUP)
-    [found] = world.run("EXPLAIN SELECT * FROM D EMIT CHANGES;")
-    assert "partitions" not in found.query_description.topology
+    [entity] = world.run("EXPLAIN SELECT * FROM D EMIT CHANGES;")
+    assert "partitions" not in entity.query_description.topology
 
 
 # --- queries of earlier versions
 
 
-def test_a_query_of_an_earlier_version_and_its_successors_go_on_as_it_did():
+def test_a_query_of_an_earlier_version_and_its_successors_continue_as_it_did():
     world = old_world()
     assert stored(world) == (3, False)
     assert world.catalog.scattered == {"W"}
@@ -109,7 +109,7 @@ def test_a_query_of_an_earlier_version_and_its_successors_go_on_as_it_did():
     assert stored(world) == (5, False)
 
 
-def test_the_topic_remembers_when_the_table_is_made_anew_over_it():
+def test_the_topic_remembers_when_the_table_is_recreated_over_it():
     world = old_world()
     world.run("DROP TABLE W;")
     world.run(TABLE)
@@ -195,19 +195,21 @@ def test_its_successor_moves_what_it_moved_and_nothing_else():
     assert not world.plan("T").sink.gathered
 
 
-def test_explain_tells_which_rows_move_and_where_windows_lie():
+def test_explain_reports_which_rows_move_and_where_windows_lie():
     world = old_world()
     world.run(OVER_W)
-    told = "  the windows of a key lie in several partitions, as an earlier version placed them"
+    windows_line = (
+        "  the windows of a key lie in several partitions, as an earlier version placed them"
+    )
     text = f"CREATE TABLE T AS SELECT K, COUNT(*) AS A FROM OVER {TUMBLING} GROUP BY K;"
     world.run(text)
 
     def shown(sink):
-        [found] = world.run(f"EXPLAIN {world.query(sink).id};")
-        return found.query_description.topology.split("\n")
+        [entity] = world.run(f"EXPLAIN {world.query(sink).id};")
+        return entity.query_description.topology.split("\n")
 
-    assert told in shown("W")
-    assert told not in shown("T")
+    assert windows_line in shown("W")
+    assert windows_line not in shown("T")
     [line] = [line for line in shown("T") if line.startswith("  from source 0 by K")]
     assert ", repartitioned" in line
     replaced = replace(world.plan("T"), query_id="Q")

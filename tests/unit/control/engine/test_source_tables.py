@@ -71,7 +71,7 @@ def test_windowed_rows_keep_their_windows():
     assert kept == [(one, 1), (two, 2), (one, None)]
 
 
-def test_what_a_user_sees_of_its_query():
+def test_user_view_of_the_query_of_a_source_table():
     world, _ = table()
     [answer] = world.run("SHOW QUERIES;")
     [query] = answer.queries

@@ -329,7 +329,7 @@ def test_a_declaration_that_loses_something_names_all_of_it():
     assert error.hint == "Create the new source under another name instead."
 
 
-def test_what_became_of_a_format_or_a_timestamp_is_told():
+def test_outcome_of_format_and_timestamp_is_shown():
     world = World(
         "CREATE STREAM S (K INT KEY, A STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
         "FORMAT='DELIMITED', VALUE_DELIMITER='|', TIMESTAMP='A', TIMESTAMP_FORMAT='yyyy');"
@@ -425,7 +425,7 @@ def test_drop_keeps_the_topic():
     assert "C" in world.topics.known
 
 
-def test_what_others_use_is_not_dropped():
+def test_source_in_use_is_not_dropped():
     world = World(S, COPY, "INSERT INTO C SELECT * FROM S;")
     error = world.refuse("DROP STREAM S;")
     assert error.message == (
@@ -610,7 +610,7 @@ def test_insert_into_adds_a_second_writer():
 # --- TERMINATE, PAUSE, RESUME
 
 
-def test_pause_and_resume_go_on_where_the_query_was():
+def test_pause_and_resume_continue_where_the_query_was():
     world = World(S, "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;")
     world.feed("s", ("a", {"A": 1}, 1))
     outcome = world.execute("PAUSE CTAS_N_1;")
@@ -712,7 +712,7 @@ def test_no_more_queries_than_configured():
     world.execute(text)
 
 
-def test_what_is_inserted_is_windowed_as_the_target_is():
+def test_insert_has_the_window_of_its_target():
     windowed = (
         "CREATE STREAM {} (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='{}', PARTITIONS=1, "
         "WINDOW_TYPE='{}'{});"
@@ -726,13 +726,13 @@ def test_what_is_inserted_is_windowed_as_the_target_is():
         windowed.format("SE", "se", "SESSION", ""),
     )
     world.execute("INSERT INTO W SELECT * FROM H;")
-    for target, source, found in (
+    for target, source, message in (
         ("W", "S", "(W) is windowed by 1000 ms but select query result is not windowed."),
         ("S", "SE", "(S) is not windowed but select query result is SESSION windowed."),
         ("W", "L", "(W) is windowed by 1000 ms but select query result is windowed by 2000 ms."),
     ):
         assert world.refuse(f"INSERT INTO {target} SELECT * FROM {source};").message == (
-            f"Incompatible windows of data sink and query result. Data sink {found}"
+            f"Incompatible windows of data sink and query result. Data sink {message}"
         )
 
 

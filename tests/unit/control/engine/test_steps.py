@@ -47,10 +47,10 @@ def test_a_resolved_query_has_all_that_the_later_steps_need(world, text):
     resolved = resolve.created_as(stmt, text, context)
     planned = plan_queries.created_as(resolved, later)
     compared = compare.queries(resolved, planned, later)
-    found = effects.created_as(resolved, planned, compared, later)
-    assert found == prepare(stmt, text, context)
-    assert [each.subject for each in found.registrations] == [f"{stmt.name}-value"]
-    assert (found.verdict is not None) is stmt.or_replace
+    effects_ = effects.created_as(resolved, planned, compared, later)
+    assert effects_ == prepare(stmt, text, context)
+    assert [each.subject for each in effects_.registrations] == [f"{stmt.name}-value"]
+    assert (effects_.verdict is not None) is stmt.or_replace
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_resolved_source_has_all_that_the_later_steps_need(world, text):
     resolved = resolve.declared(stmt, text, context)
     planned = plan_sources.declared(resolved, later)
     source = compare.sources(resolved.existing, planned.source, later.catalog)
-    found = effects.declared(resolved, planned, source, later)
-    assert found == prepare(stmt, text, context)
+    effects_ = effects.declared(resolved, planned, source, later)
+    assert effects_ == prepare(stmt, text, context)
     assert source.schema.value
 
 
@@ -76,8 +76,8 @@ def test_a_resolved_insert_has_all_that_the_later_steps_need(world):
     stmt, context = world.parse(text), world.engine.context(world.settings, OFFSET)
     later = moment(context)
     resolved = resolve.inserted(stmt, text, later)
-    found = effects.inserted(resolved, plan_queries.inserted(resolved, later), later)
-    assert found == prepare(stmt, text, context)
+    effects_ = effects.inserted(resolved, plan_queries.inserted(resolved, later), later)
+    assert effects_ == prepare(stmt, text, context)
 
 
 def test_resolving_finds_topics_and_defaults(world):

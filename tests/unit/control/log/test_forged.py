@@ -112,21 +112,21 @@ def places(value, path=()):
 
 def kind(body, path):
     """A place without what only tells repetitions apart: the class and the field."""
-    found, tags = body, []
+    value, tags = body, []
     for step in path:
-        tags.append(found["$"] if isinstance(found, dict) and "$" in found else type(step).__name__)
-        found = found[step]
+        tags.append(value["$"] if isinstance(value, dict) and "$" in value else type(step).__name__)
+        value = value[step]
     names = [str(step) for step in path if isinstance(step, str)]
-    return (*tags[-3:], *names[-2:], type(found).__name__)
+    return (*tags[-3:], *names[-2:], type(value).__name__)
 
 
 def with_(body, path, value):
     """The JSON with another leaf; what is not on the way to it is shared."""
     if not path:
         return value
-    made = body.copy()
-    made[path[0]] = with_(made[path[0]], path[1:], value)
-    return made
+    changed = body.copy()
+    changed[path[0]] = with_(changed[path[0]], path[1:], value)
+    return changed
 
 
 def forged(commands, payloads, part):
@@ -142,8 +142,8 @@ def forged(commands, payloads, part):
                     if (spot := ("plan", *kind(plan, inner))) not in seen:
                         seen.add(spot)
                         for payload in payloads:
-                            made = json.dumps(with_(plan, inner, payload))
-                            yield number, spot, key, with_(body, path, made)
+                            altered = json.dumps(with_(plan, inner, payload))
+                            yield number, spot, key, with_(body, path, altered)
             if (spot := kind(body, path)) not in seen:
                 seen.add(spot)
                 for payload in payloads:
@@ -158,10 +158,10 @@ def at(value, path):
 
 def catalogs(commands):
     """What each command finds."""
-    found = [Catalog()]
+    history = [Catalog()]
     for command in commands:
-        found.append(reduce(applied, command.changes, found[-1]))
-    return found
+        history.append(reduce(applied, command.changes, history[-1]))
+    return history
 
 
 def taken_in(catalog, command):
@@ -192,14 +192,14 @@ def judged(commands, payloads, part):
     refused = taken = 0
     before = catalogs(commands)
     for number, spot, key, body in forged(commands, payloads, part):
-        found = outcome(before[number], key, body)
+        result = outcome(before[number], key, body)
         assert not hasattr(builtins, BREACH), spot
-        if isinstance(found, KsqlError):
+        if isinstance(result, KsqlError):
             refused += 1
-            assert found.text(), spot
+            assert result.text(), spot
         else:  # a record that fails ends its query only
             taken += 1
-            assert found is None or spot[0] == "plan", (spot, found)
+            assert result is None or spot[0] == "plan", (spot, result)
     return refused, taken
 
 

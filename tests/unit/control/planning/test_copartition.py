@@ -29,7 +29,7 @@ def test_the_sides_of_a_join_must_agree(statement, counts):
     )
 
 
-def test_those_of_a_foreign_key_join_need_not():
+def test_foreign_key_joins_need_no_copartitioning():
     world = World(SOURCES, "CREATE TABLE O AS SELECT A.K, V, Y FROM A JOIN D ON A.F = D.K;")
     world.feed("d", ("x", {"Y": 1}, 1))
     world.feed("a", ("k", {"V": 2, "F": "x"}, 2))

@@ -54,7 +54,7 @@ def test_a_query_that_would_read_its_own_result(before, text, way):
         "CREATE OR REPLACE STREAM B AS SELECT * FROM A WHERE N > 1;",
     ],
 )
-def test_what_reads_only_others_is_no_loop(text):
+def test_reading_others_is_no_cycle(text):
     World(A, B, text)
 
 

@@ -48,12 +48,14 @@ def world(**schemas):
     """A world whose registry has schemas by subject, ``_`` for ``-``."""
     registry = Choosy()
     for subject_, schema in schemas.items():
-        made = Schema(*schema) if isinstance(schema, tuple) else Schema("AVRO", json.dumps(schema))
-        registry.register(subject_.replace("_", "-"), made)
-    found = World(registry=registry)
-    setattr(found, "registry", registry)  # noqa: B010 - only here
-    found.topic("t")
-    return found
+        schema_ = (
+            Schema(*schema) if isinstance(schema, tuple) else Schema("AVRO", json.dumps(schema))
+        )
+        registry.register(subject_.replace("_", "-"), schema_)
+    world_ = World(registry=registry)
+    setattr(world_, "registry", registry)  # noqa: B010 - only here
+    world_.topic("t")
+    return world_
 
 
 def shown(world_, name="S"):
@@ -62,8 +64,8 @@ def shown(world_, name="S"):
 
 
 def subject(world_, name):
-    found = world_.registry.latest(name)
-    return None if found is None else found.schema.text
+    schema = world_.registry.latest(name)
+    return None if schema is None else schema.schema.text
 
 
 INFERRED = [
@@ -93,39 +95,39 @@ INFERRED = [
 
 @pytest.mark.parametrize(("statement", "columns"), INFERRED)
 def test_columns_come_from_the_registry(statement, columns):
-    found = world(t_value=RECORD, t_key="long")
-    found.execute(f"CREATE {statement};")
-    assert shown(found) == columns
+    world_ = world(t_value=RECORD, t_key="long")
+    world_.execute(f"CREATE {statement};")
+    assert shown(world_) == columns
 
 
-def test_what_was_inferred_is_written_down():
-    found = world(t_value=RECORD)
-    found.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
-    source = found.catalog.sources["S"]
+def test_inferred_columns_are_written_into_the_statement():
+    world_ = world(t_value=RECORD)
+    world_.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
+    source = world_.catalog.sources["S"]
     assert "(K INTEGER KEY, A INTEGER, B STRING)" in source.statement
     again = parse_one(split(source.statement)[0]).statement
     assert [c.name for c in again.columns] == ["K", "A", "B"]
     replayed = World(log=MemoryLog())
-    for offset, command in enumerate(found.log.commands):
+    for offset, command in enumerate(world_.log.commands):
         replayed.engine.replay(offset, command)
     assert replayed.catalog.sources["S"] == source
 
 
 def test_a_stated_text_stays():
     text = "CREATE STREAM S (V INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');"
-    found = world()
-    found.execute(text)
-    assert found.catalog.sources["S"].statement == text
+    world_ = world()
+    world_.execute(text)
+    assert world_.catalog.sources["S"].statement == text
 
 
-def test_one_message_of_several():
+def test_message_is_chosen_among_several():
     two = PROTO + " message N { bool x = 1; }"
-    found = world(t_value=("PROTOBUF", two))
-    found.execute(
+    world_ = world(t_value=("PROTOBUF", two))
+    world_.execute(
         "CREATE STREAM S WITH (KAFKA_TOPIC='t', VALUE_FORMAT='PROTOBUF', "
         "VALUE_SCHEMA_FULL_NAME='N');"
     )
-    assert shown(found) == "`X` BOOLEAN"
+    assert shown(world_) == "`X` BOOLEAN"
 
 
 REFUSED = [
@@ -184,16 +186,16 @@ REFUSED = [
 
 @pytest.mark.parametrize(("statement", "message"), REFUSED)
 def test_refused(statement, message):
-    found = world(t_value=RECORD)
-    refused = found.refuse(f"CREATE {statement};").message
+    world_ = world(t_value=RECORD)
+    refused = world_.refuse(f"CREATE {statement};").message
     assert refused.removeprefix("Failed to prepare statement: ") == message
-    assert found.registry.subjects() == ["t-value"]
+    assert world_.registry.subjects() == ["t-value"]
 
 
 def test_several_key_fields_must_be_declared():
     both = PROTO.replace("M", "K")
-    found = world(t_key=("PROTOBUF", both))
-    error = found.refuse("CREATE STREAM S (V INT) WITH (KAFKA_TOPIC='t', FORMAT='PROTOBUF');")
+    world_ = world(t_key=("PROTOBUF", both))
+    error = world_.refuse("CREATE STREAM S (V INT) WITH (KAFKA_TOPIC='t', FORMAT='PROTOBUF');")
     assert error.message.startswith("The key schema for topic: t contains multiple columns")
 
 
@@ -215,58 +217,58 @@ DECLARED = "CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', PARTITIONS
 
 
 def test_a_declared_source_registers_what_is_missing():
-    found = world(s_value=RECORD)
-    found.execute(DECLARED)
-    assert found.registry.subjects() == ["s-key", "s-value"]
-    assert subject(found, "s-key") == '"int"'
-    assert json.loads(subject(found, "s-value")) == RECORD
+    world_ = world(s_value=RECORD)
+    world_.execute(DECLARED)
+    assert world_.registry.subjects() == ["s-key", "s-value"]
+    assert subject(world_, "s-key") == '"int"'
+    assert json.loads(subject(world_, "s-value")) == RECORD
 
 
 def test_names_of_records():
-    found = world()
-    found.execute(
+    world_ = world()
+    world_.execute(
         "CREATE STREAM my_s (K STRUCT<X INT> KEY, V INT) "
         "WITH (KAFKA_TOPIC='s', PARTITIONS=1, FORMAT='AVRO', VALUE_SCHEMA_FULL_NAME='my.Row');"
     )
-    key, value = (json.loads(subject(found, f"s-{side}")) for side in ("key", "value"))
+    key, value = (json.loads(subject(world_, f"s-{side}")) for side in ("key", "value"))
     assert (key["namespace"], key["name"]) == (NAMESPACE, "MySKey")
     assert (value["namespace"], value["name"]) == ("my", "Row")
 
 
 def test_a_sink_registers_always():
-    found = world()
-    found.execute(DECLARED)
-    found.execute("CREATE STREAM C AS SELECT K, V + 1 AS W FROM S;")
-    assert '"W"' in subject(found, "C-value")
-    error = found.refuse("CREATE STREAM D WITH (KAFKA_TOPIC='C') AS SELECT K, V FROM S;")
+    world_ = world()
+    world_.execute(DECLARED)
+    world_.execute("CREATE STREAM C AS SELECT K, V + 1 AS W FROM S;")
+    assert '"W"' in subject(world_, "C-value")
+    error = world_.refuse("CREATE STREAM D WITH (KAFKA_TOPIC='C') AS SELECT K, V FROM S;")
     assert isinstance(error, SchemaRejected)
     assert "Could not register schema for subject: C-value" in error.message
 
 
 def test_a_replacement_registers_its_schema_and_repeats_nothing():
-    found = world()
-    found.registry.register = MemoryRegistry.register.__get__(found.registry)
-    found.execute(DECLARED)
-    found.execute("CREATE STREAM C AS SELECT K, V FROM S;")
-    found.execute("CREATE OR REPLACE STREAM C AS SELECT K, V, V + 1 AS W FROM S;")
-    assert len(found.registry.ids("C-value")) == 2
-    found.execute("CREATE OR REPLACE STREAM C AS SELECT K, V, V + 1 AS W FROM S;")
-    assert len(found.registry.ids("C-value")) == 2
+    world_ = world()
+    world_.registry.register = MemoryRegistry.register.__get__(world_.registry)
+    world_.execute(DECLARED)
+    world_.execute("CREATE STREAM C AS SELECT K, V FROM S;")
+    world_.execute("CREATE OR REPLACE STREAM C AS SELECT K, V, V + 1 AS W FROM S;")
+    assert len(world_.registry.ids("C-value")) == 2
+    world_.execute("CREATE OR REPLACE STREAM C AS SELECT K, V, V + 1 AS W FROM S;")
+    assert len(world_.registry.ids("C-value")) == 2
 
 
 def test_nothing_is_half_done():
-    found = world(s_key="long")
-    found.registry.register("C-value", Schema("AVRO", '"int"'))
-    found.execute(DECLARED.replace("FORMAT='AVRO'", "KEY_FORMAT='KAFKA', VALUE_FORMAT='AVRO'"))
-    before = found.registry.subjects()
-    found.refuse("CREATE STREAM C WITH (FORMAT='AVRO', PARTITIONS=3) AS SELECT K, V FROM S;")
-    assert found.registry.subjects() == before
-    assert found.topics.describe("C") is None
+    world_ = world(s_key="long")
+    world_.registry.register("C-value", Schema("AVRO", '"int"'))
+    world_.execute(DECLARED.replace("FORMAT='AVRO'", "KEY_FORMAT='KAFKA', VALUE_FORMAT='AVRO'"))
+    before = world_.registry.subjects()
+    world_.refuse("CREATE STREAM C WITH (FORMAT='AVRO', PARTITIONS=3) AS SELECT K, V FROM S;")
+    assert world_.registry.subjects() == before
+    assert world_.topics.describe("C") is None
 
 
 def test_a_log_that_fails_takes_the_schemas_back():
-    found = world()
-    found.log.append = None
+    world_ = world()
+    world_.log.append = None
     failing = RegistryUnreachable("http://r", "lost")
 
     class Pen:
@@ -284,105 +286,105 @@ def test_a_log_that_fails_takes_the_schemas_back():
 
             return nullcontext(Pen())
 
-    found.engine.log = Log()
+    world_.engine.log = Log()
     with pytest.raises(RegistryUnreachable):
-        found.execute(DECLARED)
-    assert found.registry.subjects() == []
-    assert found.topics.describe("s") is None
+        world_.execute(DECLARED)
+    assert world_.registry.subjects() == []
+    assert world_.topics.describe("s") is None
 
 
 def test_a_registry_that_is_down():
-    found = world()
-    found.execute(DECLARED)
-    found.registry.down = True
-    error = found.refuse("CREATE STREAM C AS SELECT K, V FROM S;")
+    world_ = world()
+    world_.execute(DECLARED)
+    world_.registry.down = True
+    error = world_.refuse("CREATE STREAM C AS SELECT K, V FROM S;")
     assert isinstance(error, RegistryUnreachable)
-    found.execute("CREATE STREAM J WITH (FORMAT='JSON') AS SELECT K, V FROM S;")
+    world_.execute("CREATE STREAM J WITH (FORMAT='JSON') AS SELECT K, V FROM S;")
 
 
 def test_a_declared_source_is_replaced_with_what_the_registry_knows_now():
-    found = world(t_value=RECORD)
-    found.registry.register = MemoryRegistry.register.__get__(found.registry)
+    world_ = world(t_value=RECORD)
+    world_.registry.register = MemoryRegistry.register.__get__(world_.registry)
     create = "STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');"
-    found.execute(f"CREATE {create}")
+    world_.execute(f"CREATE {create}")
     more = {**RECORD, "fields": [*RECORD["fields"], {"name": "c", "type": "long", "default": 0}]}
-    found.registry.register("t-value", Schema("AVRO", json.dumps(more)))
-    found.execute(f"CREATE OR REPLACE {create}")
-    assert shown(found) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `C` BIGINT"
+    world_.registry.register("t-value", Schema("AVRO", json.dumps(more)))
+    world_.execute(f"CREATE OR REPLACE {create}")
+    assert shown(world_) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `C` BIGINT"
     less = {**RECORD, "fields": RECORD["fields"][1:]}
-    found.registry.register("t-value", Schema("AVRO", json.dumps(less)))
-    error = found.refuse(f"CREATE OR REPLACE {create}")
+    world_.registry.register("t-value", Schema("AVRO", json.dumps(less)))
+    error = world_.refuse(f"CREATE OR REPLACE {create}")
     assert "The following columns are changed, missing or reordered: [`A` INTEGER" in error.message
 
 
 def test_a_column_added_to_inferred_ones():
-    found = world(t_value=RECORD)
-    found.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
-    found.execute("ALTER STREAM S ADD COLUMN X DOUBLE;")
-    assert shown(found) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `X` DOUBLE"
-    assert json.loads(subject(found, "t-value")) == RECORD
+    world_ = world(t_value=RECORD)
+    world_.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
+    world_.execute("ALTER STREAM S ADD COLUMN X DOUBLE;")
+    assert shown(world_) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `X` DOUBLE"
+    assert json.loads(subject(world_, "t-value")) == RECORD
 
 
 def test_values_are_wrapped_as_the_settings_want():
-    found = world(t_value=RECORD)
+    world_ = world(t_value=RECORD)
     off = {"ksql.persistence.wrap.single.values": "false"}
     for name, columns, format_ in (
         ("A", "V INT", "AVRO"),
         ("B", "V INT", "PROTOBUF"),
         ("C", "V INT, W INT", "AVRO"),
     ):
-        found.execute(
+        world_.execute(
             f"CREATE STREAM {name} ({columns}) "
             f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='{format_}');",
             **off,
         )
-    wraps = [source.value_format.wrap for source in found.catalog.sources.values()]
+    wraps = [source.value_format.wrap for source in world_.catalog.sources.values()]
     assert wraps == [False, None, None]
-    assert subject(found, "A-value") == '"int"'
+    assert subject(world_, "A-value") == '"int"'
 
 
 # --- ids
 
 
 def test_a_sink_with_the_schema_of_an_id():
-    found = world(x=RECORD)
-    found.execute(DECLARED)
-    found.execute(
+    world_ = world(x=RECORD)
+    world_.execute(DECLARED)
+    world_.execute(
         "CREATE STREAM C WITH (KEY_FORMAT='KAFKA', VALUE_SCHEMA_ID=1) AS "
         "SELECT K, V AS `a`, CAST(NULL AS STRING) AS `b` FROM S;"
     )
-    assert found.registry.ids("C-value") == [1]
-    found.topics.append("s", *_avro(found, 7, 8), 0)
-    found.drain()
-    [record] = found.topics.records["C"]
+    assert world_.registry.ids("C-value") == [1]
+    world_.topics.append("s", *_avro(world_, 7, 8), 0)
+    world_.drain()
+    [record] = world_.topics.records["C"]
     assert record.value == b"\0\0\0\0\1" + b"\x10\0"
 
 
-def _avro(found, key, value):
-    ids = [found.registry.latest(f"s-{side}").id for side in ("key", "value")]
+def _avro(world_, key, value):
+    ids = [world_.registry.latest(f"s-{side}").id for side in ("key", "value")]
     head = [b"\0" + each.to_bytes(4, "big") for each in ids]
     return head[0] + bytes([key * 2]), head[1] + b"\2" + bytes([value * 2])
 
 
 def test_a_sink_whose_columns_the_schema_does_not_have():
-    found = world(x=RECORD)
-    found.execute(DECLARED)
-    error = found.refuse("CREATE STREAM C WITH (VALUE_SCHEMA_ID=1) AS SELECT K, V FROM S;")
+    world_ = world(x=RECORD)
+    world_.execute(DECLARED)
+    error = world_.refuse("CREATE STREAM C WITH (VALUE_SCHEMA_ID=1) AS SELECT K, V FROM S;")
     assert error.message == (
         "The following value columns are changed, missing or reordered: [`V` INTEGER]. "
         "Schema from schema registry is [`a` INTEGER, `b` STRING]"
     )
-    error = found.refuse(
+    error = world_.refuse(
         "CREATE STREAM C WITH (VALUE_FORMAT='JSON', VALUE_SCHEMA_ID=1) AS SELECT K, V FROM S;"
     )
     assert error.message.startswith("VALUE_FORMAT should support schema inference")
 
 
 def test_an_id_that_comes_back_as_another():
-    found = world(x=RECORD)
-    found.registry._subjects["t-value"] = []
-    found.registry.register("t-value", Schema("AVRO", json.dumps(RECORD)), 5)
-    error = found.refuse(
+    world_ = world(x=RECORD)
+    world_.registry._subjects["t-value"] = []
+    world_.registry.register("t-value", Schema("AVRO", json.dumps(RECORD)), 5)
+    error = world_.refuse(
         "CREATE STREAM S WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO', VALUE_SCHEMA_ID=1);"
     )
     assert error.message == (
@@ -394,30 +396,30 @@ def test_an_id_that_comes_back_as_another():
 
 
 def test_dropping_a_topic_drops_its_subjects():
-    found = world()
-    found.execute(DECLARED)
-    found.execute("DROP STREAM S;")
-    assert found.registry.subjects() == ["s-key", "s-value"]
-    found.execute(DECLARED)
-    found.execute("DROP STREAM S DELETE TOPIC;")
-    assert found.registry.subjects() == []
+    world_ = world()
+    world_.execute(DECLARED)
+    world_.execute("DROP STREAM S;")
+    assert world_.registry.subjects() == ["s-key", "s-value"]
+    world_.execute(DECLARED)
+    world_.execute("DROP STREAM S DELETE TOPIC;")
+    assert world_.registry.subjects() == []
 
 
 def test_statements_of_one_request_see_each_other():
-    found = world()
-    found.run(
+    world_ = world()
+    world_.run(
         DECLARED
         + "CREATE STREAM C AS SELECT K, V FROM S;"
         + "CREATE STREAM D WITH (KAFKA_TOPIC='C', FORMAT='AVRO');"
     )
-    assert shown(found, "D") == "`ROWKEY` INTEGER KEY, `V` INTEGER"
+    assert shown(world_, "D") == "`ROWKEY` INTEGER KEY, `V` INTEGER"
 
 
 def test_the_sandbox_registers_nothing():
-    found = world()
+    world_ = world()
     with pytest.raises(RequestFailed):
-        found.run(DECLARED + "CREATE STREAM C AS SELECT X FROM S;")
-    assert found.registry.subjects() == []
+        world_.run(DECLARED + "CREATE STREAM C AS SELECT X FROM S;")
+    assert world_.registry.subjects() == []
 
 
 @pytest.mark.parametrize("by_id", [True, False])
@@ -431,33 +433,33 @@ def test_a_struct_of_an_older_schema_is_inserted_as_its_source_has_it(by_id):
         return registry.register("t-value", Schema("AVRO", text))
 
     registry = MemoryRegistry()
-    found = World(registry=registry)
-    found.topic("t")
+    world_ = World(registry=registry)
+    world_.topic("t")
     older = registered(1)
     if by_id:
         registered(2)
     more = f", VALUE_SCHEMA_ID={older}" if by_id else ""
-    found.run(f"CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO'{more});")
+    world_.run(f"CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO'{more});")
     newer = registered(2)
-    assert shown(found) == "`K` INTEGER KEY, `P` STRUCT<`A` INTEGER>"
-    found.run("INSERT INTO S VALUES (1, STRUCT(A := 5));")
-    [record] = found.topics.records["t"]
+    assert shown(world_) == "`K` INTEGER KEY, `P` STRUCT<`A` INTEGER>"
+    world_.run("INSERT INTO S VALUES (1, STRUCT(A := 5));")
+    [record] = world_.topics.records["t"]
     assert record.value is not None
     assert record.value[5:] == b"\2\2\n"  # a record, its struct, an A that is 5
     assert (int.from_bytes(record.value[1:5], "big") == older) == by_id
     assert newer != older
-    found.run("INSERT INTO S VALUES (1, STRUCT(A := 5, B := 6));")  # B is left out
-    assert found.topics.records["t"][-1].value == record.value
+    world_.run("INSERT INTO S VALUES (1, STRUCT(A := 5, B := 6));")  # B is left out
+    assert world_.topics.records["t"][-1].value == record.value
 
 
 def test_keys_are_inserted_only_with_their_registered_schema():
-    found = world(s_key="long")
-    found.execute(DECLARED)
+    world_ = world(s_key="long")
+    world_.execute(DECLARED)
     with pytest.raises(RequestFailed) as caught:
-        found.run("INSERT INTO S VALUES (1, 2);")
+        world_.run("INSERT INTO S VALUES (1, 2);")
     assert "ksqlDB generated schema would overwrite existing key schema." in str(caught.value)
-    found.registry.delete("s-key")
-    found.registry.register("s-key", Schema("AVRO", '"int"'))
-    found.run("INSERT INTO S VALUES (1, 2);")
-    [record] = found.topics.records["s"]
+    world_.registry.delete("s-key")
+    world_.registry.register("s-key", Schema("AVRO", '"int"'))
+    world_.run("INSERT INTO S VALUES (1, 2);")
+    [record] = world_.topics.records["s"]
     assert record.value.endswith(b"\2\4")

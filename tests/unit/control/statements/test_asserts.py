@@ -39,7 +39,7 @@ def failed(world, text):
         ("ASSERT NOT EXISTS SCHEMA ID 2;", None, 2, False),
     ],
 )
-def test_what_holds_is_answered(world, text, subject, id_, exists):
+def test_true_assertion_is_answered(world, text, subject, id_, exists):
     (answer,) = world.run(text)
     assert answer == e.AssertSchema(statement_text=text, subject=subject, id=id_, exists=exists)
 
@@ -55,7 +55,7 @@ def test_what_holds_is_answered(world, text, subject, id_, exists):
         ("ASSERT TOPIC nowhere", "Topic nowhere does not exist"),
     ],
 )
-def test_what_does_not_hold_in_time_is_told(world, text, message):
+def test_assertion_that_times_out_is_reported(world, text, message):
     error = failed(world, text + SOON)
     assert isinstance(error, AssertionFailed)
     assert message in error.message
@@ -68,7 +68,7 @@ class OneTopic(StillMonitor):
         return {"t": [1, 1]}
 
 
-def test_all_that_is_not_as_asserted_of_a_topic_is_told(world):
+def test_all_that_is_not_as_asserted_of_a_topic_is_reported(world):
     world.services.monitor = OneTopic()
     assert world.run("ASSERT TOPIC t WITH (partitions=2, 'replicas'=1);")[0].exists
     error = failed(world, "ASSERT TOPIC t WITH (PARTITIONS=3, 'replicas'=5, color='red')" + SOON)
@@ -131,7 +131,7 @@ def test_without_a_registry_it_says_so():
     assert isinstance(failed(World(), "ASSERT SCHEMA ID 1;"), RegistryMissing)
 
 
-def test_a_registry_that_is_down_is_told(world, monkeypatch):
+def test_a_registry_that_is_down_is_reported(world, monkeypatch):
     def down(*_args):
         raise RegistryUnreachable("http://there", "no answer")
 

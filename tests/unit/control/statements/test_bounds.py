@@ -51,7 +51,7 @@ def test_variables_do_not_unpack_a_request_beyond_a_body():
     bounded(**{BODY: "2000"}).run(TEXT, LONG)
 
 
-def test_whether_a_request_changes_something_is_asked_of_no_more():
+def test_read_only_request_is_not_checked():
     world = bounded(**{BODY: "1000"})
     request = execute.session(world.services, world.settings, {}, LONG)
     assert not execute.is_distributed(TEXT + "DROP STREAM s;", request)

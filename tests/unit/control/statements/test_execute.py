@@ -77,7 +77,7 @@ def test_terminate_counts_for_what_follows():
     assert dict(world.catalog.sources) == {}
 
 
-def test_a_failure_at_run_time_tells_what_was_done_before():
+def test_a_failure_at_run_time_reports_what_was_done_before():
     failing = ServerError("no room")
 
     class Full(MemoryRunner):
@@ -222,7 +222,7 @@ def test_pretended_topics():
         ("DROP STREAM S; SHOW WHATEVER;", True),
     ],
 )
-def test_what_changes_something_is_for_the_server_in_charge(text, distributed):
+def test_changing_statements_need_the_leader(text, distributed):
     world = World()
     world.run(f"{S} {COPY}")
     request = session(world.services, world.settings, {}, {})

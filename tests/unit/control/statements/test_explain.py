@@ -15,8 +15,8 @@ CREATE TABLE C AS SELECT A, COUNT(*) AS N FROM S WHERE K LIKE 'a%' GROUP BY A EM
 
 
 def plan_text(world, text):
-    (found,) = world.run(text)
-    return found.query_description.execution_plan
+    (entity,) = world.run(text)
+    return entity.query_description.execution_plan
 
 
 def code(world, text):
@@ -33,11 +33,11 @@ def world():
 
 def test_code_is_shown_only_where_the_setting_asks_for_it(world):
     assert "def " not in plan_text(world, "EXPLAIN CTAS_C_1;")
-    found = code(world, "EXPLAIN CTAS_C_1;")
+    lines = code(world, "EXPLAIN CTAS_C_1;")
     for subject in ("rows of s", "JSON reader", "aggregates", "combined aggregates", "JSON writer"):
-        assert f"\n\n# {subject}\n" in found
-    compile(found, "shown", "exec")
-    assert found == code(world, "EXPLAIN CTAS_C_1;")
+        assert f"\n\n# {subject}\n" in lines
+    compile(lines, "shown", "exec")
+    assert lines == code(world, "EXPLAIN CTAS_C_1;")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_code_of_a_query_that_does_not_run_has_its_expressions(world, text):
     assert "c4 + 1234" in code(world, text)
 
 
-def test_a_schema_that_is_not_registered_yet_is_not_asked_for():
+def test_a_schema_that_is_not_registered_yet_is_not_requested():
     world = World(
         "CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
         "KEY_FORMAT='KAFKA', VALUE_FORMAT='AVRO');",

@@ -158,25 +158,25 @@ def test_it_can_be_switched_off():
         )
 
 
-def asked(text, token):
+def answer_of(text, token):
     """The entities of a request about tokens."""
     world = World(SETUP)
     world.write("s", None, b"{}", 0)
     return execute.run(text, world.services, world.settings, {}, {}, token)
 
 
-def test_a_request_about_tokens_gets_one_that_names_its_records():
+def test_request_for_tokens_gets_one_that_names_its_records():
     before = Token().with_({("s", 0): 1, ("other", 2): 9})
     two = "INSERT INTO S (A) VALUES (1); INSERT INTO T (ID) VALUES ('k');"
-    [found] = asked(two, before)
-    assert isinstance(found, ConsistencyToken)
-    assert Token.of(found.consistency_token) == before.with_({("s", 0): 2, ("t", 0): 1})
-    assert asked("SET 'auto.offset.reset' = 'latest';", before) == []
+    [entity] = answer_of(two, before)
+    assert isinstance(entity, ConsistencyToken)
+    assert Token.of(entity.consistency_token) == before.with_({("s", 0): 2, ("t", 0): 1})
+    assert answer_of("SET 'auto.offset.reset' = 'latest';", before) == []
 
 
-def test_what_was_written_before_a_failure_is_named_too():
+def test_rows_written_before_a_failure_are_named():
     with pytest.raises(RequestFailed) as caught:
-        asked("INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES ('x');", Token())
-    [found] = caught.value.entities
-    assert isinstance(found, ConsistencyToken)
-    assert Token.of(found.consistency_token).places() == {("s", 0): 2}
+        answer_of("INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES ('x');", Token())
+    [entity] = caught.value.entities
+    assert isinstance(entity, ConsistencyToken)
+    assert Token.of(entity.consistency_token).places() == {("s", 0): 2}

@@ -71,7 +71,7 @@ def test_rows_that_do_not_fit_are_not_written(row, error):
         ({"x": [False, Decimal("0.5")]}, 'OBJECT ({"x": [false, 0.5]})'),
     ],
 )
-def test_the_error_tells_value_type_and_column(value, shown):
+def test_the_error_reports_value_type_and_column(value, shown):
     with pytest.raises(CannotInsert) as caught:
         writer(World(S)).begin({"A": value})
     assert caught.value.message == (
@@ -126,9 +126,9 @@ def test_only_streams_take_rows(name, says):
     ],
 )
 def test_values_that_fit(value, type_, result):
-    found = coerced(value, type_)
-    assert found == result
-    assert type(found) is type(result)
+    value_ = coerced(value, type_)
+    assert value_ == result
+    assert type(value_) is type(result)
 
 
 @pytest.mark.parametrize(

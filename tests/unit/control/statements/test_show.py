@@ -63,9 +63,9 @@ class BusyMonitor(StillMonitor):
 
 
 def world():
-    found = World(SETUP)
-    found.services.monitor = BusyMonitor()
-    return found
+    world_ = World(SETUP)
+    world_.services.monitor = BusyMonitor()
+    return world_
 
 
 def one(text, **more):
@@ -103,9 +103,9 @@ def test_sources():
         ("N", True),
         ("T", False),
     ]
-    found = one("SHOW STREAMS EXTENDED;").source_descriptions
-    assert [d.name for d in found] == ["C", "S"]
-    assert found[0].write_queries[0].id == "CSAS_C_2"
+    descriptions = one("SHOW STREAMS EXTENDED;").source_descriptions
+    assert [d.name for d in descriptions] == ["C", "S"]
+    assert descriptions[0].write_queries[0].id == "CSAS_C_2"
 
 
 def test_queries():
@@ -123,8 +123,8 @@ def test_queries():
 def test_topics():
     assert [t.name for t in one("SHOW TOPICS;").topics] == ["C", "s"]
     assert [t.name for t in one("SHOW ALL TOPICS;").topics] == ["C", "_confluent-x", "s"]
-    found = {t.name: t.consumer_count for t in one("SHOW TOPICS EXTENDED;").topics}
-    assert found == {"C": 0, "s": 1}
+    consumers = {t.name: t.consumer_count for t in one("SHOW TOPICS EXTENDED;").topics}
+    assert consumers == {"C": 0, "s": 1}
 
 
 @pytest.mark.parametrize(
@@ -141,42 +141,42 @@ def test_functions_and_types():
     assert {name: str(t) for name, t in one("SHOW TYPES;").types.items()} == {
         "P": "STRUCT<`X` INTEGER>"
     }
-    found = one("DESCRIBE FUNCTION count;")
-    assert found.name == "COUNT"
+    entity = one("DESCRIBE FUNCTION count;")
+    assert entity.name == "COUNT"
     assert failed("DESCRIBE FUNCTION CONT;").hint
 
 
 def test_properties():
-    found = one("SHOW PROPERTIES;", **{"auto.offset.reset": "latest"})
-    rows = {row.name: row.value for row in found.properties}
+    entity = one("SHOW PROPERTIES;", **{"auto.offset.reset": "latest"})
+    rows = {row.name: row.value for row in entity.properties}
     assert rows["ksql.streams.auto.offset.reset"] == "latest"
     assert rows["ksql.service.id"] == "default_"
-    assert "ksql.streams.auto.offset.reset" in found.overwritten_properties
-    assert "ksql.service.id" in found.default_properties
+    assert "ksql.streams.auto.offset.reset" in entity.overwritten_properties
+    assert "ksql.service.id" in entity.default_properties
 
 
 def test_describe():
-    found = one("DESCRIBE S;").source_description
-    assert [field.name for field in found.fields] == ["K", "A"]
-    assert (found.timestamp, found.partitions, found.statistics) == ("A", 0, "")
-    assert [q.id for q in found.read_queries] == ["CSAS_C_2", "CTAS_N_3"]
-    assert found.source_constraints == ("C", "N")
+    description = one("DESCRIBE S;").source_description
+    assert [field.name for field in description.fields] == ["K", "A"]
+    assert (description.timestamp, description.partitions, description.statistics) == ("A", 0, "")
+    assert [q.id for q in description.read_queries] == ["CSAS_C_2", "CTAS_N_3"]
+    assert description.source_constraints == ("C", "N")
     windowed = one("DESCRIBE N;").source_description
     assert windowed.window_type == "TUMBLING"
 
 
 def test_describe_extended():
-    found = one("DESCRIBE C EXTENDED;").source_description
-    assert (found.partitions, found.replication) == (2, 1)
-    assert found.statistics == (
+    description = one("DESCRIBE C EXTENDED;").source_description
+    assert (description.partitions, description.replication) == (2, 1)
+    assert description.statistics == (
         "messages-per-sec: 2\ntotal-messages: 20\nlast-message: 1970-01-01T00:00:01.000+00:00"
     )
     read = one("DESCRIBE S EXTENDED;").source_description.statistics
     assert "consumer-messages-per-sec: 2.5\nconsumer-total-messages: 30" in read
-    assert found.error_stats == (
+    assert description.error_stats == (
         "CSAS_C_2: records-skipped: 1\n  1970-01-01T00:00:00.000+00:00 went wrong"
     )
-    [summary] = found.query_offset_summaries
+    [summary] = description.query_offset_summaries
     assert summary.group_id == "_confluent-ksql-default_query_CSAS_C_2"
     assert summary.topic_summaries[0].offsets == (
         e.PartitionOffset(0, 2, 9, 5),
@@ -185,9 +185,9 @@ def test_describe_extended():
     assert one("DESCRIBE TABLES;").source_descriptions[0].name == "N"
 
 
-def test_what_the_state_holds():
-    found = one("DESCRIBE N EXTENDED;").source_description
-    assert found.statistics == (
+def test_size_of_state_is_shown():
+    description = one("DESCRIBE N EXTENDED;").source_description
+    assert description.statistics == (
         "messages-per-sec: 0\ntotal-messages: 2500000\n"
         "state-rows of CTAS_N_3 stage 0 AGGREGATE: 1234567\n"
         "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000\n"
@@ -196,7 +196,7 @@ def test_what_the_state_holds():
         "record since the server began\n"
         "CTAS_N_3: store: rocksdb, 2 partitions"
     )
-    assert "store of partition 1 is filled anew" in found.error_stats
+    assert "store of partition 1 is filled anew" in description.error_stats
     assert (
         "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 of 2 buckets"
         in one("EXPLAIN CTAS_N_3;").query_description.topology
@@ -210,38 +210,42 @@ def test_describe_what_is_not_there():
 
 
 def test_explain_a_running_query():
-    found = one("EXPLAIN csas_c_2;").query_description
-    assert (found.id, found.state, found.query_type) == ("CSAS_C_2", "RUNNING", "PERSISTENT")
-    assert found.consumer_group_id == "_confluent-ksql-default_query_CSAS_C_2"
-    assert found.topology.startswith("source 0: topic s (STREAM S)")
-    assert "Physical Plan" not in found.topology
-    assert found.tasks_metadata[0].topic_offsets[0].committed_offset == 5
+    description = one("EXPLAIN csas_c_2;").query_description
+    assert (description.id, description.state, description.query_type) == (
+        "CSAS_C_2",
+        "RUNNING",
+        "PERSISTENT",
+    )
+    assert description.consumer_group_id == "_confluent-ksql-default_query_CSAS_C_2"
+    assert description.topology.startswith("source 0: topic s (STREAM S)")
+    assert "Physical Plan" not in description.topology
+    assert description.tasks_metadata[0].topic_offsets[0].committed_offset == 5
     error = failed("EXPLAIN CSAS_C_3;")
     assert error.hint == "Did you mean CSAS_C_2?"
 
 
 def test_explain_shows_sparks_plan_where_the_setting_asks_for_it():
     plain = one("EXPLAIN CSAS_C_2;").query_description.topology
-    found = one("EXPLAIN CSAS_C_2;", **{SPARK_PLAN: "true"}).query_description
-    assert found.topology == f"{plain}\n\n== Physical Plan =="
+    description = one("EXPLAIN CSAS_C_2;", **{SPARK_PLAN: "true"}).query_description
+    assert description.topology == f"{plain}\n\n== Physical Plan =="
 
 
 def test_explain_what_is_not_there_yet():
-    found = one("EXPLAIN SELECT A FROM S EMIT CHANGES;").query_description
-    assert (found.query_type, found.sinks) == ("PUSH", ())
-    assert found.statement_text == "SELECT A FROM S EMIT CHANGES;"
-    found = one("EXPLAIN CREATE STREAM X AS SELECT * FROM S;").query_description
-    assert (found.id, found.upgrade, found.sinks) == ("CSAS_X_0", None, ("X",))
-    found = one("EXPLAIN INSERT INTO C SELECT * FROM S;").query_description
-    assert found.id == "INSERTQUERY_0"
-    assert found.statement_text == "INSERT INTO C SELECT * FROM S;"
+    description = one("EXPLAIN SELECT A FROM S EMIT CHANGES;").query_description
+    assert (description.query_type, description.sinks) == ("PUSH", ())
+    assert description.statement_text == "SELECT A FROM S EMIT CHANGES;"
+    description = one("EXPLAIN CREATE STREAM X AS SELECT * FROM S;").query_description
+    assert (description.id, description.upgrade, description.sinks) == ("CSAS_X_0", None, ("X",))
+    description = one("EXPLAIN INSERT INTO C SELECT * FROM S;").query_description
+    assert description.id == "INSERTQUERY_0"
+    assert description.statement_text == "INSERT INTO C SELECT * FROM S;"
 
 
 def test_explain_an_upgrade():
     text = "EXPLAIN CREATE OR REPLACE STREAM C AS SELECT *, 1 AS X FROM S WHERE A > 1;"
-    found = one(text).query_description
-    assert (found.id, found.upgrade.accepted) == ("CSAS_C_2", True)
-    assert found.upgrade.classes == ("data selection", "schema evolution")
+    description = one(text).query_description
+    assert (description.id, description.upgrade.accepted) == ("CSAS_C_2", True)
+    assert description.upgrade.classes == ("data selection", "schema evolution")
     refused = one("EXPLAIN CREATE OR REPLACE STREAM C AS SELECT K AS X, A FROM S;")
     report = refused.query_description.upgrade
     assert (report.accepted, report.classes, report.query_id) == (
@@ -308,10 +312,10 @@ def test_push_queries_are_shown_and_explained():
 
 
 def test_the_query_of_a_source_table_is_of_a_type_of_its_own():
-    found = World(
+    world_ = World(
         "CREATE SOURCE TABLE T (K INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
     )
-    [info] = found.run("SHOW QUERIES;")[0].queries
+    [info] = world_.run("SHOW QUERIES;")[0].queries
     assert info.query_type == "CREATE_SOURCE"
-    [described] = found.run("SHOW QUERIES EXTENDED;")[0].query_descriptions
+    [described] = world_.run("SHOW QUERIES EXTENDED;")[0].query_descriptions
     assert (described.id, described.query_type) == (info.id, "CREATE_SOURCE")

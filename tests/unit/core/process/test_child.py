@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,7 @@ import pytest
 from ksql.core.process.child import Child
 from ksql.core.process.lock import DirectoryBusy, FileLock
 from ksql.core.process.orphans import await_predecessors, holders
+from tests.waits import await_true
 
 PATIENCE_S = 30.0
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True)\n"
@@ -21,17 +21,15 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prct
 
 
 def await_gone(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.01)
+    await_true(f"process {pid} has gone", lambda: not runs(pid))
+
+
+def runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def await_text(file: Path) -> str:
-    deadline = time.monotonic() + PATIENCE_S
-    while not file.read_text().endswith("\n"):
-        assert time.monotonic() < deadline, "the child said nothing"
-        time.sleep(0.01)
+    await_true("the child prints a line", lambda: file.read_text().endswith("\n"))
     return file.read_text()
 
 
@@ -45,7 +43,7 @@ def start(tmp_path: Path, *command: str, patience_s: float = 20.0, asked_by="sig
 @pytest.mark.parametrize(
     ("command", "asked_by"), [(("cat",), "stdin"), (("sleep", "99"), "signal")]
 )
-def test_it_is_asked_to_end(tmp_path, command, asked_by):
+def test_it_is_requested_to_end(tmp_path, command, asked_by):
     child = start(tmp_path, *command, asked_by=asked_by)
     assert (child.alive, child.ending) == (True, "")
     child.end()
@@ -55,7 +53,7 @@ def test_it_is_asked_to_end(tmp_path, command, asked_by):
     await_gone(child.pid)
 
 
-def test_what_does_not_listen_is_killed(tmp_path):
+def test_deaf_child_is_killed(tmp_path):
     child = start(tmp_path, sys.executable, "-c", DEAF, patience_s=0.2)
     await_text(tmp_path / "out")
     child.end()
@@ -78,7 +76,7 @@ def test_patience_may_be_lost(tmp_path):
 
 
 @linux
-def test_what_it_leaves_behind_ends_with_it(tmp_path):
+def test_descendants_end_with_the_child(tmp_path):
     child = start(tmp_path, "sh", "-c", "sleep 999 & echo $!; wait")
     left = int(await_text(tmp_path / "out"))
     os.kill(child.pid, signal.SIGKILL)

@@ -39,8 +39,8 @@ def test_java_home_comes_first(tmp_path):
     home = fake_java(tmp_path / "a", "21.0.1")
     on_path = fake_java(tmp_path / "b", "17.0.1")
     env = {"JAVA_HOME": str(tmp_path / "a"), "PATH": str(on_path.parent)}
-    found = find_java(env)
-    assert (found.path, found.version, found.home) == (home, 21, tmp_path / "a" / "home")
+    java = find_java(env)
+    assert (java.path, java.version, java.home) == (home, 21, tmp_path / "a" / "home")
 
 
 @pytest.mark.parametrize(("version", "status"), [("11.0.2", 0), ("21", 1)])
@@ -66,7 +66,7 @@ def test_a_java_that_is_too_old_is_named(tmp_path):
     assert f"The PATH has Java 8 ({old})." in missing.value.detail
 
 
-def test_a_java_home_that_does_not_exist_is_told(tmp_path):
+def test_a_java_home_that_does_not_exist_is_reported(tmp_path):
     with pytest.raises(JavaMissing) as missing:
         find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(tmp_path)})
     assert "JAVA_HOME has" in missing.value.detail

@@ -9,7 +9,7 @@ import pytest
 from ksql.core.process.lock import DirectoryBusy, FileLock
 
 
-def test_one_holder_at_a_time_and_named(tmp_path):
+def test_lock_has_a_single_named_holder(tmp_path):
     path = tmp_path / "state" / "lock"
     with FileLock(path), pytest.raises(DirectoryBusy) as busy:
         FileLock(path).acquire()
@@ -46,7 +46,7 @@ def test_a_file_left_by_a_dead_holder_locks_nobody_out(tmp_path):
         assert path.read_text() == str(os.getpid())
 
 
-def test_a_child_that_inherits_it_goes_on_holding_it(tmp_path):
+def test_a_child_that_inherits_it_continues_holding_it(tmp_path):
     path = tmp_path / "lock"
     lock = FileLock(path)
     lock.acquire()
@@ -60,7 +60,7 @@ def test_a_child_that_inherits_it_goes_on_holding_it(tmp_path):
     FileLock(path).acquire()
 
 
-def test_a_shared_lock_has_several_holders_beside_none_of_its_own(tmp_path):
+def test_a_shared_lock_has_several_holders_next_to_none_of_its_own(tmp_path):
     path = tmp_path / "lock"
     with FileLock(path, shared=True), FileLock(path, shared=True), pytest.raises(DirectoryBusy):
         FileLock(path).acquire()

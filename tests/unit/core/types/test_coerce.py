@@ -86,9 +86,9 @@ def test_the_matrix_of_casts(source):
     ],
 )
 def test_casts(value, source, target, result):
-    found = coerce.caster(source, target)(value)
-    assert found == result
-    assert type(found) is type(result)
+    cast = coerce.caster(source, target)(value)
+    assert cast == result
+    assert type(cast) is type(result)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_collections():
         ),
     ],
 )
-def test_what_converts_by_itself(source, target, can):
+def test_implicit_conversions(source, target, can):
     assert coerce.can_coerce(source, target) is can
 
 

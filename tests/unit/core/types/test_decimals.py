@@ -52,7 +52,7 @@ def test_operations(op, a, b, result):
 @pytest.mark.parametrize(
     ("op", "a", "b"), [("/", "1.00", "3.00"), ("/", "1.00", "0.00"), ("%", "1.00", "0.00")]
 )
-def test_what_is_not_exact_is_an_error(op, a, b):
+def test_inexact_decimal_is_an_error(op, a, b):
     type_ = decimals.result_type(op, model.Decimal(4, 2), model.Decimal(4, 2))
     with pytest.raises(ArithmeticError):
         decimals.operation(op, type_)(D(a), D(b))
@@ -68,10 +68,10 @@ def test_sums_and_products_are_exact(a, b):
     four = model.Decimal(4, 2)
     for op, exact in (("+", a + b), ("-", a - b), ("*", a * b)):
         type_ = decimals.result_type(op, four, four)
-        found = decimals.operation(op, type_)(a, b)
-        assert found == exact
-        assert found.as_tuple().exponent == -type_.scale
-        assert not (found == 0 and found.is_signed())
+        result = decimals.operation(op, type_)(a, b)
+        assert result == exact
+        assert result.as_tuple().exponent == -type_.scale
+        assert not (result == 0 and result.is_signed())
 
 
 def test_fitting():

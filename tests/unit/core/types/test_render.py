@@ -81,6 +81,6 @@ def test_values(value, type_, text):
         (2.0**63, "9.223372036854776E18"),
     ],
 )
-def test_integers_beyond_what_a_double_tells_apart(value, text):
+def test_integers_beyond_what_a_double_distinguishes(value, text):
     assert java_double(value) == text
     assert float(text) == value

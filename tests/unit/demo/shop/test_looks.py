@@ -10,34 +10,34 @@ from server.demo.shop.looks import looks
 
 
 @pytest.fixture(scope="module")
-def found():
+def rows_by_look():
     shop = data.make(1000)
     places = shop.orders[["order_id"]].assign(partition=0, offset=range(len(shop.orders)))
     return {look.result: look for look in looks(Expected.of(shop, places).all())}
 
 
-def test_a_look_at_each_result_has_rows(found):
-    assert list(found) == list(script.QUERIES)
-    for look in found.values():
+def test_a_look_at_each_result_has_rows(rows_by_look):
+    assert list(rows_by_look) == list(script.QUERIES)
+    for look in rows_by_look.values():
         assert look.rows.total() > 0
         assert f"FROM {look.result.lower()}" in look.sql
 
 
-def test_the_best_products_are_five(found):
-    rows = list(found["PRODUCT_DAYS"].rows.elements())
+def test_the_best_products_are_five(rows_by_look):
+    rows = list(rows_by_look["PRODUCT_DAYS"].rows.elements())
     assert len(rows) == 5
     assert all(list(row[4]) == sorted(row[4], reverse=True) for row in rows)
-    assert found["PRODUCT_DAYS"].ordered
+    assert rows_by_look["PRODUCT_DAYS"].ordered
 
 
-def test_payments_show_an_order_without_and_one_with_two(found):
-    rows = found["ORDER_PAYMENTS"].rows
+def test_payments_show_an_order_without_and_one_with_two(rows_by_look):
+    rows = rows_by_look["ORDER_PAYMENTS"].rows
     assert sorted(Counter(row[2] is None for row in rows.elements()).items()) == [
         (False, 2),
         (True, 1),
     ]
 
 
-def test_times_are_read_by_people(found):
-    row = max(found["REVENUE"].rows)
+def test_times_are_read_by_people(rows_by_look):
+    row = max(rows_by_look["REVENUE"].rows)
     assert (row[0], row[1]) == ("FR", "04 23:00:00")

@@ -17,7 +17,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.spark.task.pages import PagedStore
 from tests.examples import examples
 from tests.unit.exec.codegen.test_keying import batch
-from tests.unit.exec.dataflow.roads import stepwise
+from tests.unit.exec.dataflow.paths import stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
@@ -66,7 +66,7 @@ OTHERS = [
 TEXTS = [None, "", "a", "12", "7.5", "\u00e9", "\U0001f600", "x" * 40, "y" * 300]
 
 
-def made(query, **settings):
+def program_of(query, **settings):
     world = World(SETUP, **settings)
     format_ = ", KEY_FORMAT='JSON'" if "I, S" in query or "SELECT N" in query else ""
     world.run(f"CREATE TABLE O WITH (VALUE_FORMAT='JSON'{format_}) AS {query};")
@@ -82,7 +82,7 @@ def made(query, **settings):
 )
 def program(request):
     plan, cache = request.param
-    return made(plan, **{"cache.max.bytes.buffering": cache})
+    return program_of(plan, **{"cache.max.bytes.buffering": cache})
 
 
 def some(chance):
@@ -170,7 +170,7 @@ def test_the_same_results_log_and_state(program, seed):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query):
-    assert made(query, **{"cache.max.bytes.buffering": "0"})._fast is None
+    assert program_of(query, **{"cache.max.bytes.buffering": "0"})._fast is None
 
 
 def test_ordinary_records_take_the_loop(program, monkeypatch):
@@ -182,7 +182,7 @@ def test_ordinary_records_take_the_loop(program, monkeypatch):
 
 
 def test_headers_go_along():
-    program = made(PLANS[0], **{"cache.max.bytes.buffering": "0"})
+    program = program_of(PLANS[0], **{"cache.max.bytes.buffering": "0"})
     record = Record(0, pack(("a",)), (1,), 5, headers=[("h", b"1")])
     fast, slow = Run(program), Run(stepwise(program))
     for run in (fast, slow):
@@ -192,7 +192,7 @@ def test_headers_go_along():
 
 
 def test_a_group_whose_records_all_fail_has_no_state():
-    program = made(
+    program = program_of(
         "SELECT K, SUM(N) AS N FROM S GROUP BY K",
         **{"cache.max.bytes.buffering": "0"},
     )
@@ -206,7 +206,7 @@ def test_a_group_whose_records_all_fail_has_no_state():
 
 
 @pytest.mark.parametrize(("key", "value"), [(2**40, 1), (1, 2**40), (1, 1)])
-def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
+def test_a_result_that_cannot_be_written_ends_both_paths_alike(key, value):
     world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
     world.run("CREATE TABLE O WITH (FORMAT='KAFKA') AS SELECT I, MAX(I) AS M FROM S GROUP BY I;")
     program = writing(world.plan("O"), BUILTINS, MemoryRegistry())
@@ -222,7 +222,7 @@ def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
 @pytest.mark.parametrize(
     "window", ["TUMBLING (SIZE 5 SECONDS, GRACE PERIOD 0 SECONDS)", "SESSION (1 SECOND)"]
 )
-def test_what_is_left_out_is_logged_once_though_its_key_cannot_be_written(window):
+def test_dropped_record_is_logged_once_though_its_key_cannot_be_written(window):
     world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
     query = f"SELECT I, SUM(I) AS M FROM S WINDOW {window} GROUP BY I"
     world.run(f"CREATE TABLE O WITH (FORMAT='KAFKA') AS {query};")

@@ -66,7 +66,7 @@ def test_the_shape_behind_the_join_has_the_same_columns():
     assert [shape.names[place] for place in shape.keys] == keys
 
 
-def test_what_a_stage_stores_is_whole():
+def test_stored_rows_of_a_stage_are_whole():
     cut = layout(plan(f"SELECT S.K AS K, S.V AS V {BOTH}"))
     assert narrowed(cut) == cut
     cut = layout(plan("SELECT T.ID AS ID, C FROM T JOIN U ON T.ID = U.ID", "TABLE"))

@@ -41,7 +41,7 @@ WINDOWED = [
 ]
 
 
-def made(query):
+def program_of(query):
     world = World(SETUP)
     world.run(f"CREATE TABLE O WITH (KEY_FORMAT='JSON') AS {query};")
     return writing(world.plan("O"), BUILTINS)
@@ -49,7 +49,7 @@ def made(query):
 
 @pytest.fixture(scope="module", params=[*GROUPED, *WINDOWED])
 def program(request):
-    return made(request.param)
+    return program_of(request.param)
 
 
 def outcome(program, batches, *, loops):
@@ -61,10 +61,10 @@ def outcome(program, batches, *, loops):
         ingest.sources = {program.topics[0]: [source]}
     try:
         out = [record for each in batches for record in ingest.add(each, log)]
-        found = repr([*out, *ingest.finish()])
+        result = repr([*out, *ingest.finish()])
     except QueryFailed as error:
-        found = repr((str(error), error.detail, error.entry))
-    return found, list(map(repr, log))
+        result = repr((str(error), error.detail, error.entry))
+    return result, list(map(repr, log))
 
 
 def agree(program, *batches):
@@ -97,7 +97,7 @@ def test_tasks_of_batches_that_fuzzers_make(program):
 def a_batch(topic, chance, offset):
     """Some records; in every second batch all are ordinary, but for their times."""
     count, plain = range(chance.randrange(1, 8)), chance.random() < 0.5
-    made = batch(
+    raw = batch(
         topic,
         [
             (
@@ -111,7 +111,7 @@ def a_batch(topic, chance, offset):
     partitions = (
         [chance.choice((3, 4)) for _ in count] if chance.random() < 0.2 else [3 for _ in count]
     )
-    return made._replace(offsets=[offset + at for at in count], partitions=partitions)
+    return raw._replace(offsets=[offset + at for at in count], partitions=partitions)
 
 
 def test_ordinary_batches_take_one_loop(program, monkeypatch):
@@ -133,7 +133,7 @@ def test_records_for_which_an_aggregate_fails(query, monkeypatch):
         ]
 
     monkeypatch.setattr(stages, "slots_of", failing)
-    program = made(query)
+    program = program_of(query)
     given = ordinary(program)
     assert any(b'"I": 3' in value for value in given.values)
     agree(program, given, ordinary(program, seed=2))
@@ -150,7 +150,7 @@ def fails_at_three(function):
     return replace(function, step=step, step_code=None)
 
 
-def test_headers_are_for_the_road_step_by_step(program):
+def test_headers_are_for_the_step_by_step_path(program):
     (topic,) = program.topics
     chance = random.Random(4)
     records = [(FIT[topic], good_value(topic, chance)) for _ in range(3)]

@@ -157,10 +157,10 @@ FIT = {
 
 @pytest.fixture(scope="module", params=PLANS)
 def program(request):
-    return made(request.param)
+    return program_of(request.param)
 
 
-def made(query, **settings):
+def program_of(query, **settings):
     world = World(SETUP, **settings)
     format_ = SINKS.get(query, "JSON")
     world.run(f"CREATE STREAM O WITH (VALUE_FORMAT='{format_}') AS {query};")
@@ -180,10 +180,10 @@ def outcome(road, given):
     """The records or the error, and the log; NaN and the classes of values count."""
     log = Log()
     try:
-        found = repr(list(road(given, log)))
+        result = repr(list(road(given, log)))
     except QueryFailed as error:
-        found = repr((str(error), error.detail, error.entry))
-    return found, list(map(repr, log))
+        result = repr((str(error), error.detail, error.entry))
+    return result, list(map(repr, log))
 
 
 def stepwise(program):
@@ -268,7 +268,7 @@ def test_ordinary_batches_take_one_loop(program, monkeypatch):
 
 
 def test_values_that_do_not_decode_stay_in_one_loop(monkeypatch):
-    program = made(PLANS[1])
+    program = program_of(PLANS[1])
     given = batch("s", [(b"a", b"{"), (b"b", b'{"I": 2}'), (b"c", b"[]"), (b"d", b'{"I": 3}')])
     expected = outcome(stepwise(program), given)
     monkeypatch.setattr(exits, "of_source", None)
@@ -278,7 +278,7 @@ def test_values_that_do_not_decode_stay_in_one_loop(monkeypatch):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query, monkeypatch):
-    program = made(query)
+    program = program_of(query)
     given = batch(program.topics[0], [(FIT["long"], b'{"V": 3}')])
     agree(program, given)
     monkeypatch.setattr(exits, "of_source", None)
@@ -294,7 +294,7 @@ def test_headers_go_along(program):
 
 
 def test_a_query_that_must_not_skip_ends_as_before():
-    program = made(PLANS[0], **{"ksql.fail.on.deserialization.error": "true"})
+    program = program_of(PLANS[0], **{"ksql.fail.on.deserialization.error": "true"})
     given = batch("s", [(b"a", b'{"I": 1}'), (b"b", b"{")])
     agree(program, given)
     with pytest.raises(QueryFailed):
@@ -302,7 +302,7 @@ def test_a_query_that_must_not_skip_ends_as_before():
 
 
 def test_a_row_that_fails_twice_is_logged_as_one_row():
-    program = made("SELECT K, CAST(S AS INT) AS N, CAST(S AS BIGINT) AS F FROM S")
+    program = program_of("SELECT K, CAST(S AS INT) AS N, CAST(S AS BIGINT) AS F FROM S")
     seen = []
     given = batch("s", [(b"a", b'{"S": "x"}'), (b"a", b'{"S": "x"}')])
     program.straight(given, lambda _operator, _message, row: seen.append(row))
@@ -313,7 +313,7 @@ def test_a_row_that_fails_twice_is_logged_as_one_row():
 
 def test_each_expression_is_evaluated_once():
     """Also in a batch that is refused: it is, before anything is evaluated."""
-    program = made("SELECT K, CAST(S AS INT) AS N FROM S")
+    program = program_of("SELECT K, CAST(S AS INT) AS N FROM S")
     given = batch("s", [(b"a", b'{"S": "x"}'), (b"b", b"null"), (b"c", b"{")])
     log = Log()
     program.straight(given, log)

@@ -13,7 +13,7 @@ from ksql.exec.operators.memory import MemoryStore
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
-from tests.unit.exec.dataflow.roads import keyed, raw, refuse_nulls, stepwise
+from tests.unit.exec.dataflow.paths import keyed, raw, refuse_nulls, stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.world import World
 
@@ -45,7 +45,7 @@ TIMED = """CREATE STREAM O WITH (TIMESTAMP='TS') AS
   SELECT S.K AS K, A, CAST(V AS BIGINT) AS TS FROM S JOIN T ON S.K = T.ID;"""
 
 
-def made(query):
+def program_of(query):
     world = World(SETUP)
     world.run(query if query.startswith("CREATE") else f"CREATE STREAM O AS {query};")
     return writing(world.plan("O"), BUILTINS, MemoryRegistry())
@@ -54,12 +54,12 @@ def made(query):
 def outcome(program, given, store):
     log = Log()
     try:
-        found = repr(list(program.last_step(given, store, log)))
+        result = repr(list(program.last_step(given, store, log)))
     except QueryFailed as error:
-        found = repr((str(error), error.detail, error.entry))
+        result = repr((str(error), error.detail, error.entry))
     rows = [id(row) for _, _, row in log]
     repeated = [rows.index(each) for each in rows]  # which entries are of one row
-    return found, list(map(repr, log)), repeated, repr(sorted(store._spaces.get(b"t", {}).items()))
+    return result, list(map(repr, log)), repeated, repr(sorted(store._spaces.get(b"t", {}).items()))
 
 
 def some(chance, topic, size):
@@ -76,8 +76,8 @@ def some(chance, topic, size):
 
 
 @pytest.mark.parametrize("query", PLANS)
-def test_both_roads_agree(query):
-    program = made(query)
+def test_both_paths_agree(query):
+    program = program_of(query)
     assert program._fast is not None
     chance, other = random.Random(query), stepwise(program)
     for _ in range(examples(40)):
@@ -91,7 +91,7 @@ def test_both_roads_agree(query):
 
 
 def test_ordinary_records_take_one_loop(monkeypatch):
-    program = made(PLANS[0])
+    program = program_of(PLANS[0])
     table = raw("t", [(b"a", b'{"A":1,"B":"x"}', 1, None)])
     stream = raw("s", [(b"a", b'{"V":2}', 2, None)])
     monkeypatch.setattr(exits, "of_stage", None)
@@ -101,20 +101,20 @@ def test_ordinary_records_take_one_loop(monkeypatch):
 
 @pytest.mark.parametrize("query", [*OTHERS, TIMED])
 def test_other_plans_go_step_by_step(query):
-    assert made(query)._fast is None
+    assert program_of(query)._fast is None
 
 
-def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
+def test_unwritable_result_is_refused_as_step_by_step(monkeypatch):
     """That one finds the table as it was before the batch."""
     refuse_nulls(monkeypatch)
-    program = made(PLANS[0])
+    program = program_of(PLANS[0])
     before = keyed(program, [raw("t", [(b"a", b'{"B":"x"}', 1, None)])])
     stream = raw("s", [(b"a", b'{"V":1}', 2, None)])
     given = keyed(program, [stream, raw("t", [(b"a", b'{"A":1}', 3, None)])])
-    found = []
+    outcomes = []
     for road in (program, stepwise(program)):
         store = MemoryStore()
         assert road.last_step(before, store, Log()) == []
-        found.append(outcome(road, given, store)[:2])
-    assert "Unable to serialize record" in found[0][0]
-    assert found[0] == found[1]
+        outcomes.append(outcome(road, given, store)[:2])
+    assert "Unable to serialize record" in outcomes[0][0]
+    assert outcomes[0] == outcomes[1]

@@ -55,7 +55,7 @@ STREAMS = [
 PLANS = [*(("TABLE", query) for query in TABLES), *(("STREAM", query) for query in STREAMS)]
 
 
-def made(kind, query):
+def program_of(kind, query):
     world = World(SETUP + MORE, **{"cache.max.bytes.buffering": "0"})
     format_ = ", KEY_FORMAT='JSON'" if kind == "TABLE" else ""
     world.run(f"CREATE {kind} O WITH (VALUE_FORMAT='JSON'{format_}) AS {query};")
@@ -64,7 +64,7 @@ def made(kind, query):
 
 @pytest.fixture(scope="module", params=PLANS, ids=lambda plan: plan[1])
 def program(request):
-    return made(*request.param)
+    return program_of(*request.param)
 
 
 def batch(topic, records, first=0, partition=3):
@@ -83,15 +83,15 @@ def sources(program):
 
 def outcomes(source, batches, ahead_ms=None):
     """The records and the log of both roads, which keep their turns from batch to batch."""
-    found = []
+    results = []
     for road in (source.keyed, source.keyed_stepwise):
         sequence_keys, log, records = SequenceKeys(), Log(), []
         ahead = None if ahead_ms is None else FutureTimestamps(ahead_ms)
         for each in batches:
             records += road(each, sequence_keys, log, ahead)
         seen = ahead and (ahead.count, ahead.place, ahead.latest_ms)
-        found.append((repr(records), list(map(repr, log)), seen))
-    return found
+        results.append((repr(records), list(map(repr, log)), seen))
+    return results
 
 
 def agree(source, batches, ahead_ms=None):
@@ -165,36 +165,36 @@ def test_ordinary_batches_take_one_loop(program, monkeypatch):
         monkeypatch.setattr(source, "keyed_stepwise", None)
         topic, chance = topic_of(source), random.Random(1)
         records = [good(topic, chance, time) for time in (5, 9, 7)]
-        found = source.keyed(batch(topic, records), SequenceKeys(), Log(), None)
-        assert isinstance(found, KeyedBatch)
-        assert {row[2:4] for row in found.rows} <= {(5, 5), (9, 9), (7, 9)}
-        assert found.rows
+        keyed = source.keyed(batch(topic, records), SequenceKeys(), Log(), None)
+        assert isinstance(keyed, KeyedBatch)
+        assert {row[2:4] for row in keyed.rows} <= {(5, 5), (9, 9), (7, 9)}
+        assert keyed.rows
 
 
 def test_only_moved_rows_that_may_lack_their_key_have_no_loop():
     without = {
         query
         for kind, query in PLANS
-        for source in streams(made(kind, query))
+        for source in streams(program_of(kind, query))
         if source.keying is None
     }
     assert without == {STREAMS[5]}
 
 
 def test_of_a_record_without_the_key_of_a_join_the_time_passes():
-    source = streams(made("STREAM", STREAMS[-1]))[0]
+    source = streams(program_of("STREAM", STREAMS[-1]))[0]
     records = [(b"a", b'{"S":"x"}', 5), (b"a", b'{"I":1}', 9), (b"a", None, 11)]
     for some in (records[:2], records):  # one without value goes step by step
         agree(source, [batch("s", some)])
-        found = [*source.keyed(batch("s", some), SequenceKeys(), Log(), None)]
+        keyed = [*source.keyed(batch("s", some), SequenceKeys(), Log(), None)]
         ticks = [
-            (each.timestamp, each.sequence_key, each.offset) for each in found if each.row is None
+            (each.timestamp, each.sequence_key, each.offset) for each in keyed if each.row is None
         ]
         assert ticks == [(time, time, place) for place, (*_, time) in enumerate(some)][1:]
 
 
 def test_several_partitions_at_once_go_step_by_step():
-    (source,) = streams(made("TABLE", TABLES[0]))
+    (source,) = streams(program_of("TABLE", TABLES[0]))
     records = [good("s", random.Random(1), 5)] * 2
     given = batch("s", records)._replace(partitions=[0, 1])
     agree(source, [given])
@@ -203,6 +203,6 @@ def test_several_partitions_at_once_go_step_by_step():
 
 @pytest.mark.parametrize("length", [0, 1, 31, 32, 254, 255, 256, 300])
 def test_keys_of_every_length_are_packed_alike(length):
-    (source,) = streams(made("TABLE", TABLES[0]))
+    (source,) = streams(program_of("TABLE", TABLES[0]))
     key = "\u00e9".encode() * (length // 2) + b"x" * (length % 2)
     agree(source, [batch("s", [(key, good_value("s", random.Random(1)), 5)])])

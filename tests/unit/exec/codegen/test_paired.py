@@ -14,7 +14,7 @@ from ksql.exec.operators.memory import MemoryStore
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
-from tests.unit.exec.dataflow.roads import keyed, raw, refuse_nulls, stepwise
+from tests.unit.exec.dataflow.paths import keyed, raw, refuse_nulls, stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.world import World
 
@@ -46,7 +46,7 @@ OTHERS = [
 ]
 
 
-def made(query):
+def program_of(query):
     world = World(SETUP)
     world.run(f"CREATE STREAM O AS {query};")
     return writing(world.plan("O"), BUILTINS, MemoryRegistry())
@@ -55,15 +55,15 @@ def made(query):
 def outcome(program, given, store):
     log = Log()
     try:
-        found = repr(list(program.last_step(given, store, log)))
+        result = repr(list(program.last_step(given, store, log)))
     except QueryFailed as error:
-        found = repr((str(error), error.detail, error.entry))
+        result = repr((str(error), error.detail, error.entry))
     # on one road the join's own entries stand between those of the results, on the other before
     log.sort(key=itemgetter(0))
     rows = [id(row) for _, _, row in log]
     repeated = [rows.index(each) for each in rows]  # which entries are of one row
     spaces = {space: sorted(entries.items()) for space, entries in store._spaces.items() if entries}
-    return found, list(map(repr, log)), repeated, repr(sorted(spaces.items()))
+    return result, list(map(repr, log)), repeated, repr(sorted(spaces.items()))
 
 
 def some(chance, topic, now):
@@ -81,8 +81,8 @@ def some(chance, topic, now):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", PLANS)
-def test_both_roads_agree(query):
-    program = made(query)
+def test_both_paths_agree(query):
+    program = program_of(query)
     assert program.laned
     assert program._fast is not None
     chance, other = random.Random(query), stepwise(program)
@@ -95,7 +95,7 @@ def test_both_roads_agree(query):
 
 
 def test_ordinary_records_take_one_loop(monkeypatch):
-    program = made(PLANS[0])
+    program = program_of(PLANS[0])
     monkeypatch.setattr(exits, "of_stage", None)
     left = raw("s", [(b"a", b'{"V":2}', 2, None)])
     right = raw("r", [(b"a", b'{"A":1}', 1, None), (b"b", b'{"A":1}', 3, None)])
@@ -105,15 +105,15 @@ def test_ordinary_records_take_one_loop(monkeypatch):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query):
-    assert made(query)._fast is None
+    assert program_of(query)._fast is None
 
 
-def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
+def test_unwritable_result_is_refused_as_step_by_step(monkeypatch):
     refuse_nulls(monkeypatch)
-    program = made(PLANS[0])
+    program = program_of(PLANS[0])
     left = raw("s", [(b"a", b'{"V":2}', 2, None)])
     right = raw("r", [(b"a", b'{"A":1}', 1, None), (b"a", b'{"B":"x"}', 3, None)])
     given = keyed(program, [left, right])
-    found = [outcome(road, given, MemoryStore())[:2] for road in (program, stepwise(program))]
-    assert "Unable to serialize record" in found[0][0]
-    assert found[0] == found[1]
+    outcomes = [outcome(road, given, MemoryStore())[:2] for road in (program, stepwise(program))]
+    assert "Unable to serialize record" in outcomes[0][0]
+    assert outcomes[0] == outcomes[1]

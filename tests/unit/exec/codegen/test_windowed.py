@@ -94,7 +94,7 @@ def programs(name):
 @st.composite
 def events(draw, topic):
     """Records out of order; times are often those at which something begins or closes."""
-    found = []
+    drawn = []
     partitions = draw(st.sampled_from((1, 2, PARTITIONS + 2)))
     now = [draw(st.integers(0, 12)) * 500 for _ in range(partitions)]
     for _ in range(draw(st.integers(20, 60))):
@@ -111,7 +111,7 @@ def events(draw, topic):
         if topic == "TIMED":
             row["T"] = time
         kind = draw(st.sampled_from(("row",) * 20 + ("dead", "broken")))
-        found.append(
+        drawn.append(
             Event(
                 topic,
                 partition,
@@ -122,7 +122,7 @@ def events(draw, topic):
                 cut=draw(st.integers(0, 14)) == 0,
             )
         )
-    return found
+    return drawn
 
 
 def road(program, batches, buckets):
@@ -130,16 +130,16 @@ def road(program, batches, buckets):
     backends = [DictBackend() for _ in range(buckets)]
     positions: Counter[tuple[str, int]] = Counter()
     for batch in batches:
-        found = Results()
-        chunks = list(ingested(program, raw(batch, positions), buckets, found))
-        assert not list(staged(program, 0, backends, chunks, found))
-        yield found
+        results = Results()
+        chunks = list(ingested(program, raw(batch, positions), buckets, results))
+        assert not list(staged(program, 0, backends, chunks, results))
+        yield results
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-def test_the_road_without_combining_gives_the_same(name, data):
+def test_the_path_without_combining_gives_the_same(name, data):
     combined, plain = programs(name)
     batches = list(pieces(data.draw(events(combined.topics[0]))))
     buckets = data.draw(st.integers(1, PARTITIONS))
@@ -147,10 +147,10 @@ def test_the_road_without_combining_gives_the_same(name, data):
         road(combined, batches, buckets), road(plain, batches, buckets), strict=True
     ):
         assert Counter(one.records) == Counter(other.records)
-        assert told(one) == told(other)
+        assert rows_of(one) == rows_of(other)
 
 
-def told(results):
+def rows_of(results):
     return Counter((operator, message) for operator, message, _ in results.errors)
 
 
@@ -176,8 +176,8 @@ def at(time, key="a", group="g"):
 
 
 def test_records_of_a_group_and_window_are_one_state_in_the_place_of_the_first():
-    found, _ = windowed(QUERIES["uneven grace"], at(4100), at(5000, "b"), at(4300), at(4200))
-    assert [(r.row, r.old, r.timestamp, r.offset, r.sequence_key) for r in found] == [
+    results, _ = windowed(QUERIES["uneven grace"], at(4100), at(5000, "b"), at(4300), at(4200))
+    assert [(r.row, r.old, r.timestamp, r.offset, r.sequence_key) for r in results] == [
         (None, (4300, 6, 3), 4300, 0, 4100),
         (None, (5000, 2, 1), 5000, 1, 5000),
     ]
@@ -185,13 +185,13 @@ def test_records_of_a_group_and_window_are_one_state_in_the_place_of_the_first()
 
 def test_times_by_which_other_windows_close_are_states_of_their_own():
     """With 3.5 seconds of grace a window closes half a second before the next one ends."""
-    found, _ = windowed(QUERIES["uneven grace"], at(7400), at(7499), at(7500), at(7600))
-    assert [(r.old, r.offset) for r in found] == [((7499, 4, 2), 0), ((7600, 4, 2), 2)]
+    results, _ = windowed(QUERIES["uneven grace"], at(7400), at(7499), at(7500), at(7600))
+    assert [(r.old, r.offset) for r in results] == [((7499, 4, 2), 0), ((7600, 4, 2), 2)]
 
 
-def test_what_one_of_the_batch_may_make_late_stays_as_it_is():
-    found, _ = windowed(QUERIES["no grace"], at(3000), at(4000, None), at(3999), at(4001))
-    assert [(r.row, r.old, r.offset, r.sequence_key) for r in found] == [
+def test_records_that_the_batch_may_make_late_stay_uncombined():
+    results, _ = windowed(QUERIES["no grace"], at(3000), at(4000, None), at(3999), at(4001))
+    assert [(r.row, r.old, r.offset, r.sequence_key) for r in results] == [
         ((), None, 2, 4000),
         (None, (3000, 1, 1), 0, 3000),
         (None, (4001, 1, 1), 3, 4001),

@@ -98,14 +98,14 @@ def run(text, grace):
 
 def _own(whole, topics):
     """The records of those topics."""
-    wanted = [place for place, topic in enumerate(whole.topics) if topic in topics]
-    columns = ([column[place] for place in wanted] for column in whole[:6])
+    indexes = [place for place, topic in enumerate(whole.topics) if topic in topics]
+    columns = ([column[place] for place in indexes] for column in whole[:6])
     return RawBatch(*columns)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_is_over_is_forgotten(name):
+def test_state_without_grace_stays_bounded(name):
     entries, reads, _ = run(QUERIES[name], "0 SECONDS")
     early, late = BATCHES // 3, 2 * BATCHES // 3
     assert max(entries[late:]) < 1.5 * max(entries[:early])

@@ -72,29 +72,29 @@ def test_records_that_a_join_of_streams_drops_move_time_all_the_same():
 
 
 def far(time, partition=3):
-    found = FutureTimestamps(0)
-    found.see(batch(time)._replace(partitions=[partition]), [time], [0])
-    return found
+    future = FutureTimestamps(0)
+    future.see(batch(time)._replace(partitions=[partition]), [time], [0])
+    return future
 
 
 def test_a_process_warns_once_a_minute():
     warned = WarningsWritten()
     times = [(0, 900_000), (1, 900_000), (30_000, 930_000), (59_999, 100), (60_000, 900_000)]
-    found = [warned.due("Q", far(time), now) for now, time in times]
-    assert found == [True, False, False, False, True]
+    warnings = [warned.due("Q", far(time), now) for now, time in times]
+    assert warnings == [True, False, False, False, True]
 
 
 def test_a_time_that_is_much_later_is_warned_of_at_once():
     warned = WarningsWritten()
-    found = [warned.due("Q", far(time), 5) for time in (900_000, 959_999, 960_000, 960_001)]
-    assert found == [True, False, True, False]
+    warnings = [warned.due("Q", far(time), 5) for time in (900_000, 959_999, 960_000, 960_001)]
+    assert warnings == [True, False, True, False]
 
 
 def test_each_query_and_partition_is_warned_of_by_itself():
     warned = WarningsWritten()
-    asked = [("Q", 0), ("Q", 1), ("R", 0), ("Q", 0), ("R", 0)]
-    found = [warned.due(query, far(900_000, place), 5) for query, place in asked]
-    assert found == [True, True, True, False, False]
+    partitions = [("Q", 0), ("Q", 1), ("R", 0), ("Q", 0), ("R", 0)]
+    warnings = [warned.due(query, far(900_000, place), 5) for query, place in partitions]
+    assert warnings == [True, True, True, False, False]
     assert not warned.due("S", FutureTimestamps(100), 5)
 
 

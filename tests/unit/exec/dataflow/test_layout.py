@@ -25,11 +25,11 @@ SESSION, TUMBLING = "WINDOW SESSION (1 SECOND)", "WINDOW TUMBLING (SIZE 1 SECOND
 
 def sink(text):
     """The query below a sink without columns."""
-    found = build(WORLD.parse(f"{text};"), WORLD.catalog, BUILTINS, sink="OUT")
+    plan = build(WORLD.parse(f"{text};"), WORLD.catalog, BUILTINS, sink="OUT")
     return Sink(
-        source=found.plan,
+        source=plan.plan,
         name="OUT",
-        kind=found.kind,
+        kind=plan.kind,
         topic="out",
         key=(),
         value=(),
@@ -57,7 +57,7 @@ def sink(text):
         "SELECT S.V, COUNT(*) FROM S LEFT JOIN T ON S.K = T.ID GROUP BY S.V",
     ],
 )
-def test_what_runs(text):
+def test_programs_that_can_run(text):
     assert layout(sink(text)).exit is not None
 
 

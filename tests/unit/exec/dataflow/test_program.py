@@ -123,7 +123,7 @@ def test_a_batch_is_as_its_records(query, records):
 
 @pytest.mark.parametrize("query", [q for q in QUERIES if "GROUP BY" in q and "S.K" not in q])
 @given(records=RECORDS, cut=st.integers(0, 14))
-def test_one_change_per_batch_ends_where_every_change_ends(query, records, cut):
+def test_change_per_batch_ends_where_every_change_ends(query, records, cut):
     every, once = EVERY[query], ONCE[query]
     records = sorted((r for r in records if r[0] in every.topics), key=lambda r: r[3])
     parts = [part for part in (records[:cut], records[cut:]) if part]
@@ -175,7 +175,7 @@ class Shuffled:
         return [record for part in mixed for record in part]
 
 
-def test_what_a_program_tells_of_itself():
+def test_program_describes_itself():
     program = load(World(SETUP, "CREATE STREAM X AS SELECT * FROM S;").query("X").plan)
     assert (program.query_id, program.topics, program.stages, program.sink_topic) == (
         "CSAS_X_4",
@@ -196,7 +196,7 @@ def test_tables_are_read_from_their_beginning():
     assert read_topics(plan_of(world.query("X"))) == {"s": "latest", "t": "earliest"}
 
 
-def test_records_that_do_not_decode_are_skipped_and_told():
+def test_records_that_do_not_decode_are_skipped_and_reported():
     world = World(SETUP, "CREATE STREAM X AS SELECT * FROM S;")
     program = writing(world.plan("X"), BUILTINS)
     [out], log = run(

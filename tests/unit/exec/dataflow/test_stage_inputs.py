@@ -17,11 +17,11 @@ CREATE STREAM O AS SELECT * FROM S;
     ("key", "value", "target", "row"),
     [((2**40,), (1,), "key", (2**40,)), ((1,), (2**40,), "value", (2**40,))],
 )
-def test_a_result_that_cannot_be_written_is_told_with_its_side(key, value, target, row):
+def test_a_result_that_cannot_be_written_is_reported_with_its_side(key, value, target, row):
     encoder = Encoder(World(SETUP).plan("O").sink)
     rows = Results.of([((5,), (6,), 1, None, None), (key, value, 2, None, None)])
     with pytest.raises(Unwritable, match="Unable to serialize record") as caught:
         encoder(rows)
     assert caught.value.entry is not None
-    operator, _, found = caught.value.entry
-    assert (operator, found) == ("serializer", BadResult(target, row))
+    operator, _, details = caught.value.entry
+    assert (operator, details) == ("serializer", BadResult(target, row))

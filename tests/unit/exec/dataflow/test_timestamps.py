@@ -21,7 +21,7 @@ def test_a_time_that_queries_can_read(time):
         (LATEST_MS + 1, "timestamp 9223372036854776 is later than 9223372036854775 ms"),
     ],
 )
-def test_one_that_they_cannot_read(time, why):
+def test_unreadable_timestamp(time, why):
     """A sink's record of that time would end every query over the sink."""
     said = []
     assert extractor(0, BIGINT, None)((time,), lambda *entry: said.append(entry)) is None

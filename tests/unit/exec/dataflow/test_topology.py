@@ -107,7 +107,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
         ),
     ],
 )
-def test_each_step_is_told(statement, lines):
+def test_each_step_is_reported(statement, lines):
     world = World(SETUP, statement)
     [query] = world.engine.catalog.queries.values()
     assert topology(plan_of(query), BUILTINS).split("\n") == lines

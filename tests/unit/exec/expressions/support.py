@@ -117,6 +117,6 @@ def stage(*texts, where=None, settings=None, known=None):
 def evaluate(text, settings=None, known=None, **values):
     """The value of an expression and the errors that were logged."""
     errors = []
-    made = stage(text, settings=settings, known=known)
-    found = made.run(row(**values), lambda _context, message, _row: errors.append(message))
-    return found[0], errors
+    projection = stage(text, settings=settings, known=known)
+    result = projection.run(row(**values), lambda _context, message, _row: errors.append(message))
+    return result[0], errors

@@ -58,9 +58,9 @@ def value(text, type_):
     ],
 )
 def test_values(text, type_, result):
-    found = value(text, type_)
-    assert found == result
-    assert type(found) is type(result)
+    actual = value(text, type_)
+    assert actual == result
+    assert type(actual) is type(result)
 
 
 @pytest.mark.parametrize(

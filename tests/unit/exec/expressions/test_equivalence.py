@@ -135,7 +135,7 @@ def same(x, y):
 @given(ANY, st.lists(ROWS, min_size=1, max_size=5))
 def test_expressions(text, rows):
     bound = bind(parse_expression(text), SCOPE, KNOWN)
-    made = compile_projection(list(COLUMNS), None, [bound], KNOWN, {}, "Q")
+    projection = compile_projection(list(COLUMNS), None, [bound], KNOWN, {}, "Q")
     reference = Interpreter(COLUMNS, KNOWN)
     logged = []
 
@@ -143,12 +143,12 @@ def test_expressions(text, rows):
         logged.append(message)
 
     expected = [reference.run(bound, each) for each in rows]
-    batch = made.batch(rows, log)
-    for (found,), wanted in zip(batch, expected, strict=True):
-        assert same(found, wanted), (made.text, found, wanted)
+    batch = projection.batch(rows, log)
+    for (result,), reference_ in zip(batch, expected, strict=True):
+        assert same(result, reference_), (projection.text, result, reference_)
     assert all(
-        same((made.run(each, print_nothing) or ("filtered",))[0], wanted)
-        for each, wanted in zip(rows, expected, strict=True)
+        same((projection.run(each, print_nothing) or ("filtered",))[0], reference_)
+        for each, reference_ in zip(rows, expected, strict=True)
     )
     # Guarded operands are evaluated first: what fails beside them does not hide their failures.
     assert bool(logged) is bool(reference.errors)
@@ -163,15 +163,15 @@ def test_filters(condition, text, rows):
     where = bind(parse_expression(condition), SCOPE, KNOWN)
     output = bind(parse_expression(text), SCOPE, KNOWN)
     columns = list(COLUMNS)
-    made = compile_projection(columns, where, [output], KNOWN, {}, "Q")
+    filter_ = compile_projection(columns, where, [output], KNOWN, {}, "Q")
     keep = compile_predicate(columns, where, KNOWN, {}, "Q")
     value = compile_expr(columns, output, KNOWN, {}, "Q")
     reference = Interpreter(COLUMNS, KNOWN)
-    for each, found in zip(rows, made.batch(rows, print_nothing), strict=True):
-        wanted = reference.run(where, each) is True
-        assert keep(each, print_nothing) is wanted
-        assert (found is not None) is wanted
-        assert found is None or same(found[0], value(each, print_nothing))
+    for each, result in zip(rows, filter_.batch(rows, print_nothing), strict=True):
+        passes = reference.run(where, each) is True
+        assert keep(each, print_nothing) is passes
+        assert (result is not None) is passes
+        assert result is None or same(result[0], value(each, print_nothing))
 
 
 REAL = BUILTINS.with_(KNOWN.get(name) for name in ("FAIL", "PLUS", "JOINED"))
@@ -226,10 +226,10 @@ def test_built_in_functions(function, kinds, data):
     call = f"{function.name}({', '.join(data.draw(ARGUMENTS[kind]) for kind in kinds)})"
     where = data.draw(st.sampled_from(("{}", "CASE WHEN b THEN {} END", "TRANSFORM(a, v => {})")))
     bound = bind(parse_expression(where.format(call)), SCOPE, REAL)
-    made = compile_expr(list(COLUMNS), bound, REAL, {}, "Q")
+    compiled = compile_expr(list(COLUMNS), bound, REAL, {}, "Q")
     reference = Interpreter(COLUMNS, REAL)
     for each in data.draw(st.lists(ROWS, min_size=1, max_size=3)):
-        assert same(made(each, print_nothing), reference.run(bound, each))
+        assert same(compiled(each, print_nothing), reference.run(bound, each))
 
 
 def print_nothing(*_entry):
@@ -266,7 +266,7 @@ def test_deep_nesting(depth):
     assert evaluated(text, a=[0]) == [depth]
 
 
-def test_what_is_nested_too_deeply_is_refused():
+def test_too_deep_nesting_is_refused():
     bound: Any = bind(parse_expression("s"), SCOPE, KNOWN)
     call: Any = bind(parse_expression("UCASE(s)"), SCOPE, KNOWN)
     for _ in range(5000):

@@ -96,7 +96,7 @@ def test_no_function_is_called_once_too_much_was_computed(monkeypatch):
     assert len(calls) < 10
 
 
-def test_each_row_is_counted_anew():
+def test_each_row_is_counted_again():
     series = "ARRAY_LENGTH(GENERATE_SERIES(1, 3000))"
     output = bound("+".join([series] * 5))
     projection = compile_projection((), None, [output], BUILTINS, {}, "x")

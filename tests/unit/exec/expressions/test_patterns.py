@@ -43,11 +43,11 @@ def test_a_program_spends_from_its_own_budget():
 
 def test_every_function_that_matches_with_patterns_is_named(monkeypatch):
     """What spends from a budget is found by trying all functions of texts."""
-    asked, tried = set(), [""]
+    matching, tried = set(), [""]
     usual = Budget.limit_s
 
     def note(self):
-        asked.add(tried[-1])
+        matching.add(tried[-1])
         return usual(self)
 
     monkeypatch.setattr(Budget, "limit_s", note)
@@ -58,8 +58,8 @@ def test_every_function_that_matches_with_patterns_is_named(monkeypatch):
             for count in (2, 3):
                 for text in texts:
                     attempt(function, number, [texts[0], text, "a"][:count])
-    assert asked <= patterns.FUNCTIONS
-    assert {"REGEXP_REPLACE", "PARSE_TIMESTAMP"} <= asked
+    assert matching <= patterns.FUNCTIONS
+    assert {"REGEXP_REPLACE", "PARSE_TIMESTAMP"} <= matching
 
 
 def attempt(function, number, args):

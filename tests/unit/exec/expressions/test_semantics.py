@@ -146,10 +146,10 @@ NAN = math.nan
     ],
 )
 def test_values(text, values, result):
-    found, errors = evaluate(text, **values)
+    actual, errors = evaluate(text, **values)
     assert not errors
-    assert found == result or (found != found and result != result)  # NaN
-    assert type(found) is type(result)
+    assert actual == result or (actual != actual and result != result)  # NaN
+    assert type(actual) is type(result)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_values(text, values, result):
     ],
 )
 def test_errors(text, values, result, errors):
-    found, logged = evaluate(text, **values)
-    assert found == result
+    actual, logged = evaluate(text, **values)
+    assert actual == result
     assert len(logged) == len(errors)
     for message, part in zip(logged, errors, strict=True):
         assert message.startswith("Error computing expression ")
@@ -204,8 +204,8 @@ def test_errors(text, values, result, errors):
 
 def test_errors_may_spread_by_configuration():
     settings = {"ksql.nested.error.set.null": "false"}
-    found, errors = evaluate("COALESCE(FAIL(s), 'z')", settings, s="s")
-    assert found is None
+    result, errors = evaluate("COALESCE(FAIL(s), 'z')", settings, s="s")
+    assert result is None
     assert errors == ["Error computing expression COALESCE(FAIL(S), 'z'): bad s"]
 
 
@@ -238,18 +238,18 @@ def test_functions_are_called_once_per_row(text, calls):
 
 
 def test_filter_and_project():
-    made = stage("i", "UCASE(s)", where="i > 1 AND s IS NOT NULL")
+    projection = stage("i", "UCASE(s)", where="i > 1 AND s IS NOT NULL")
     rows = [row(i=i, s=s) for i, s in ((1, "a"), (2, "b"), (None, "c"), (3, None), (4, "d"))]
     kept = [None, (2, "B"), None, None, (4, "D")]
-    assert made.batch(rows, print) == kept
-    assert [made.run(each, print) for each in rows] == kept
+    assert projection.batch(rows, print) == kept
+    assert [projection.run(each, print) for each in rows] == kept
 
 
 def test_a_filter_that_fails_drops_the_row_and_says_so():
     seen = []
-    made = stage("i", where="NOT b")
+    projection = stage("i", where="NOT b")
     rows = [row(i=1), row(i=2, b=False)]
-    assert made.batch(rows, lambda *entry: seen.append(entry)) == [None, (2,)]
+    assert projection.batch(rows, lambda *entry: seen.append(entry)) == [None, (2,)]
     assert seen == [("Q", "Error computing expression (NOT B): a NULL operand", rows[0])]
 
 
@@ -258,7 +258,7 @@ def test_a_null_condition_drops_the_row():
 
 
 def test_only_what_is_used_is_read():
-    made = stage("i", where="s = 'x'")
-    assert "row[7]" in made.text
-    assert made.text.index("c7 == 'x'") < made.text.index("c1 = row[1]")
+    projection = stage("i", where="s = 'x'")
+    assert "row[7]" in projection.text
+    assert projection.text.index("c7 == 'x'") < projection.text.index("c1 = row[1]")
     assert stage("1").run((), print) == (1,)

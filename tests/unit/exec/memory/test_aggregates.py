@@ -62,9 +62,9 @@ def test_all_aggregates_are_here():
 def model(name, rows=ROWS):
     """What the aggregate makes of the rows, one by one."""
     _, columns, types, literals, _ = CALLS[name]
-    made, _ = aggregate(name, types, literals)
+    factory, _ = aggregate(name, types, literals)
     values = [tuple(row[column] for column in columns.split()) for row in rows]
-    return result(made, fold(made, values))
+    return result(factory, fold(factory, values))
 
 
 def queried(name, source, clauses, alias="S", *, feed="s", every=True):
@@ -92,9 +92,9 @@ def test_over_a_stream(name, every):
 @pytest.mark.slow
 @ALL
 def test_over_windows(name):
-    found = queried(name, "S", "WINDOW TUMBLING (SIZE 3 MILLISECONDS) GROUP BY G")
+    rows = queried(name, "S", "WINDOW TUMBLING (SIZE 3 MILLISECONDS) GROUP BY G")
     expected = [model(name, ROWS[:3]), model(name, ROWS[3:])]
-    assert found == [pytest.approx(value, nan_ok=True) for value in expected]
+    assert rows == [pytest.approx(value, nan_ok=True) for value in expected]
 
 
 @pytest.mark.slow
@@ -121,15 +121,15 @@ def test_over_sessions_that_merge(name):
 @pytest.mark.slow
 @ALL
 def test_over_a_join_of_a_stream_with_a_table(name):
-    found = queried(name, "S JOIN D ON S.K = D.ID", "GROUP BY S.G")
-    assert found == [pytest.approx(model(name), nan_ok=True)]
+    rows = queried(name, "S JOIN D ON S.K = D.ID", "GROUP BY S.G")
+    assert rows == [pytest.approx(model(name), nan_ok=True)]
 
 
 @pytest.mark.slow
 @ALL
 def test_over_a_join_of_streams(name):
-    found = queried(name, "S JOIN S2 WITHIN 1 DAY ON S.K = S2.K", "GROUP BY S.G")
-    assert found == [pytest.approx(model(name), nan_ok=True)]
+    rows = queried(name, "S JOIN S2 WITHIN 1 DAY ON S.K = S2.K", "GROUP BY S.G")
+    assert rows == [pytest.approx(model(name), nan_ok=True)]
 
 
 ON_TABLES = [name for name, call in CALLS.items() if call[-1]]
@@ -162,12 +162,12 @@ def as_listed(value):
 def test_over_tables_and_their_joins(name, source):
     if "R.J" in source:
         source = source.replace("R.J", "CONCAT('k', CAST(R.J AS STRING))")
-    found = as_listed(changed(name, source, "R"))
-    assert found == pytest.approx(as_listed(model(name)), nan_ok=True)
+    rows = as_listed(changed(name, source, "R"))
+    assert rows == pytest.approx(as_listed(model(name)), nan_ok=True)
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ON_TABLES])
-def test_those_without_undo_are_refused_on_tables(name):
+def test_aggregates_without_undo_are_refused_on_tables(name):
     error = World(SOURCES).refuse(
         f"CREATE TABLE X AS SELECT G, {CALLS[name][0].format('R')} AS V FROM R GROUP BY G;"
     )
@@ -268,9 +268,9 @@ BESIDE = "QUIET(I) AS Q, OPEN_ONE(I) AS O, COLLECT_LIST(I) AS L, COUNT(*) AS C"
 
 
 def python():
-    found, problems = load_sources({"mine.py": PYTHON})
+    library, problems = load_sources({"mine.py": PYTHON})
     assert not problems
-    return Functions([*BUILTINS.all(), *found])
+    return Functions([*BUILTINS.all(), *library])
 
 
 def rows_of(*numbers):
@@ -327,9 +327,7 @@ def test_a_row_of_a_table_whose_step_fails_does_not_count(changes, messages, lef
         ([("u", 13), ("u", 4)], ["undo", "step"], (1, 2, 4), (1, 2, 26, 4)),
     ],
 )
-def test_a_row_that_one_aggregate_cannot_take_back_is_taken_back_by_the_others(
-    changes, messages, left, kept
-):
+def test_row_that_one_aggregate_cannot_undo_is_undone_by_the_others(changes, messages, left, kept):
     world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
     world.run(
         f"CREATE TABLE X AS SELECT G, {BESIDE}, SUM(I) AS S, FUSSY(I) AS F FROM R GROUP BY G;"
@@ -339,7 +337,7 @@ def test_a_row_that_one_aggregate_cannot_take_back_is_taken_back_by_the_others(
     assert last == {**beside(*left), "S": sum(left), "F": list(kept)}
 
 
-def test_a_value_beyond_a_full_histogram_is_taken_back_by_the_others():
+def test_value_beyond_a_full_histogram_is_undone_by_the_others():
     world = World(SOURCES, **{"cache.max.bytes.buffering": "0"})
     world.run("CREATE TABLE X AS SELECT G, COUNT(*) AS C, HISTOGRAM(T) AS H FROM R GROUP BY G;")
     world.feed("r", *((f"k{n}", {"G": "g", "T": f"t{n}"}, 0) for n in range(1001)))
@@ -357,7 +355,7 @@ def changed_last(world, changes):
     return world.out("X")[-1][1]
 
 
-def test_a_row_that_failed_in_another_group_is_not_taken_back_from_it():
+def test_row_that_failed_in_another_group_is_not_undone_from_it():
     world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
     world.run(
         "CREATE TABLE X AS SELECT G, SUM(I) AS S, COUNT(*) AS C, FUSSY(I) AS F FROM R GROUP BY G;"
@@ -394,8 +392,8 @@ def batchwise(world, batches):
         rows = [json.dumps(row).encode() for row in batch]
         count = len(rows)
         given = ["s"] * count, [0] * count, list(range(count)), [0] * count, [b"k"] * count, rows
-        found = through(program, RawBatch(*given), stores, lambda *entry: log.append(entry[1]))
-        values += [json.loads(value) for _, value, _, _ in found]
+        results = through(program, RawBatch(*given), stores, lambda *entry: log.append(entry[1]))
+        values += [json.loads(value) for _, value, _, _ in results]
     return values, log
 
 
@@ -434,8 +432,8 @@ def picky(window, every, having="", final=""):
 
 
 def written(world):
-    found = world.topics.records.get("X", [])
-    return [None if each.value is None else json.loads(each.value) for each in found]
+    records = world.topics.records.get("X", [])
+    return [None if each.value is None else json.loads(each.value) for each in records]
 
 
 @pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 DAY)", "WINDOW SESSION (1 DAY)"])

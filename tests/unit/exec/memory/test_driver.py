@@ -86,14 +86,14 @@ def test_times_from_a_column_and_records_before_the_epoch():
     assert len(world.runner.errors()) == 2
 
 
-def test_errors_of_expressions_are_told_and_give_null():
+def test_errors_of_expressions_are_reported_and_give_null():
     world = World(S, "CREATE STREAM X AS SELECT K, CAST(B AS INT) + 1 AS C, A / 0 AS D FROM S;")
     world.feed("s", ("k", {"A": 1, "B": "no"}, 1))
     assert world.out("X") == [("k", {"C": None, "D": None}, 1)]
     assert world.runner.errors()
 
 
-def test_what_an_unknown_query_is_told():
+def test_unknown_query_is_refused():
     world = World(S)
     nothing = QueryVersion(QueryId("NOTHING"))
     world.runner.stop(nothing)

@@ -34,7 +34,7 @@ def test_each_shape_is_kept():
     assert {each.case.given["shape"] for each in KEPT} == set(SHAPES)
 
 
-def test_what_differs_is_made_small():
+def test_differing_case_is_shrunk():
     case = max((each.case for each in KEPT), key=lambda case: len(case.records))
     first, last = case.records[0], case.records[-1]
     small = shrunk(case, lambda fewer: first in fewer.records and last in fewer.records)
@@ -54,9 +54,9 @@ TURNED = [each for each in SPREAD if partitions.in_sequence(each.case) == each.c
 
 @pytest.mark.parametrize("each", TURNED, ids=lambda each: each.why)
 def test_micro_batches_over_partitions_change_nothing(each):
-    wanted = partitions.by_lane(each.case, plain(each.results))
+    expected = partitions.by_lane(each.case, plain(each.results))
     for seed in range(5):
-        assert partitions.in_batches(each.case, random.Random(seed)) == wanted
+        assert partitions.in_batches(each.case, random.Random(seed)) == expected
 
 
 def test_each_shape_is_kept_over_partitions():

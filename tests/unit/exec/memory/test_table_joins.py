@@ -83,15 +83,15 @@ def test_chains_of_tables_see_each_change_once():
     ]
 
 
-def test_aggregates_take_back_what_a_join_replaces():
+def test_aggregates_undo_what_a_join_replaces():
     world = world_of("CREATE TABLE O AS SELECT W, SUM(V) AS S FROM A JOIN B ON A.K=B.K GROUP BY W;")
     world.feed("a", ("k", {"V": 5}, 1), ("l", {"V": 7}, 1))
     world.feed("b", ("k", {"W": 1}, 2), ("l", {"W": 1}, 2))
     world.feed("a", ("k", {"V": 6}, 3))
     world.feed("b", ("l", {"W": 2}, 4))
     world.feed("a", ("k", None, 5))
-    found = [(r.key, json.loads(r.value)["S"]) for r in world.topics.records["O"]]
-    assert [s for _, s in found] == [5, 12, 13, 6, 7, 0]
+    sums = [(r.key, json.loads(r.value)["S"]) for r in world.topics.records["O"]]
+    assert [s for _, s in sums] == [5, 12, 13, 6, 7, 0]
 
 
 def test_aggregates_over_a_foreign_key_join():
@@ -182,7 +182,7 @@ def test_a_side_that_gets_more_columns(on):
     ]
 
 
-def test_what_another_kind_or_condition_would_orphan_is_refused():
+def test_join_change_that_would_orphan_state_is_refused():
     world = world_of("CREATE TABLE O AS SELECT A.K, V, W FROM A LEFT JOIN B ON A.F = B.K;")
     error = world.refuse(
         "CREATE OR REPLACE TABLE O AS SELECT A.K, V, W FROM A JOIN B ON A.F = B.K;"
@@ -190,7 +190,7 @@ def test_what_another_kind_or_condition_would_orphan_is_refused():
     assert "JOIN: LEFT became INNER" in error.detail
 
 
-def test_what_a_foreign_key_join_keeps_is_small():
+def test_state_of_a_foreign_key_join_is_small():
     """A change of one of many who refer writes its own entries, not those of the others."""
     world = world_of("CREATE TABLE O AS SELECT A.K, V, W FROM A JOIN B ON A.F = B.K;")
     world.feed("b", ("x", {"W": 1}, 1))

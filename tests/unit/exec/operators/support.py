@@ -46,12 +46,12 @@ def refused(value):
 
 def slots(*functions):
     """Slots 0, 1, ..; functions with parameters read the row's columns in turn."""
-    made, column = [], 0
+    slots_, column = [], 0
     for number, function in enumerate(functions):
         width = len(function.params)
-        made.append(Slot(number, function, tuple(range(column, column + width))))
+        slots_.append(Slot(number, function, tuple(range(column, column + width))))
         column += width
-    return made
+    return slots_
 
 
 def record(key, row, time=0, offset=0, **more):

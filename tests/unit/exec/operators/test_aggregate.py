@@ -29,7 +29,7 @@ def shown(records):
     return [(each.row, each.timestamp) for each in records]
 
 
-def test_every_change_is_told():
+def test_every_change_is_reported():
     [out] = run(
         operator(COUNT, SUM),
         [[record("a", (1,), 5, 0), record("b", (2,), 3, 1), record("a", (3,), 4, 2)]],
@@ -45,7 +45,7 @@ def test_or_the_last_one_of_a_batch():
     assert shown(second) == [(("a", 3, 13, 6), 6)]
 
 
-def test_the_row_before_where_it_is_asked_for():
+def test_row_before_is_given_on_request():
     keeping = operator(COUNT, keep_old=True)
     first, second = run(
         keeping, [[record("a", (), 1, 0), record("a", (), 2, 1)], [record("a", (), 3, 2)]]
@@ -66,7 +66,7 @@ def test_a_group_without_results_has_no_row_but_counts():
     assert log == [("aggregate", "odd", ("a",))] * 2
 
 
-def test_of_a_batch_only_the_last_results_are_asked_for():
+def test_only_the_last_results_of_a_batch_are_requested():
     log = Log()
     batches = [[record("a", (n,)) for n in some] for some in ((2, 1, 3), (1,), (2, 3))]
     out = run(operator(COUNT, PICKY, every_change=False), batches, log=log)
@@ -79,9 +79,9 @@ def test_a_group_without_results_is_deleted_once_where_the_row_before_matters(ev
     log = Log()
     batches = [[record("a", (n,))] for n in (1, 1, 1, 2, 1)]
     out = run(operator(PICKY, every_change=every, keep_old=True), batches, log=log)
-    found = [(each.row, each.old) for some in out for each in some]
+    changes = [(each.row, each.old) for some in out for each in some]
     before, after = ("a", 2, 0), ("a", 6, 0)
-    assert found == [(before, None), (None, before), (after, None)]
+    assert changes == [(before, None), (None, before), (after, None)]
     assert log == [("aggregate", "odd", ("a",))] * 3
 
 
@@ -99,7 +99,7 @@ def test_a_tables_change_takes_the_old_row_back():
     assert shown(out) == [(("a", 1, 5, 1), 1), (("a", 1, 7, 2), 2), (("a", 0, 0, 3), 3)]
 
 
-def test_a_record_that_fails_is_skipped_and_told():
+def test_a_record_that_fails_is_skipped_and_reported():
     log, store = Log(), MemoryStore()
     processor = operator(COUNT, FUSSY)
     out = run(
@@ -130,7 +130,7 @@ def test_a_shorter_state_is_completed():
     ]
 
 
-def test_headers_and_coordinates_go_on():
+def test_headers_and_coordinates_continue():
     source = record("a", (), 1, 8, headers=[("h", b"x")], topic=1, partition=2)
     [[out]] = run(operator(COUNT), [[source]])
     assert (out.topic, out.partition, out.offset, out.headers) == (1, 2, 8, [("h", b"x")])
@@ -155,7 +155,7 @@ def test_a_record_falls_into_all_windows_over_its_time():
     assert [r.row[-2:] for r in out] == [(5, 15), (10, 20)]
 
 
-def test_late_records_are_dropped_and_told():
+def test_late_records_are_dropped_and_reported():
     log, store = Log(), MemoryStore()
     processor = operator(COUNT, windows=TUMBLING)
     run(processor, [[record("a", (), 14, 0)]], store, log)
@@ -223,8 +223,8 @@ def test_combined_is_as_uncombined(data, tasks, plain):
             )
             combined += combiner.finish()
         expected = {r.key: r[:4] for r in whole.process(records, stores[0], logs[0])}
-        found = {r.key: r[:4] for r in merging.process(combined, stores[1], logs[1])}
-        assert found == expected
+        groups = {r.key: r[:4] for r in merging.process(combined, stores[1], logs[1])}
+        assert groups == expected
     assert sorted(map(str, logs[0])) == sorted(map(str, logs[1]))
     assert dict(stores[0].scan(b"g")) == dict(stores[1].scan(b"g"))
 

@@ -30,7 +30,7 @@ def test_the_stores_of_a_query_share_what_there_is():
         second.put(b"s", b"k", "x" * 80_000)
 
 
-def test_what_is_forgotten_or_replaced_gives_its_room_back():
+def test_forgotten_and_replaced_entries_free_their_room():
     store = BoundedStore(Bound(100_000))
     for number in range(10_000):
         store.put(b"s", b"k", ["x" * (number % 1_000)])

@@ -39,19 +39,19 @@ def test_each_record_passes_all_joins_before_the_next():
         at(SECOND, "k", None, 5),
         at(STREAM, "k", ("s6",), 6),
     ]
-    found = [
+    expected = [
         ("s0", None, None, 0),
         ("s2", None, "u1", 2),
         ("s4", "t3", "u1", 4),
         ("s6", "t3", None, 6),
     ]
     out = chain(outer=True).process(records, MemoryStore(), Log())
-    assert [each.row for each in out] == found
+    assert [each.row for each in out] == expected
     inner = chain(outer=False).process(records, MemoryStore(), Log())
-    assert [each.row for each in inner] == [found[1], found[2]]
+    assert [each.row for each in inner] == [expected[1], expected[2]]
     store = MemoryStore()
     parts = [list(chain(outer=True).process([each], store, Log())) for each in records]
-    assert [each.row for part in parts for each in part] == found
+    assert [each.row for part in parts for each in part] == expected
 
 
 def test_a_null_key_ends_at_an_inner_join():
@@ -84,7 +84,7 @@ def test_rows_of_several_sources_grow_at_the_end_of_each_stretch():
     assert Side(0, (3,)).row(Side(0, (2,)).stored(("a", "b"))) == ("a", "b", None)
 
 
-def test_what_ends_a_joined_row():
+def test_endings_of_a_joined_row():
     key = pack(("k", 10, 20))
     assert Ending().of(key, 7) == (7,)
     assert Ending(windowed=True).of(key, 7) == (10, 20, 7)

@@ -85,7 +85,7 @@ def test_a_state_of_another_plan_is_completed(stored, expected):
     assert folds.init() == [-1, 0, None, 0]
 
 
-def test_a_completed_state_goes_on():
+def test_a_completed_state_continues():
     folds = compile_folds([Slot(2, SUM, (0,)), Slot(0, COUNT, ())])
     state = folds.complete([5, 7])
     folds.step(state, (3,))
@@ -203,7 +203,7 @@ def test_merging_keeps_the_later_time():
     assert second == [9, 2, 5]
 
 
-def test_what_one_cannot_none_can():
+def test_unsupported_fold_disables_all():
     folds = compile_folds(slots(COUNT, LIST))
     assert folds.undo is None
     assert folds.merge is None
@@ -227,7 +227,7 @@ def stored(state, generations=()):
 
 
 @pytest.mark.parametrize(
-    ("generations", "found", "expected"),
+    ("generations", "cells_read", "expected"),
     [
         # the running plan has slot 0; an attempt added slot 1 and was taken back
         ((), stored([5, 7, 100], (0, A)), [5, 7]),
@@ -246,13 +246,13 @@ def stored(state, generations=()):
         ((0, 0, B), stored([5, 7, "kept"]), [5, 7, "kept", 0]),
     ],
 )
-def test_a_cell_is_read_by_what_wrote_it_only(generations, found, expected):
+def test_a_cell_is_read_by_what_wrote_it_only(generations, cells_read, expected):
     numbers = [n for n in range(len(expected) - 1) if expected[1 + n] != "kept"]
     folds = compile_folds([Slot(n, SUM, (0,)) for n in numbers], generations)
-    before = list(found)
-    assert folds.complete(found) == expected
+    before = list(cells_read)
+    assert folds.complete(cells_read) == expected
     assert (
-        found == before or not folds.generation_mark
+        cells_read == before or not folds.generation_mark
     )  # only what is put may change what is stored
 
 
@@ -264,11 +264,11 @@ def test_a_cell_is_read_by_what_wrote_it_only(generations, found, expected):
 def test_any_state_is_read_by_any_plan(wrote, reads, known):
     cells = [10 + n for n in range(len(wrote))]
     slots_ = [Slot(n, SUM, (0,)) for n in range(len(reads)) if n < known]
-    found = compile_folds(slots_, reads).complete(stored([5, *cells], wrote))
+    cells_read = compile_folds(slots_, reads).complete(stored([5, *cells], wrote))
     theirs = dict(enumerate(wrote))
     for number, generation in enumerate(reads):
         if number in theirs and theirs[number] == generation:
-            assert found[1 + number] == 10 + number
+            assert cells_read[1 + number] == 10 + number
         else:
-            assert found[1 + number] == (0 if number < known else None)
-    assert len(found) == 1 + len(reads)
+            assert cells_read[1 + number] == (0 if number < known else None)
+    assert len(cells_read) == 1 + len(reads)

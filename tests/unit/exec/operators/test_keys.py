@@ -37,7 +37,7 @@ def test_equal_bytes_are_equal_values(first, second):
         assert first == second
 
 
-def test_what_no_key_holds():
+def test_unsupported_key_types():
     with pytest.raises(TypeError):
         keys.pack((object(),))
     with pytest.raises(ValueError, match="ext_hook"):

@@ -63,7 +63,7 @@ def test_the_lowest_head_goes_first(records):
 
 
 @given(logs, st.randoms())
-def test_what_is_left_out_had_its_turn(records, rng):
+def test_dropped_record_counts_for_the_order(records, rng):
     ordered = in_order(records)
     kept = {record for record in ordered if rng.random() < 0.5}
     shuffled = list(kept)
@@ -75,24 +75,24 @@ def test_what_is_left_out_had_its_turn(records, rng):
 def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
     ordered = list(in_order(records))
     for piece in (ordered[:place], ordered[place:]):
-        anew = in_sequence(piece)
-        rng.shuffle(anew)
-        assert [record[:9] for record in in_order(anew)] == [record[:9] for record in piece]
+        resequenced = in_sequence(piece)
+        rng.shuffle(resequenced)
+        assert [record[:9] for record in in_order(resequenced)] == [record[:9] for record in piece]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9))), st.integers(0, 20))
-def test_turns_go_on_from_call_to_call(records, place):
+def test_turns_continue_from_call_to_call(records, place):
     partitions, times = [p for p, _ in records], [t for _, t in records]
     whole = list(SequenceKeys().of(0, partitions, times))
     sequence_keys = SequenceKeys()
-    found = list(sequence_keys.of(0, partitions[:place], times[:place]))
-    found += sequence_keys.of(0, partitions[place:], times[place:])
-    assert found == whole
+    keys = list(sequence_keys.of(0, partitions[:place], times[:place]))
+    keys += sequence_keys.of(0, partitions[place:], times[place:])
+    assert keys == whole
     for n, (partition, _) in enumerate(records):
         assert whole[n] == max(t for p, t in records[: n + 1] if p == partition)
 
 
-def test_one_partition_is_not_copied_when_it_is_in_order():
+def test_ordered_partition_is_not_copied():
     records = [at(0, 0, offset, 9 - offset) for offset in range(5)]
     assert list(in_order(records)) == records
     random.Random(1).shuffle(records)

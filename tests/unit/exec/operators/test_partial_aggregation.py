@@ -33,8 +33,8 @@ def test_groups_are_folded_over_batches(plain, width):
     key_a, key_b = (1,) * width, (2,) * width
     combiner.add([(*key_a, "x"), None, (*key_b, "y")], [5, 6, 7], silent)
     combiner.add([(*key_a, "z")], [3], silent)
-    found = {tuple(unpack(r.key)): (r.row, r.timestamp) for r in combiner.finish()}
-    assert found == {key_a: ((5, 2, None, "XZ"), 5), key_b: ((7, 1, None, "Y"), 7)}
+    groups = {tuple(unpack(r.key)): (r.row, r.timestamp) for r in combiner.finish()}
+    assert groups == {key_a: ((5, 2, None, "XZ"), 5), key_b: ((7, 1, None, "Y"), 7)}
 
 
 def test_a_record_that_fails_changes_nothing_and_is_logged():

@@ -131,7 +131,7 @@ def test_the_time_of_a_row_is_the_end_of_its_session_and_headers_end():
 # --- late records
 
 
-def test_what_ends_before_the_close_of_its_session_is_dropped_and_logged():
+def test_late_record_of_a_session_is_dropped_and_logged():
     log = Log()
     [out] = run(operator(COUNT), [at(1000, 890)], log=log)
     assert out == [("a", 1, 1000, 1000, 1000), ("a", 1, 890, 890, 890)]
@@ -214,7 +214,7 @@ def test_or_each_session_once_per_batch():
     assert third == [("a", 6, 40, 20, 40)]
 
 
-def test_what_comes_and_goes_within_a_batch_was_never_there():
+def test_session_merged_within_a_batch_is_not_emitted():
     processor = operator(COUNT, every_change=False)
     assert run(processor, [at(10, 30, 20)]) == [[("a", 3, 30, 10, 30)]]
 
@@ -223,12 +223,12 @@ def test_the_rows_before_for_having():
     for every_change in (True, False):
         processor = operator(COUNT, SUM, keep_old=True, every_change=every_change)
         store, log = MemoryStore(), Log()
-        found = [
+        changes = [
             [(each.row, each.old) for each in processor.process([batch], store, log)]
             for batch in (record("a", (3,), 5), record("a", (4,), 5), record("a", (1,), 9))
         ]
-        assert found[1] == [(("a", 2, 7, 5, 5, 5), ("a", 1, 3, 5, 5, 5))]
-        assert found[2] == [
+        assert changes[1] == [(("a", 2, 7, 5, 5, 5), ("a", 1, 3, 5, 5, 5))]
+        assert changes[2] == [
             (None, ("a", 2, 7, 5, 5, 5)),
             (("a", 3, 8, 9, 5, 9), None),
         ]
@@ -312,7 +312,7 @@ def cut_up(records, lengths):
     return batches
 
 
-def made(entries):
+def rows_of(entries):
     return [record(key, (value,), time, n) for n, (key, time, value) in enumerate(entries)]
 
 
@@ -344,8 +344,8 @@ def last_rows(out):
 
 
 @given(entries, clauses, st.lists(st.integers(1, 20)))
-def test_one_change_per_batch_ends_where_every_change_ends(entries, windows, lengths):
-    batches = cut_up(made(entries), lengths)
+def test_change_per_batch_ends_where_every_change_ends(entries, windows, lengths):
+    batches = cut_up(rows_of(entries), lengths)
     every = run(operator(COUNT, SUM, windows=windows), batches)
     once = run(operator(COUNT, SUM, windows=windows, every_change=False), batches)
     assert last_rows(chain(*once)) == last_rows(chain(*every))
@@ -359,7 +359,7 @@ def _place(row):
 @given(entries, st.integers(1, 40))
 def test_sessions_are_the_runs_of_records_without_a_larger_gap(entries, gap):
     windows = SessionWindows(gap, 10_000, 20_000)
-    [out] = run(operator(COUNT, SUM, windows=windows), [made(entries)])
+    [out] = run(operator(COUNT, SUM, windows=windows), [rows_of(entries)])
     expected = {}
     for key in {key for key, _, _ in entries}:
         mine = sorted((time, value) for k, time, value in entries if k == key)

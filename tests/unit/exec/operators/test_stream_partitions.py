@@ -62,9 +62,9 @@ def run(processor, records, backend, log=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROCESSORS if name != "table"])
 @pytest.mark.parametrize("time", [6, 30_000], ids=["open", "closing"])
-def test_however_many_lanes_they_ask_together(name, time):
+def test_all_stream_partitions_are_read_in_one_request(name, time):
     """A batch of 40 lanes asks as often as one of a single lane."""
-    asked = []
+    requests = []
     for lanes in (1, 40):
         backend, keys = Calls(), [f"{n} {'x' * 60}" for n in range(200)]
         filling = [at(n, key, 5, port) for n in range(lanes) for key in keys for port in (1, 0)]
@@ -72,11 +72,11 @@ def test_however_many_lanes_they_ask_together(name, time):
         assert len(backend.data) > lanes  # too much for the root
         backend.calls = 0
         run(PROCESSORS[name], [at(n, keys[0], time) for n in range(lanes)], backend)
-        asked.append(backend.calls)
-    assert asked[0] == asked[1]
+        requests.append(backend.calls)
+    assert requests[0] == requests[1]
 
 
-def test_lanes_have_clocks_and_groups_of_their_own():
+def test_stream_partitions_have_clocks_and_groups_of_their_own():
     log, processor, backend = Log(), PROCESSORS["windows"], DictBackend()
     records = [at(0, "a", 100), at(1, "a", 5), at(1, "a", 6), at(0, "a", 5)]
     out = run(processor, records, backend, log)
@@ -90,7 +90,7 @@ def test_lanes_have_clocks_and_groups_of_their_own():
     assert [(r.lane, r.row[1]) for r in again] == [(1, 3)]
 
 
-def test_what_keeps_no_time_is_kept_by_lane_too():
+def test_untimed_state_is_kept_per_stream_partition_too():
     store = MemoryStore()
     list(each_lane(PROCESSORS["table"], [at(3, "k", 0)], store, Log()))
     [same, other] = each_lane(PROCESSORS["table"], [at(4, "k", 1), at(3, "k", 1)], store, Log())

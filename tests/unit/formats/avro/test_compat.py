@@ -32,8 +32,8 @@ def parsed(schema):
 
 
 def kinds(reader, writer):
-    found = differences(parsed(reader), parsed(writer), BACKWARD)
-    return [(one.kind, one.path) for one in found]
+    changes = differences(parsed(reader), parsed(writer), BACKWARD)
+    return [(one.kind, one.path) for one in changes]
 
 
 # --- refused
@@ -63,7 +63,7 @@ def kinds(reader, writer):
         ("[" * 2000 + "]" * 2000, "nested|recursion|depth|unexpected"),
     ],
 )
-def test_what_is_no_schema_is_refused(schema, reason):
+def test_malformed_schema_is_refused(schema, reason):
     with pytest.raises(BrokenAvro, match=reason):
         avro.parse(schema)
 
@@ -275,7 +275,7 @@ def test_recursion_and_shared_names_end():
     assert kinds(wide, wide) == []
 
 
-def test_a_difference_is_told_once_with_its_place():
+def test_a_difference_is_reported_once_with_its_place():
     reader, writer = record(field("n", "int")), record()
     (text,) = explained(differences(parsed(reader), parsed(writer), BACKWARD) * 2)
     assert text == (

@@ -182,11 +182,11 @@ MISMATCHED = [
 
 
 @pytest.mark.parametrize(("schema", "datum", "type_", "path", "message"), MISMATCHED)
-def test_what_does_not_go_together(schema, datum, type_, path, message):
-    with pytest.raises(DecodeError) as found:
+def test_mismatches_of_schema_and_columns(schema, datum, type_, path, message):
+    with pytest.raises(DecodeError) as caught:
         reads(record(("V", schema)), {"V": datum}, c.value("V", type_))
-    assert message in found.value.message
-    assert found.value.path == path
+    assert message in caught.value.message
+    assert caught.value.path == path
 
 
 def test_every_kind_of_value_is_skipped():
@@ -214,8 +214,8 @@ def test_every_kind_of_value_is_skipped():
 
 def test_two_columns_may_match_one_field_and_a_record_may_be_null():
     schema = record(("v", "int"), ("n", "int"))
-    found = reads(schema, {"v": 1, "n": 2}, c.value("V", INT), c.value("v", BIGINT))
-    assert found == (1, 1)
+    values = reads(schema, {"v": 1, "n": 2}, c.value("V", INT), c.value("v", BIGINT))
+    assert values == (1, 1)
     assert reads(opt(schema), {"v": 1, "n": 2}, c.value("V", INT)) == (1,)
     assert reads(opt(schema), None, c.value("V", INT)) is None
 
@@ -344,10 +344,10 @@ def test_fields_without_a_column_take_their_defaults():
         ("l", "boolean", False),
         ("m", opt("int")),
     ]
-    found = writes(record(*defaults, ("V", "int")), (c.value("V", INT),), (1,))
+    data = writes(record(*defaults, ("V", "int")), (c.value("V", INT),), (1,))
     expected = {field[0]: field[2] if len(field) > 2 else None for field in defaults}
     expected |= {"e": b"\xff", "f": b"ab", "j": {"k": 1.5, "l": 2.0}, "V": 1}
-    assert found == expected
+    assert data == expected
 
 
 def test_a_null_takes_the_default_of_a_field_that_must_have_a_value():
@@ -371,12 +371,12 @@ def test_a_null_takes_the_default_of_a_field_that_must_have_a_value():
         ),
     ],
 )
-def test_what_cannot_be_written(schema, type_, value, message):
+def test_unwritable_values(schema, type_, value, message):
     with pytest.raises(EncodeError, match=message):
         writes(schema, (c.value("V", type_),), (value,))
 
 
-def test_single_values_stand_alone():
+def test_single_values_are_unwrapped():
     column = c.value("V", STRING)
     assert writes("string", (column,), ("x",), wrap=False) == "x"
     assert writes("string", (column,), (None,), wrap=False) is None
@@ -570,5 +570,5 @@ def test_nothing_but_decode_errors(table, noise, data):
         at = data.draw(st.integers(5, len(item)))
         broken.append(item[:at] + data.draw(st.binary(max_size=4)) + item[at + 1 :])
     failures = c.Failures()
-    found = serde.decode_many(broken, failures)
-    assert len(failures) == found.count(SKIP)
+    values = serde.decode_many(broken, failures)
+    assert len(failures) == values.count(SKIP)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.formats.delimited.serde import serde
-from ksql.formats.implementation import Wanted
+from ksql.formats.implementation import SerdeSpec
 from ksql.formats.table import SKIP, DecodeError, EncodeError
 from tests.unit.formats import columns as c
 
@@ -63,7 +63,7 @@ REFUSED = [
 
 
 def delimited(columns, delimiter):
-    return serde(Wanted(Format("DELIMITED", delimiter=delimiter), columns, wrapped=True))
+    return serde(SerdeSpec(Format("DELIMITED", delimiter=delimiter), columns, wrapped=True))
 
 
 def two(type_, delimiter=","):
@@ -72,16 +72,16 @@ def two(type_, delimiter=","):
 
 @pytest.mark.parametrize(("type_", "text", "expected"), READ)
 def test_reads(type_, text, expected):
-    found = two(type_).decode(f"{text},7".encode())
-    assert str(found) == str((expected, 7))
-    assert type(found[0]) is type(expected)
+    value = two(type_).decode(f"{text},7".encode())
+    assert str(value) == str((expected, 7))
+    assert type(value[0]) is type(expected)
 
 
 @pytest.mark.parametrize(("type_", "text", "message"), REFUSED)
 def test_refuses(type_, text, message):
-    with pytest.raises(DecodeError) as found:
+    with pytest.raises(DecodeError) as caught:
         two(type_).decode(f"{text},7".encode())
-    assert message in found.value.message
+    assert message in caught.value.message
 
 
 def test_only_the_first_record_counts_but_all_must_be_sound():
@@ -146,10 +146,10 @@ def test_delimiters(delimiter):
     assert serde.decode(serde.encode(row)) == row
 
 
-def test_what_cannot_be_written_says_where():
-    with pytest.raises(EncodeError) as found:
+def test_unwritable_value_is_located():
+    with pytest.raises(EncodeError) as caught:
         two(STRING).encode_many([("a", 1), (5, 1)])
-    assert found.value.index == 1
+    assert caught.value.index == 1
 
 
 @settings(deadline=None)
@@ -161,13 +161,13 @@ def test_round_trip(table, delimiter):
     encoded = serde.encode_many(rows)
     failures = c.Failures()
     decoded = serde.decode_many(encoded, failures)
-    for row, data, found in zip(empty_is_null, encoded, decoded, strict=True):
-        assert found is SKIP if data == b"" else c.same(found, row)
+    for row, data, value in zip(empty_is_null, encoded, decoded, strict=True):
+        assert value is SKIP if data == b"" else c.same(value, row)
 
 
 @settings(deadline=None)
 @given(c.rows(c.scalar_types()), st.lists(st.binary() | st.text('",\r\n 1.-ax').map(str.encode)))
 def test_nothing_but_decode_errors(table, noise):
     failures = c.Failures()
-    found = delimited(table[0], ",").decode_many(noise, failures)
-    assert len(failures) == found.count(SKIP)
+    value = delimited(table[0], ",").decode_many(noise, failures)
+    assert len(failures) == value.count(SKIP)

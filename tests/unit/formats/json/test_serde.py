@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.core.types.model import Array, Field, Map, Struct
-from ksql.formats.implementation import Wanted
+from ksql.formats.implementation import SerdeSpec
 from ksql.formats.json.serde import serde
 from ksql.formats.json.values import NameMatch
 from ksql.formats.table import SKIP, DecodeError, EncodeError
@@ -136,7 +136,7 @@ REFUSED = [
 
 
 def json(columns, *, wrapped):
-    return serde(Wanted(Format("JSON"), columns, wrapped))
+    return serde(SerdeSpec(Format("JSON"), columns, wrapped))
 
 
 @pytest.mark.parametrize(("type_", "text", "expected"), READ)
@@ -153,15 +153,15 @@ def test_reads(type_, text, expected):
 @pytest.mark.parametrize(("type_", "text", "path", "message"), REFUSED)
 def test_refuses(type_, text, path, message):
     serde = json((c.value("K", STRING), c.value("V", type_)), wrapped=True)
-    with pytest.raises(DecodeError, match=r".") as found:
+    with pytest.raises(DecodeError, match=r".") as caught:
         serde.decode(f'{{"V": {text}}}'.encode())
-    assert found.value.path == path
-    assert message in found.value.message
-    assert found.value.message.endswith(f", path: {path}")
+    assert caught.value.path == path
+    assert message in caught.value.message
+    assert caught.value.message.endswith(f", path: {path}")
     bare = json((c.value("V", type_),), wrapped=False)
-    with pytest.raises(DecodeError) as found:
+    with pytest.raises(DecodeError) as caught:
         bare.decode(text.encode())
-    assert found.value.path == path.replace("$.V", "$")
+    assert caught.value.path == path.replace("$.V", "$")
 
 
 def test_names_match_exactly_then_in_upper_case():
@@ -194,14 +194,14 @@ def test_a_document_must_be_an_object_or_null():
         b'{"ID": NaN}',
     ]
     items += [b'{"ID": 1} trailing', b'\xef\xbb\xbf{"ID": 1}', b"[" * 100_000, None]
-    found = serde.decode_many(items, failures)
-    assert found == [None, (None,)] + [SKIP] * 8 + [(1,), (1,), SKIP, None]
+    values = serde.decode_many(items, failures)
+    assert values == [None, (None,)] + [SKIP] * 8 + [(1,), (1,), SKIP, None]
     assert [index for index, _ in failures] == [2, 3, 4, 5, 6, 7, 8, 9, 12]
     assert "requiredType: STRUCT<`ID` INTEGER>, path: $" in failures[0][1]
     assert "Not a JSON document" in failures[-1][1]
 
 
-def test_what_the_listener_raises_goes_through():
+def test_errors_of_the_listener_pass():
     serde = json((c.value("ID", INT),), wrapped=True)
     with pytest.raises(AssertionError):
         serde.decode_many([b"["], c.fail)
@@ -213,7 +213,7 @@ def test_exact_digits_in_a_batch_with_decimals():
     assert c.same(rows, [(D("1.10"), "1.10"), (D("123456789012345678.91"), None)])
 
 
-def test_no_zero_of_a_number_is_negative_beside_exact_digits():
+def test_no_zero_of_a_number_is_negative_next_to_exact_digits():
     serde = json((c.value("A", DOUBLE), c.value("D", model.Decimal(20, 2))), wrapped=True)
     [(zero, _)] = serde.decode_many([b'{"A":-0.0,"D":123456789012345678.91}'], c.fail)
     assert c.same(zero, 0.0)
@@ -265,11 +265,11 @@ def test_no_columns_are_an_empty_object():
     assert serde.decode(b'{"x": 1}') == ()
 
 
-def test_what_cannot_be_written_says_where():
+def test_unwritable_value_is_located():
     serde = json((c.value("V", BIGINT),), wrapped=True)
-    with pytest.raises(EncodeError) as found:
+    with pytest.raises(EncodeError) as caught:
         serde.encode_many([(1,), None, (2**70,)])
-    assert found.value.index == 2
+    assert caught.value.index == 2
     with pytest.raises(EncodeError):
         serde.encode((object(),))
     assert serde.encode_many([]) == []
@@ -316,21 +316,21 @@ def test_names_match_alike_in_a_batch_and_alone(items):
 
 def test_objects_of_the_first_other_shape_are_looked_at_once(monkeypatch):
     serde = json((c.value("ID", INT), c.value("NAME", INT)), wrapped=True)
-    asked = []
+    lookups = []
     match = NameMatch.__call__
 
     def counted(*args):
-        asked.append(1)
+        lookups.append(1)
         return match(*args)
 
     monkeypatch.setattr(NameMatch, "__call__", counted)
     items = [b'{"id":%d,"name":2}' % n for n in range(9)] + [b'{"ID":1,"NAME":1}']
     rows = serde.decode_many(items, c.fail)
     assert rows == [*((n, 2) for n in range(9)), (1, 1)]
-    assert len(asked) == 1
+    assert len(lookups) == 1
     items = [b'{"ID":%d,"other":2}' % n for n in range(9)]
     assert serde.decode_many(items, c.fail) == [(n, None) for n in range(9)]
-    assert len(asked) == 2
+    assert len(lookups) == 2
 
 
 NOISE = st.binary(max_size=40) | st.text('{}[]",:\\u0eE+-.tfnd \n', max_size=40).map(str.encode)
@@ -346,6 +346,6 @@ def test_nothing_but_decode_errors(table, noise, data):
         at = data.draw(st.integers(0, len(item) - 1))
         noise = [*noise, item[:at] + data.draw(NOISE) + item[at + 1 :]]
     failures = c.Failures()
-    found = serde.decode_many(noise, failures)
-    assert len(found) == len(noise)
-    assert len(failures) == found.count(SKIP)
+    values = serde.decode_many(noise, failures)
+    assert len(values) == len(noise)
+    assert len(failures) == values.count(SKIP)

@@ -48,12 +48,12 @@ TEXT, INT, NUMBER, NULL = ({"type": one} for one in ("string", "integer", "numbe
         '{"minLength": -1}',
     ],
 )
-def test_what_is_no_schema_is_refused(text):
+def test_malformed_schema_is_refused(text):
     with pytest.raises(BrokenJsonSchema):
         json_model.parse(text, {})
 
 
-def test_the_text_loses_its_white_space_and_if_asked_its_order():
+def test_text_loses_its_white_space_and_on_request_its_order():
     sent = '{ "type": "object", "properties": {"b": {}, "a": {}} }'
     assert json_model.canonical_text(sent) == '{"type":"object","properties":{"b":{},"a":{}}}'
     assert json_model.canonical_text(sent, normalize=True) == (
@@ -312,17 +312,17 @@ def test_incompatible(reader, writer, kind, path):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "result"),
     [
         ("^(a+)+$", []),  # linear, and so at once: it does not cover the name
         ("^(?=a)(a|aa)+$", ["PATTERN_PROPERTIES_UNDECIDED"]),
     ],
 )
-def test_a_strangers_pattern_holds_nothing(pattern, found, monkeypatch):
+def test_foreign_pattern_blocks_nothing(pattern, result, monkeypatch):
     """The pattern of a schema goes through the helper for all patterns from outside."""
     monkeypatch.setattr(budgets, "LONGEST_S", 0.05)
     compile_java.cache_clear()
     name = "a" * 80 + "!"
     new = {**thing((), False), "patternProperties": {pattern: TEXT}}
-    expected = found or ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"]
+    expected = result or ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"]
     assert [kind for kind, _ in kinds(new, thing((), False, **{name: TEXT}))] == expected

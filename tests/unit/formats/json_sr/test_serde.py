@@ -134,10 +134,10 @@ CHOSEN = Struct(
 )
 def test_a_value_of_one_of_several_types_is_a_struct_with_a_member_for_each(text, index, expected):
     names = [field.name for field in CHOSEN.fields]
-    wanted = {name: expected if at == index else None for at, name in enumerate(names)}
+    decoded = {name: expected if at == index else None for at, name in enumerate(names)}
     row = reads(members(v=CHOICE), f'{{"v": {text}}}', c.value("V", CHOSEN))
-    assert row == (wanted,)
-    assert reads(CHOICE, text, c.value("V", CHOSEN), wrapped=False) == (wanted,)
+    assert row == (decoded,)
+    assert reads(CHOICE, text, c.value("V", CHOSEN), wrapped=False) == (decoded,)
 
 
 def test_a_value_of_none_of_the_types():
@@ -148,7 +148,7 @@ def test_a_value_of_none_of_the_types():
     assert reads(members(v=CHOICE), '{"v": null}', c.value("V", CHOSEN)) == (None,)
 
 
-def test_the_types_of_a_choice_that_are_not_declared_are_told_apart_too():
+def test_the_types_of_a_choice_that_are_not_declared_are_distinguished_too():
     only = Struct((Field(f"{ONE_OF}1".upper(), STRING), Field("OTHER", INT)))
     read = partial(reads, members(v=CHOICE))
     assert read('{"v": "x"}', c.value("V", only)) == ({only.fields[0].name: "x", "OTHER": None},)
@@ -174,8 +174,8 @@ def test_a_choice_is_written_as_the_member_that_is_there():
 
 
 def test_a_choice_as_a_type():
-    found = connect_type(json.dumps({"oneOf": [{"type": "string"}, DOUBLES]}))
-    assert sql_type(found, upper=False) == Struct(
+    type_ = connect_type(json.dumps({"oneOf": [{"type": "string"}, DOUBLES]}))
+    assert sql_type(type_, upper=False) == Struct(
         (Field(f"{ONE_OF}0", STRING), Field(f"{ONE_OF}1", DOUBLE))
     )
 
@@ -203,13 +203,13 @@ def test_members_are_those_of_the_schema_in_any_case():
         (NUMBER, DOUBLE, "$.V", "DECIMAL as type DOUBLE"),
     ],
 )
-def test_what_does_not_go_together(schema, type_, path, message):
-    with pytest.raises(DecodeError, match=message) as found:
+def test_mismatches_of_schema_and_columns(schema, type_, path, message):
+    with pytest.raises(DecodeError, match=message) as caught:
         reads(members(V=schema), '{"V": null}', c.value("V", type_))
-    assert found.value.path == path
+    assert caught.value.path == path
 
 
-def test_what_is_written():
+def test_written_documents():
     registry = MemoryRegistry()
     columns = (c.value("FOO", INT), c.value("D", DEC))
     serde = serde_for(Format("JSON_SR"), columns, "value", registry, "t-value")
@@ -335,7 +335,7 @@ def test_round_trip(table):
     assert c.same(serde.decode_many(serde.encode_many(rows), c.fail), c.unsigned(rows))
 
 
-def test_a_lenient_reader_asks_nobody():
+def test_lenient_reader_sends_no_request():
     columns = (c.value("A", INT), c.value("B", STRING))
     serde = topic_serde(Format("JSON_SR"), columns, "value", "t", MemoryRegistry(), lenient=True)
     assert serde.decode(b"\0\0\0\0\x63" + b'{"a":"7","B":{"x":1}}') == (7, '{"x":1}')

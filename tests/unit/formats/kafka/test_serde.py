@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ksql.core.types import model
 from ksql.core.types.format import Format
-from ksql.formats.implementation import Wanted
+from ksql.formats.implementation import SerdeSpec
 from ksql.formats.kafka.serde import serde
 from ksql.formats.table import DecodeError, EncodeError
 from tests.unit.formats import columns as c
@@ -24,7 +24,7 @@ CASES = [
 
 
 def kafka(*columns):
-    return serde(Wanted(Format("KAFKA"), columns, wrapped=False))
+    return serde(SerdeSpec(Format("KAFKA"), columns, wrapped=False))
 
 
 @pytest.mark.parametrize(("type_", "value", "data"), CASES)
@@ -56,9 +56,9 @@ def test_broken_text_is_replaced():
 
 def test_wrong_values():
     serde = kafka(c.value("V", model.INTEGER))
-    with pytest.raises(EncodeError) as found:
+    with pytest.raises(EncodeError) as caught:
         serde.encode_many([(1,), (2**31,)])
-    assert found.value.index == 1
+    assert caught.value.index == 1
     with pytest.raises(EncodeError):
         kafka(c.value("V", model.STRING)).encode((1,))
 

@@ -36,8 +36,8 @@ message Order {
 
 
 def kinds(reader, writer):
-    found = differences(proto.parse(reader, {}), proto.parse(writer, {}), BACKWARD)
-    return [(one.kind, one.path) for one in found]
+    changes = differences(proto.parse(reader, {}), proto.parse(writer, {}), BACKWARD)
+    return [(one.kind, one.path) for one in changes]
 
 
 def message(*fields, syntax="proto3", more=""):
@@ -57,7 +57,7 @@ def test_a_descriptor_becomes_a_text_that_says_the_same():
     assert proto.serialized(text, {}) == sent
 
 
-def test_what_the_printer_cannot_say_stays_a_descriptor():
+def test_descriptor_that_cannot_be_printed_is_kept():
     file = FileDescriptorProto.FromString(base64.b64decode(proto.serialized(RICH, {})))
     file.options.java_package = "x"
     sent = base64.b64encode(file.SerializeToString()).decode()
@@ -73,7 +73,7 @@ def test_proto2_labels_and_defaults_are_printed():
     assert "optional string b = 2;" in printed
 
 
-def test_what_descriptors_say_of_fields_is_printed():
+def test_options_of_fields_are_printed():
     file = FileDescriptorProto(name="x.proto")
     fields = file.message_type.add(name="M").field
     fields.add(name="a_b", number=1, type=9, label=1, json_name="aB", default_value='x"\\')
@@ -109,7 +109,7 @@ def test_normalised_order_is_that_of_the_numbers():
 
 
 @pytest.mark.parametrize("text", ["", "message {", "message M { Nope x = 1; }", 'import "x";'])
-def test_what_is_no_schema_is_refused(text):
+def test_malformed_schema_is_refused(text):
     with pytest.raises(BrokenProtobuf):
         proto.parse(text or "nothing", {})
 
@@ -118,12 +118,12 @@ def test_imports_are_found_among_the_references():
     outer = 'syntax = "proto3"; import "inner.proto"; message M { Inner i = 1; }'
     inner = 'syntax = "proto3"; message Inner { int32 x = 1; }'
     changed = inner.replace("int32", "string")
-    found = differences(
+    changes = differences(
         proto.parse(outer, {"inner.proto": changed}),
         proto.parse(outer, {"inner.proto": inner}),
         BACKWARD,
     )
-    assert [one.kind for one in found] == ["FIELD_SCALAR_KIND_CHANGED"]
+    assert [one.kind for one in changes] == ["FIELD_SCALAR_KIND_CHANGED"]
 
 
 GROUPS = [
@@ -141,8 +141,8 @@ SCALARS = [one for group in GROUPS for one in group]
 @given(st.sampled_from(SCALARS), st.sampled_from(SCALARS))
 def test_scalars_read_each_other_inside_of_their_group(new, old):
     together = any(new in group and old in group for group in GROUPS)
-    found = kinds(message(f"{new} a = 1;"), message(f"{old} a = 1;"))
-    assert found == ([] if together else [("FIELD_SCALAR_KIND_CHANGED", "#/M/1")])
+    changes = kinds(message(f"{new} a = 1;"), message(f"{old} a = 1;"))
+    assert changes == ([] if together else [("FIELD_SCALAR_KIND_CHANGED", "#/M/1")])
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.sampled_from(SCALARS)), unique_by=lambda p: p[0]))
@@ -225,6 +225,6 @@ def test_required_fields_stay():
     assert kinds(with_it, proto2("optional int32 a = 1;")) == [("REQUIRED_FIELD_ADDED", "#/M/1")]
 
 
-def test_another_package_is_the_only_difference_told():
+def test_another_package_is_the_only_difference_reported():
     old = 'syntax = "proto3"; package a; message M { N n = 1; } message N {}'
     assert kinds(old.replace("package a", "package b"), old) == [("PACKAGE_CHANGED", "/")]

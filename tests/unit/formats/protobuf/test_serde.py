@@ -158,8 +158,8 @@ def test_conversions():
         c.value("LEFT", STRING),
         c.value("RIGHT", INT),
     )
-    found = reads(text, columns, suit=1, f=1.1, u=2**32 - 1, b=True, ds=[1e10], right=0)
-    assert found == ("HEARTS", "1.1", 2**32 - 1, "true", ["1.0E10"], None, 0, None, 0)
+    values = reads(text, columns, suit=1, f=1.1, u=2**32 - 1, b=True, ds=[1e10], right=0)
+    assert values == ("HEARTS", "1.1", 2**32 - 1, "true", ["1.0E10"], None, 0, None, 0)
     assert reads(text, columns[:1], suit=7) == ("UNKNOWN_ENUM_VALUE_Suit_7",)
 
 
@@ -176,10 +176,10 @@ RIGHT = c.value("RIGHT_1", Struct((Field("D", DOUBLE), Field("C", BIGINT))))
 
 def test_a_oneof_is_a_struct_of_which_one_member_is_there():
     columns = (LEFT, RIGHT, c.value("J", INT))
-    found = reads(CHOICE, columns, a="", c=0)
-    assert found == ({"A": "", "B": None, "Z": None}, {"D": None, "C": 0}, None)
-    found = reads(CHOICE, columns, b={"e": False}, j=0)
-    assert found == ({"A": None, "B": {"DEEP_0": {"E": False}}, "Z": None}, None, 0)
+    values = reads(CHOICE, columns, a="", c=0)
+    assert values == ({"A": "", "B": None, "Z": None}, {"D": None, "C": 0}, None)
+    values = reads(CHOICE, columns, b={"e": False}, j=0)
+    assert values == ({"A": None, "B": {"DEEP_0": {"E": False}}, "Z": None}, None, 0)
     with pytest.raises(DecodeError, match="LEFT_0"):
         reads(CHOICE, (c.value("LEFT_0", STRING),), a="x")
 
@@ -251,10 +251,10 @@ def test_unsigned_numbers_have_the_bits_of_a_bigint():
         ("message M { M V = 1; }", INT, "$.V", "STRUCT as type INTEGER"),
     ],
 )
-def test_what_does_not_go_together(text, type_, path, message):
-    with pytest.raises(DecodeError, match=message) as found:
+def test_mismatches_of_schema_and_columns(text, type_, path, message):
+    with pytest.raises(DecodeError, match=message) as caught:
         reads(text, (c.value("V", type_),))
-    assert found.value.path == path
+    assert caught.value.path == path
 
 
 def test_values_that_do_not_fit():
@@ -303,10 +303,10 @@ def test_a_given_schema():
 
 @pytest.mark.parametrize(("type_", "value"), [(INT, 2**40), (INT, "x"), (model.DATE, 10**13)])
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_cannot_be_written(name, type_, value):
-    with pytest.raises(EncodeError) as found:
+def test_unwritable_values(name, type_, value):
+    with pytest.raises(EncodeError) as caught:
         serde_of(name, (c.value("V", type_),)).encode_many([(None,), (value,)])
-    assert found.value.index == 1
+    assert caught.value.index == 1
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -323,7 +323,7 @@ def test_a_map_has_no_null_among_its_keys(name):
         (c.value("A", Map(STRING, Map(STRING, INT))), "inside of MAP"),
     ],
 )
-def test_what_protobuf_has_no_word_for(column, message):
+def test_types_without_protobuf_equivalent(column, message):
     with pytest.raises(NotProtobuf, match=message):
         serde_of("PROTOBUF_NOSR", (column,))
 
@@ -409,7 +409,7 @@ message ConnectDefault1 {
     assert proto_schema.load(text).names == ["ConnectDefault1"]
 
 
-def test_a_decimal_in_an_entry_is_described_where_it_stands():
+def test_decimal_in_an_entry_is_described_in_its_place():
     columns = (c.value("M", Map(STRING, DEC)),)
     text = proto_schema.text_for(columns, Format("PROTOBUF"), entries=True)
     assert "  repeated ConnectDefault2Entry M = 1;\n" in text
@@ -459,5 +459,5 @@ def test_nothing_but_decode_errors(table, name, noise, data):
         at = data.draw(st.integers(start, len(item)))
         broken.append(item[:at] + data.draw(st.binary(max_size=4)) + item[at + 1 :])
     failures = c.Failures()
-    found = serde.decode_many(broken, failures)
-    assert len(failures) == found.count(SKIP)
+    values = serde.decode_many(broken, failures)
+    assert len(failures) == values.count(SKIP)

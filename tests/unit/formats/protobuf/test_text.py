@@ -129,8 +129,8 @@ def test_imports_of_other_subjects():
     }
     text = 'syntax = "proto3"; import "event.proto"; message L { Event event = 1; }'
     messages = proto_schema.load(text, imported)
-    found = sql_type(proto_schema.connect_type(messages, messages.by_path((0,))))
-    assert str(found) == "STRUCT<`EVENT` STRUCT<`D` STRUCT<`T` BIGINT>>>"
+    type_ = sql_type(proto_schema.connect_type(messages, messages.by_path((0,))))
+    assert str(type_) == "STRUCT<`EVENT` STRUCT<`D` STRUCT<`T` BIGINT>>>"
     with pytest.raises(BrokenProtobuf, match="imported but not referenced"):
         proto_schema.load(text)
 

@@ -77,9 +77,9 @@ def apart():
     sources = {"f.py": SOURCE}
     functions, problems = load_sources(sources)
     assert not problems
-    made = UdfProcessPool(sources, Limits(1.0))
-    yield made, {one.name: one for one in made.functions(functions)}
-    made.close()
+    pool = UdfProcessPool(sources, Limits(1.0))
+    yield pool, {one.name: one for one in pool.functions(functions)}
+    pool.close()
 
 
 def scalar(named, name, types=(INTEGER,)):
@@ -97,28 +97,28 @@ def test_calls_are_made_elsewhere(apart):
 
 def test_an_aggregate(apart):
     _, named = apart
-    made = instantiate_aggregate(named["WEIGHED"], 0, (INTEGER,), (10,))
-    state = made.step(made.init(), 4)
-    assert made.result is not None
-    assert made.undo is not None
-    assert made.merge is not None
-    assert made.result(made.merge(made.undo(made.step(state, 1), 4), state)) == 50
-    assert made.skips_null
+    instance = instantiate_aggregate(named["WEIGHED"], 0, (INTEGER,), (10,))
+    state = instance.step(instance.init(), 4)
+    assert instance.result is not None
+    assert instance.undo is not None
+    assert instance.merge is not None
+    assert instance.result(instance.merge(instance.undo(instance.step(state, 1), 4), state)) == 50
+    assert instance.skips_null
 
 
 def test_an_aggregate_is_known_as_one_that_may_fail(apart):
     """As in Spark's workers: its records are not combined, and a table's are tried before."""
-    made = instantiate_aggregate(apart[1]["WEIGHED"], 0, (BIGINT,), [2])
-    assert made.raises
+    instance = instantiate_aggregate(apart[1]["WEIGHED"], 0, (BIGINT,), [2])
+    assert instance.raises
 
 
 def test_an_aggregate_without_a_first_state_ends_its_query(apart):
-    made = instantiate_aggregate(apart[1]["UNBORN"], 0, (BIGINT,))
+    instance = instantiate_aggregate(apart[1]["UNBORN"], 0, (BIGINT,))
     with pytest.raises(QueryFailed, match="unborn gives no first state: the state of unborn has a"):
-        made.init()
+        instance.init()
 
 
-def test_what_a_function_raises_is_told(apart):
+def test_error_of_a_function_is_reported(apart):
     _, named = apart
     with pytest.raises(UserFunctionFailed, match="no such thing"):
         scalar(named, "FAIL")(1)
@@ -131,7 +131,7 @@ def test_what_a_function_raises_is_told(apart):
         ("LEAVE", r"the user function leave ended its process"),
     ],
 )
-def test_one_that_has_to_be_ended_ends_its_process_only(apart, name, says):
+def test_overrun_ends_only_its_own_process(apart, name, says):
     _, named = apart
     before = scalar(named, "PID")(1)
     with pytest.raises(Overrun, match=says):
@@ -140,9 +140,9 @@ def test_one_that_has_to_be_ended_ends_its_process_only(apart, name, says):
 
 
 def test_nothing_is_left_behind(apart):
-    made, named = apart
+    pool, named = apart
     pid = scalar(named, "PID")(1)
-    made.close()
+    pool.close()
     late = scalar(named, "PID")(1)  # a call that was under way
     for each in (pid, late):
         with pytest.raises(ProcessLookupError):
@@ -150,8 +150,8 @@ def test_nothing_is_left_behind(apart):
 
 
 def test_a_process_that_another_call_has_just_taken_is_not_waited_for(apart, monkeypatch):
-    made, named = apart
-    monkeypatch.setattr(made._idle, "empty", lambda: False)
+    pool, named = apart
+    monkeypatch.setattr(pool._idle, "empty", lambda: False)
     assert scalar(named, "PID")(1) != os.getpid()
 
 

@@ -72,7 +72,7 @@ def test_files_and_texts_do_the_same(authority, tmp_path, inline):
     assert "client.example" in str(certificate)
 
 
-def test_the_broker_must_have_its_name_unless_that_is_not_wanted(authority):
+def test_broker_name_is_verified_unless_disabled(authority):
     config = {"ssl.ca.pem": authority.cert_pem.bytes().decode()}
     with pytest.raises(ssl.SSLCertVerificationError):
         shaken(authority, "other.example", config)
@@ -80,14 +80,14 @@ def test_the_broker_must_have_its_name_unless_that_is_not_wanted(authority):
     assert shaken(authority, "other.example", loose) == [{}]
 
 
-def test_strangers_are_not_trusted(authority):
+def test_untrusted_certificates_are_refused(authority):
     with pytest.raises(ssl.SSLCertVerificationError):
         shaken(authority, "127.0.0.1", {"ssl.ca.pem": trustme.CA().cert_pem.bytes().decode()})
 
 
 def test_ciphers_are_the_configured_ones(authority):
-    found = epochtls.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
-    names = {each["name"] for each in found.get_ciphers() if each["protocol"] == "TLSv1.2"}
+    context = epochtls.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
+    names = {each["name"] for each in context.get_ciphers() if each["protocol"] == "TLSv1.2"}
     assert names == {"ECDHE-RSA-AES256-GCM-SHA384"}
 
 
@@ -99,7 +99,7 @@ def test_ciphers_are_the_configured_ones(authority):
         ({**SSL, "ssl.keystore.location": "a.p12"}, "PKCS12"),
     ],
 )
-def test_what_the_other_client_cannot_do_is_refused_with_its_name(config, why):
+def test_unsupported_property_of_the_other_client_is_named(config, why):
     with pytest.raises(WriteFailed) as caught:
         timestamp_zero.send_at_epoch({"bootstrap.servers": "a:1", **config}, "t", b"k", b"v", None)
     assert why in caught.value.text()

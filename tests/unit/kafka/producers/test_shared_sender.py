@@ -45,7 +45,7 @@ class Client:
         self.waiting = []
         self.known = {"t"}
         self.refuses = None
-        self.asked = []
+        self.looked_up = []
         self.lost = None
         self._more = threading.Condition()
 
@@ -59,8 +59,8 @@ class Client:
     def poll(self, timeout_s):
         with self._more:
             self._more.wait_for(lambda: self.waiting, timeout_s)
-            told, self.waiting = self.waiting, []
-        for value, on_delivery in told:
+            delivered, self.waiting = self.waiting, []
+        for value, on_delivery in delivered:
             error = {b"large": TOO_LARGE, b"late": TIMED_OUT, b"lost": self.lost}.get(value)
             self.lost = None
             on_delivery(error, None if error else Report(-1001 if value == b"again" else 41))
@@ -72,7 +72,7 @@ class Client:
         pass
 
     def list_topics(self, topic=None, timeout=0.0):
-        self.asked += [topic] if topic else []
+        self.looked_up += [topic] if topic else []
         return SimpleNamespace(topics=self.known)
 
     def __len__(self):
@@ -93,16 +93,16 @@ def ids():
 
 @pytest.fixture
 def clients(monkeypatch, limit, ids):
-    made = []
+    clients_ = []
 
     def make(config, logger):
-        made.append(Client(config))
-        return made[-1]
+        clients_.append(Client(config))
+        return clients_[-1]
 
     monkeypatch.setattr(record_writer, "Producer", make)
     monkeypatch.setattr("ksql.kafka.admin.Admin.limits", lambda *_: TopicLimits(limit[0]))
     monkeypatch.setattr("ksql.kafka.admin.Admin.identities", lambda *_: dict(ids))
-    return made
+    return clients_
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def look_at(sender, identities):
     TopicWatch(identities, [sender.watched]).look()
 
 
-def test_everyone_is_told_of_their_own_record(sender):
+def test_everyone_gets_the_answer_for_their_own_record(sender):
     """Sixteen threads, one of them with records that are refused: only that one hears of it."""
 
     def write(number):
@@ -128,8 +128,8 @@ def test_everyone_is_told_of_their_own_record(sender):
         return "written"
 
     with ThreadPoolExecutor(16) as pool:
-        told = list(pool.map(write, range(800)))
-    assert told == ["refused" if n % 16 == 3 else "written" for n in range(800)]
+        offsets = list(pool.map(write, range(800)))
+    assert offsets == ["refused" if n % 16 == 3 else "written" for n in range(800)]
 
 
 def test_a_record_that_was_refused_for_its_company_is_sent_again(sender, clients, limit):
@@ -166,25 +166,25 @@ def test_a_producer_that_can_write_no_more_is_replaced(sender, clients):
 
 
 def test_a_record_has_as_long_as_kafka_may_be_away(clients):
-    for properties, wanted in (({}, 5000), ({"delivery.timeout.ms": "7000"}, "7000")):
+    for properties, timeout_ms in (({}, 5000), ({"delivery.timeout.ms": "7000"}, "7000")):
         opened = SharedSender(KafkaSettings("broker:9092", properties, timeout_s=5.0))
         opened.begin("t", None, b"fine", 1).wait()
         opened.close()
-        assert clients[-1].config["delivery.timeout.ms"] == wanted
+        assert clients[-1].config["delivery.timeout.ms"] == timeout_ms
 
 
 def test_everyone_learns_where_the_record_is(sender, monkeypatch):
     assert sender.begin("t", None, b"fine", 1).wait() == ("t", 2, 42)
-    asked = []
+    calls = []
 
     def ends(_admin, topics, *, committed):
-        asked.append((topics, committed))
+        calls.append((topics, committed))
         return {("t", 2): 99}
 
     monkeypatch.setattr("ksql.kafka.admin.Admin.end_offsets", ends)
     # one that was there already when it was sent again has no offset: it is before the end
     assert sender.begin("t", None, b"again", 1).wait() == ("t", 2, 99)
-    assert asked == [(["t"], False)]
+    assert calls == [(["t"], False)]
 
 
 def test_where_a_record_of_the_epoch_is(sender, monkeypatch):
@@ -192,22 +192,22 @@ def test_where_a_record_of_the_epoch_is(sender, monkeypatch):
     assert sender.begin("t", None, b"fine", 0).wait() == ("t", 1, 8)
 
 
-def test_a_topic_is_asked_for_once_until_it_may_be_another(sender, clients, ids):
+def test_a_topic_is_requested_once_until_it_may_be_another(sender, clients, ids):
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
-    assert clients[0].asked == []  # the producer was opened after it
+    assert clients[0].looked_up == []  # the producer was opened after it
     look_at(sender, lambda names: {name: ids[name] for name in names})
     sender.begin("t", None, b"fine", 1).wait()
-    assert clients[0].asked == []
+    assert clients[0].looked_up == []
     sender.renew()
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
-    assert clients[0].asked == ["t"]
+    assert clients[0].looked_up == ["t"]
     ids["t"] = Identity("second", 4)
     look_at(sender, lambda names: {name: ids[name] for name in names})
     for _ in range(3):
         sender.begin("t", None, b"fine", 1).wait()
-    assert clients[0].asked == ["t", "t"]
+    assert clients[0].looked_up == ["t", "t"]
 
 
 def test_looks_are_only_at_topics_that_are_written_to(sender, ids):
@@ -231,7 +231,7 @@ def test_a_look_without_an_answer_changes_nothing(sender, clients):
     sender.begin("t", None, b"fine", 1).wait()
     look_at(sender, unreachable)
     sender.begin("t", None, b"fine", 1).wait()
-    assert clients[0].asked == []
+    assert clients[0].looked_up == []
 
 
 @pytest.mark.parametrize("code", [KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART])
@@ -239,4 +239,4 @@ def test_a_record_for_a_partition_that_is_gone_is_sent_again(sender, clients, co
     sender.begin("t", None, b"fine", 1).wait()
     clients[0].lost = KafkaError(code)
     assert sender.begin("t", None, b"lost", 1).wait() == ("t", 2, 42)
-    assert clients[0].asked == ["t"]
+    assert clients[0].looked_up == ["t"]

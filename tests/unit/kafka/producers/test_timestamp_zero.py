@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from ksql.kafka.producers import timestamp_zero
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 CONFIG = (("bootstrap_servers", "a:1"),)
 
@@ -35,7 +35,7 @@ def test_each_serves_one_at_a_time():
     assert not second.client.open
 
 
-def test_an_old_one_is_closed_and_who_has_it_keeps_it():
+def test_old_producer_is_closed_and_its_users_keep_it():
     producers = timestamp_zero._Producers(lifetime_s=0.05)
     with producers.lent(CONFIG) as one, producers.lent(CONFIG) as other:
         pass

@@ -48,21 +48,21 @@ class Client:
 @pytest.fixture
 def client(monkeypatch):
     """The client of the producer that is made next."""
-    made = []
+    clients = []
 
     def make(config, logger):
-        made.append(Client(config))
-        return made[0]
+        clients.append(Client(config))
+        return clients[0]
 
     monkeypatch.setattr(record_writer, "Producer", make)
-    return made
+    return clients
 
 
 def refuse(message):
     raise RecordRefused("t", message)
 
 
-def test_what_ended_one_task_does_not_end_the_next(client):
+def test_failure_of_a_task_does_not_end_the_next(client):
     shared = WorkerProducer({})
     client[0].reports = [
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -85,8 +85,10 @@ def test_records_that_are_not_acknowledged(client):
 def address():
     """A broker in this process; its topics have four partitions."""
     broker = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (found,) = [f"{b.host}:{b.port}" for b in broker.list_topics(timeout=10).brokers.values()]
-    yield found
+    (broker_address,) = [
+        f"{b.host}:{b.port}" for b in broker.list_topics(timeout=10).brokers.values()
+    ]
+    yield broker_address
     broker.flush()
 
 
@@ -99,9 +101,9 @@ def test_a_record_arrives_with_its_time_and_headers(address):
     sender.flush(refuse)
     reader = Consumer({"bootstrap.servers": address, "group.id": "g"})
     reader.assign([TopicPartition("t", number, 0) for number in range(4)])
-    found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in reader.consume(2, 30)]
+    messages = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in reader.consume(2, 30)]
     reader.close()
-    assert sorted(found, key=str) == [plain, headed]
+    assert sorted(messages, key=str) == [plain, headed]
 
 
 def test_records_go_to_the_partition_that_is_given(address):
@@ -114,9 +116,9 @@ def test_records_go_to_the_partition_that_is_given(address):
     sender.flush(refuse)
     reader = Consumer({"bootstrap.servers": address, "group.id": "g"})
     reader.assign([TopicPartition("t", number, 0) for number in range(4)])
-    found = [(m.value(), m.partition()) for m in reader.consume(8, 30)]
+    partitions = [(m.value(), m.partition()) for m in reader.consume(8, 30)]
     reader.close()
-    assert sorted(found) == sorted((b"%d" % n, n) for n in range(4) for _ in range(2))
+    assert sorted(partitions) == sorted((b"%d" % n, n) for n in range(4) for _ in range(2))
 
 
 class Described:
@@ -127,7 +129,7 @@ class Described:
         self.error = None if count else Refusal(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
-def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatch):
+def test_a_topic_is_requested_again_when_what_is_known_is_old(client, monkeypatch):
     now, counts = [1000.0], iter([3, 5])
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     sender = WorkerProducer({})

@@ -14,7 +14,7 @@ from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.checkpoint.incarnations import CheckpointMissing, Incarnation
 
 
-def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
+def test_an_incarnation_is_known_by_the_name_it_began_with(tmp_path):
     place = tmp_path / "queries" / "Q"
     assert incarnations.begin(place, "f00d") == Incarnation("f00d")
     assert (
@@ -25,7 +25,7 @@ def test_a_life_is_known_by_the_name_it_began_with(tmp_path):
     assert json.loads((place / "life.json").read_text()) == {"format": 1, "incarnation": "f00d"}
 
 
-def test_a_checkpoint_from_before_lives_had_names_goes_on_under_the_id_alone(tmp_path):
+def test_a_checkpoint_from_before_incarnations_had_names_continues_under_the_id_alone(tmp_path):
     (tmp_path / "offsets").mkdir()
     assert incarnations.require("Q", tmp_path) == Incarnation("")
 
@@ -45,23 +45,23 @@ def test_a_directory_that_cannot_be_looked_into_is_not_taken_for_gone(tmp_path, 
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
-    with pytest.raises(CheckpointDamaged) as found:
+    with pytest.raises(CheckpointDamaged) as caught:
         incarnations.incarnation_of(tmp_path)
-    assert "Input/output error" in found.value.detail
+    assert "Input/output error" in caught.value.detail
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_a_checkpoint_that_is_gone_is_no_new_one(tmp_path, made):
+@pytest.mark.parametrize("created", [False, True])
+def test_a_checkpoint_that_is_gone_is_no_new_one(tmp_path, created):
     place = tmp_path / "Q"
-    if made:
+    if created:
         place.mkdir()
-    with pytest.raises(CheckpointMissing, match="the checkpoint of query Q is missing") as found:
+    with pytest.raises(CheckpointMissing, match="the checkpoint of query Q is missing") as caught:
         incarnations.require("Q", place)
-    assert "ksql.state.anew=Q" in found.value.hint
+    assert "ksql.state.anew=Q" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": "x"}'])
-def test_a_life_that_cannot_be_read_is_not_begun_anew(tmp_path, text):
+def test_an_incarnation_that_cannot_be_read_is_not_restarted(tmp_path, text):
     (tmp_path / "life.json").write_text(text)
     with pytest.raises(CheckpointDamaged):
         incarnations.require("Q", tmp_path)
@@ -77,17 +77,17 @@ def test_a_later_format_is_left_to_its_version(tmp_path):
 def elsewhere(tmp_path):
     """Where an earlier version let Spark write what belongs to ``home``."""
     home = tmp_path / "with blank+ü" / "Q"
-    found = Path(home.as_uri().removeprefix("file://"))
-    (found / "offsets").mkdir(parents=True)
-    (found / "offsets" / "0").write_text("zero")
-    (found / "metadata").write_text("{}")
-    (found / ".metadata.crc").write_text("")
-    assert found != home
-    return home, found
+    away = Path(home.as_uri().removeprefix("file://"))
+    (away / "offsets").mkdir(parents=True)
+    (away / "offsets" / "0").write_text("zero")
+    (away / "metadata").write_text("{}")
+    (away / ".metadata.crc").write_text("")
+    assert away != home
+    return home, away
 
 
-def test_what_an_earlier_version_wrote_elsewhere_comes_home(elsewhere):
-    home, found = elsewhere
+def test_checkpoint_in_a_former_location_is_moved_home(elsewhere):
+    home, away = elsewhere
     home.mkdir(parents=True)
     (home / "starts.json").write_text("{}")
     assert incarnations.require("Q", home) == Incarnation("")
@@ -98,16 +98,16 @@ def test_what_an_earlier_version_wrote_elsewhere_comes_home(elsewhere):
         "offsets",
         "starts.json",
     ]
-    assert not found.exists()
+    assert not away.exists()
 
 
 def test_a_way_home_that_was_cut_short_is_gone_to_its_end(elsewhere):
-    home, found = elsewhere
+    home, away = elsewhere
     home.mkdir(parents=True)
-    (found / "offsets").rename(home / "offsets")
+    (away / "offsets").rename(home / "offsets")
     incarnations.require("Q", home)
     assert (home / "metadata").exists()
-    assert not found.exists()
+    assert not away.exists()
 
 
 @pytest.fixture
@@ -122,16 +122,16 @@ def file_systems(monkeypatch):
 
 @pytest.mark.usefixtures("file_systems")
 def test_the_way_home_from_another_file_system(elsewhere):
-    home, found = elsewhere
+    home, away = elsewhere
     assert incarnations.require("Q", home) == Incarnation("")
     names = [str(path.relative_to(home)) for path in home.rglob("*")]
     assert sorted(names) == [".metadata.crc", "metadata", "offsets", "offsets/0"]
-    assert not found.exists()
+    assert not away.exists()
 
 
 @pytest.mark.usefixtures("file_systems")
 def test_a_copy_that_was_cut_short_is_made_again(elsewhere, monkeypatch):
-    home, found = elsewhere
+    home, away = elsewhere
     with monkeypatch.context() as patched:
         patched.setattr(os, "sync", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -141,13 +141,13 @@ def test_a_copy_that_was_cut_short_is_made_again(elsewhere, monkeypatch):
     incarnations.require("Q", home)
     assert (home / "offsets" / "0").read_text() == "zero"
     assert (home / "metadata").read_text() == "{}"
-    assert not found.exists()
+    assert not away.exists()
 
 
-def test_what_runs_at_home_is_not_written_over(elsewhere):
-    home, found = elsewhere
+def test_running_checkpoint_is_not_overwritten(elsewhere):
+    home, away = elsewhere
     incarnations.begin(home, "f00d")
     (home / "metadata").write_text("mine")
     assert incarnations.require("Q", home) == Incarnation("f00d")
     assert (home / "metadata").read_text() == "mine"
-    assert found.exists()
+    assert away.exists()

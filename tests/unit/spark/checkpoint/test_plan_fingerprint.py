@@ -57,7 +57,7 @@ def test_it_is_written_before_the_first_start(tmp_path):
     }
 
 
-def test_what_a_replacement_may_change_is_no_part_of_it():
+def test_replaceable_parts_are_not_in_the_fingerprint():
     first = GROUPED.format("COUNT(*) AS C", "")
     more = GROUPED.format("COUNT(*) AS C, SUM(A) AS D", "WHERE A > 1").replace(
         "CREATE", "CREATE OR REPLACE"
@@ -97,12 +97,12 @@ def test_another_querys_directory_under_this_ones_name(tmp_path):
     place = begun(tmp_path, query)
     now = shape_of(query)
     plan_fingerprint.write(place, now | {"id": "CTAS_P_9"})
-    with pytest.raises(plan_fingerprint.OtherPlan, match="belongs to another plan") as found:
+    with pytest.raises(plan_fingerprint.OtherPlan, match="belongs to another plan") as caught:
         plan_fingerprint.adopt(query.id, place, now)
-    assert f"id: CTAS_P_9, the query has {query.id}" in found.value.detail
+    assert f"id: CTAS_P_9, the query has {query.id}" in caught.value.detail
 
 
-def test_it_begins_anew_when_that_is_wanted_and_the_other_is_kept(tmp_path):
+def test_restart_on_request_keeps_the_other_checkpoint(tmp_path):
     query = query_of(GROUPED.format("COUNT(*) AS C", ""))
     place = begun(tmp_path, query)
     plan_fingerprint.write(place, shape_of(query) | {"sink": "p"})
@@ -121,7 +121,9 @@ def test_a_checkpoint_from_before_shapes_adopts_that_of_its_query(tmp_path):
     assert plan_fingerprint.read(place) == shape_of(query)
 
 
-def test_the_shape_is_read_once_at_a_launch_and_written_once_in_a_life(tmp_path, monkeypatch):
+def test_fingerprint_is_read_once_at_a_launch_and_written_once_per_incarnation(
+    tmp_path, monkeypatch
+):
     query = query_of(GROUPED.format("COUNT(*) AS C", ""))
     begun(tmp_path, query)
     calls = []

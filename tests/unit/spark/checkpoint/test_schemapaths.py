@@ -27,14 +27,14 @@ def metadata(checkpoint, operator=0, batch=0, text=None):
 
 
 def body(text):
-    form, _, found = text.partition("\n")
+    form, _, rest = text.partition("\n")
     assert form == "v2"
-    return json.loads(found)
+    return json.loads(rest)
 
 
 def paths(file):
-    found = body(file.read_text("utf-8"))
-    return [path for store in found["stateStoreInfo"] for path in store["stateSchemaFilePaths"]]
+    text = body(file.read_text("utf-8"))
+    return [path for store in text["stateStoreInfo"] for path in store["stateSchemaFilePaths"]]
 
 
 def names(folder):
@@ -47,11 +47,11 @@ def test_a_moved_checkpoint_leads_into_itself_and_is_else_as_it_was(tmp_path, pl
     file = metadata(here)
     lead_home(here)
     assert paths(file) == [f"file:{here}/{SCHEMA}"]
-    found = body(file.read_text("utf-8"))
-    found["stateStoreInfo"][0]["stateSchemaFilePaths"] = body(ONE)["stateStoreInfo"][0][
+    text = body(file.read_text("utf-8"))
+    text["stateStoreInfo"][0]["stateSchemaFilePaths"] = body(ONE)["stateStoreInfo"][0][
         "stateSchemaFilePaths"
     ]
-    assert found == body(ONE)
+    assert text == body(ONE)
 
 
 def test_it_may_move_again_and_again(tmp_path):
@@ -64,7 +64,7 @@ def test_it_may_move_again_and_again(tmp_path):
     assert paths(here / "state/0/_metadata/v2/0") == [f"file:{here}/{SCHEMA}"]
 
 
-def test_what_leads_home_is_not_touched(tmp_path):
+def test_correct_paths_are_not_touched(tmp_path):
     file = metadata(tmp_path)
     lead_home(tmp_path)
     checksum = file.with_name(".0.crc")
@@ -138,11 +138,11 @@ def test_a_crash_leaves_what_the_next_start_ends(tmp_path, monkeypatch, written)
 )
 def test_another_form_is_an_error_that_names_the_file_and_changes_nothing(tmp_path, text, reason):
     file = metadata(tmp_path, text=text)
-    with pytest.raises(StateMetadataUnknown) as found:
+    with pytest.raises(StateMetadataUnknown) as caught:
         lead_home(tmp_path)
-    assert str(file) in str(found.value)
-    assert reason in found.value.detail
-    assert "ksql.state.anew" in found.value.hint
+    assert str(file) in str(caught.value)
+    assert reason in caught.value.detail
+    assert "ksql.state.anew" in caught.value.hint
     assert file.read_text("utf-8") == text
 
 
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_text_are_an_error_too(tmp_path):
         lead_home(tmp_path)
 
 
-def test_a_life_that_goes_on_is_led_home(tmp_path):
+def test_an_incarnation_that_continues_is_led_home(tmp_path):
     here = tmp_path / "Q"
     incarnations.begin(here, "f00d")
     file = metadata(here)

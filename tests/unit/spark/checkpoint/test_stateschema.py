@@ -80,11 +80,14 @@ class Spark:
     def start(self):
         if self.folder is None:
             port = str(self.factory.getsockname()[1])
-            told = {"PYTHON_WORKER_FACTORY_PORT": port, "PYTHON_WORKER_FACTORY_SECRET": "secret"}
+            variables = {
+                "PYTHON_WORKER_FACTORY_PORT": port,
+                "PYTHON_WORKER_FACTORY_SECRET": "secret",
+            }
         else:
-            told = {"PYTHON_WORKER_FACTORY_SOCK_PATH": str(self.folder / "factory")}
+            variables = {"PYTHON_WORKER_FACTORY_SOCK_PATH": str(self.folder / "factory")}
         script = [sys.executable, "-I", "-S", stateschema.__file__]
-        return subprocess.Popen(script, env={**os.environ, **told}, stderr=subprocess.PIPE)
+        return subprocess.Popen(script, env={**os.environ, **variables}, stderr=subprocess.PIPE)
 
     def accept(self, server):
         server.settimeout(PATIENCE_S)
@@ -124,8 +127,8 @@ def framed(content):
 
 @pytest.fixture(params=["paths", "ports"])
 def spark(request, tmp_path):
-    with Spark(tmp_path if request.param == "paths" else None) as made:
-        yield made
+    with Spark(tmp_path if request.param == "paths" else None) as process:
+        yield process
 
 
 def test_it_answers_spark(spark):
@@ -144,7 +147,7 @@ def test_it_answers_spark(spark):
     assert pid == process.pid
 
 
-def test_what_spark_refuses_ends_it(spark):
+def test_refusal_of_spark_ends_it(spark):
     with spark.start() as process:
         worker, _ = spark.welcome()
         send(worker, framed(VERSION) + framed(b"an operator") + spark.place() + framed(b"{}"))
@@ -153,9 +156,9 @@ def test_what_spark_refuses_ends_it(spark):
         refusal = StateMessage_pb2.StateResponse(statusCode=1, errorMessage="no such state")
         read(state)
         send(state, framed(refusal.SerializeToString()))
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert b"no such state" in told
+    assert b"no such state" in stderr
 
 
 @pytest.mark.parametrize("said", [framed(b"2.7"), b""])
@@ -164,9 +167,9 @@ def test_another_python_and_a_spark_that_hangs_up_end_it(said):
         worker, _ = spark.welcome()
         send(worker, said)
         worker.close()
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert b"SchemaRefused" in told
+    assert b"SchemaRefused" in stderr
 
 
 def test_a_wrong_secret_ends_it():
@@ -174,6 +177,6 @@ def test_a_wrong_secret_ends_it():
         worker = spark.accept(spark.factory)
         read(worker)
         send(worker, framed(b"err"))
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert b"SchemaRefused: err" in told
+    assert b"SchemaRefused: err" in stderr

@@ -48,7 +48,7 @@ def spec(tmp_path):
     )
 
 
-def test_what_waits_is_looked_at_in_several_places_and_the_largest_counts(spec):
+def test_backlog_is_sampled_in_several_partitions_and_the_largest_counts(spec):
     waiting = Waiting(1_000_010, lambda offset: MIB if offset > 700_000 else 100)
     assert waiting.bounds().bounded(spec).first_records == 100
     assert waiting.looked == [{("t", 0): n} for n in (10, 500_010, 750_010)]
@@ -58,13 +58,13 @@ def test_small_records_are_bound_by_their_number(spec):
     assert Waiting(10_000_000).bounds().bounded(spec).first_records == spec.max_records
 
 
-def test_what_cannot_be_much_is_not_looked_at(spec):
+def test_small_backlog_is_not_sampled(spec):
     waiting = Waiting(110)
     assert waiting.bounds().bounded(spec) == spec
     assert waiting.looked == []
 
 
-def test_what_is_behind_the_query_does_not_wait(spec):
+def test_processed_records_are_no_backlog(spec):
     (spec.checkpoint / "offsets").mkdir()
     offsets = json.dumps({"t": {"0": 999_900, "1": 0}})
     (spec.checkpoint / "offsets" / "3").write_text(f"v1\n{{}}\n{offsets}")

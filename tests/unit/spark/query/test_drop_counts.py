@@ -35,8 +35,8 @@ def test_an_old_batch_may_come_after_the_clock_was_set_back():
 
 
 def test_the_stages_of_a_batch_report_late_records():
-    def worst(found):
-        return {"BEHIND": found.behind_ms, "TOPIC": found.topic, "PART": found.partition}
+    def worst(counts):
+        return {"BEHIND": counts.behind_ms, "TOPIC": counts.topic, "PART": counts.partition}
 
     seen = {
         "ingest": {"errors": 0},

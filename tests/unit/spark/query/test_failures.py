@@ -47,22 +47,22 @@ def test_a_user_reads_one_sentence(trace, text):
 
 def test_a_record_that_is_too_late_is_named_with_the_way_behind_it():
     """The trace is Spark's: its error condition KAFKA_MALFORMED_RECORD_TIMESTAMP."""
-    found = reason(
+    message = reason(
         "org.apache.spark.SparkException: Job aborted due to stage failure\n"
         "Caused by: java.lang.ArithmeticException: [KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at "
         "topic my.topic partition 2 offset 41 has timestamp value 9223372036854776 that overflows "
         "when converting to Spark's microsecond-precision TimestampType.\n\tat a.b.C.d(C.scala:1)"
     )
-    assert found.startswith(
+    assert message.startswith(
         'topic "my.topic" has a record that cannot be read: partition 2, offset 41, '
         "timestamp 9223372036854776"
     )
-    assert "before offset 42" in found
-    assert "\n" not in found
+    assert "before offset 42" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
-    "found",
+    "error",
     [
         "Starting offset for my.topic-0 was 1 but consumer reset to 4.",
         "Partition my.topic-0 offset was changed from 7 to 2.",
@@ -70,7 +70,7 @@ def test_a_record_that_is_too_late_is_named_with_the_way_behind_it():
         "Could not read records in offset [1, 4) for topic partition my.topic-0",
     ],
 )
-def test_records_that_are_gone_are_named_by_their_partition(found):
+def test_records_that_are_gone_are_named_by_their_partition(error):
     """The trace is Spark's: its error conditions KAFKA_DATA_LOSS, without their names."""
     said = reason(
         "org.apache.spark.SparkException: Job aborted due to stage failure\n"
@@ -78,8 +78,8 @@ def test_records_that_are_gone_are_named_by_their_partition(found):
         "been lost because they are not available in Kafka any more;\neither the data was aged out "
         "by Kafka or the topic may have been deleted before all the data in the\ntopic was "
         "processed.\nIf you don't want your streaming query to fail on such cases, set the source "
-        f"option failOnDataLoss to false.\nReason: {found}\nand more of it\n\tat a.b.C.d(C.scala:1)"
+        f"option failOnDataLoss to false.\nReason: {error}\nand more of it\n\tat a.b.C.d(C.scala:1)"
     )
     assert "gone from the broker" in said
-    assert f"cut by its retention): {found.rstrip('.')};" in said
+    assert f"cut by its retention): {error.rstrip('.')};" in said
     assert "and more" not in said

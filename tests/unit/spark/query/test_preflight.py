@@ -110,7 +110,7 @@ def test_a_checkpoint_that_planned_all_that_was_written_continues(tmp_path, quer
 
 
 @pytest.mark.parametrize("planned", [0, 3])
-def test_one_that_is_older_than_what_was_written_is_an_error(tmp_path, query, kafka, planned):
+def test_checkpoint_older_than_written_results_is_an_error(tmp_path, query, kafka, planned):
     group = stopped(tmp_path, query, kafka, planned=planned, committed=planned)
     kafka.marks = {group: 1, f"{group[:-1]}1": planned + 1, f"{group[:-1]}2": 0}
     desk, status = gone_on(tmp_path, query, kafka)
@@ -122,7 +122,7 @@ def test_one_that_is_older_than_what_was_written_is_an_error(tmp_path, query, ka
     assert f"ksql.state.anew={query.id}" in status.last_error
 
 
-def test_what_another_life_has_written_is_no_matter(tmp_path, query, kafka):
+def test_results_of_another_incarnation_do_not_matter(tmp_path, query, kafka):
     group = stopped(tmp_path, query, kafka)
     kafka.marks[group.replace("-life1-", "-life0-")] = 99
     _, status = gone_on(tmp_path, query, kafka)
@@ -135,7 +135,7 @@ def test_marks_are_those_of_queries_that_write_exactly_once(tmp_path, plain, kaf
     assert status.state is State.RUNNING
 
 
-def test_a_mark_that_cannot_be_asked_for_is_no_mark_of_zero(tmp_path, query, kafka):
+def test_unknown_end_offset_is_not_zero(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.problem = KafkaUnreachable("b:1", "away")
     desk, status = gone_on(tmp_path, query, kafka)
@@ -166,7 +166,7 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
     assert "query_continues_from_an_older_checkpoint" in caplog.text
 
 
-def test_or_it_begins_anew(tmp_path, query, kafka):
+def test_all_queries_can_be_restarted_on_request(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     permit = frozenset({"all"})
     desk = Desk(tmp_path, kafka.preflight(), new_incarnation=lambda: "second", anew=permit)
@@ -177,7 +177,7 @@ def test_or_it_begins_anew(tmp_path, query, kafka):
     assert moved.reason == "its query begins anew"
 
 
-def test_it_is_asked_at_each_start_not_only_at_the_first(tmp_path, query, kafka):
+def test_offsets_are_checked_at_each_start_not_only_at_the_first(tmp_path, query, kafka):
     group = stopped(tmp_path, query, kafka)
     desk, _ = gone_on(tmp_path, query, kafka)
     kafka.marks[group] = 9  # the copy was put back while the query rested
@@ -207,7 +207,7 @@ def test_the_ids_of_the_topics_are_written_before_the_first_start(tmp_path, quer
     }
 
 
-def test_a_topic_that_was_made_anew_is_an_error(tmp_path, query, kafka):
+def test_a_topic_that_was_recreated_is_an_error(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
     for _ in range(2):
@@ -219,7 +219,7 @@ def test_a_topic_that_was_made_anew_is_an_error(tmp_path, query, kafka):
         assert f"ksql.state.anew={query.id}" in status.last_error
 
 
-def test_it_begins_anew_over_the_new_topic(tmp_path, query, kafka):
+def test_it_restarts_over_the_new_topic(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
     desk, status = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
@@ -305,7 +305,7 @@ def without_ids(tmp_path, query, kafka):
     return desk
 
 
-def test_one_that_has_no_ids_does_not_adopt_a_topic_that_was_gone(tmp_path, query, kafka):
+def test_checkpoint_without_ids_does_not_adopt_a_missing_topic(tmp_path, query, kafka):
     desk = without_ids(tmp_path, query, kafka)
     kafka.now += topic_watch.GONE_S
     assert judged(desk, query) is checkpoint_topics.TopicGone
@@ -331,7 +331,7 @@ def test_a_topic_that_was_only_missed_for_a_moment_is_adopted(tmp_path, query, k
     assert judged(desk, query) is None
 
 
-def test_a_life_that_begins_anew_has_the_shape_of_its_plan(tmp_path, query, kafka):
+def test_an_incarnation_that_restarts_has_the_shape_of_its_plan(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
     desk, _ = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
@@ -339,7 +339,7 @@ def test_a_life_that_begins_anew_has_the_shape_of_its_plan(tmp_path, query, kafk
 
 
 @pytest.mark.parametrize("choice", ["older", "anew"])
-def test_a_life_that_could_not_be_launched_is_launched_at_the_next_try(
+def test_an_incarnation_that_could_not_be_launched_is_launched_at_the_next_try(
     tmp_path, query, kafka, choice
 ):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
@@ -374,7 +374,7 @@ def test_offsets_of_a_topic_that_was_not_read_lately_are_no_matter():
         (1, 0, {0: 0, "start": 0}),
     ],
 )
-def test_one_that_may_lose_data_reads_it_from_its_beginning(
+def test_data_loss_option_reads_it_from_its_beginning(
     tmp_path, query, kafka, planned, committed, ends, caplog
 ):
     query = having(query, "ksql.query.fail.on.data.loss", "true", "false")
@@ -385,15 +385,15 @@ def test_one_that_may_lose_data_reads_it_from_its_beginning(
         assert status.state is State.RUNNING, status.last_error
         desk.runner.stop(query.version)
     place = tmp_path / "queries" / query.id
-    found = {
+    offsets = {
         int(file.name): json.loads(file.read_text().splitlines()[2])["s"]
         for file in (place / "offsets").iterdir()
     }
     first = json.loads((place / "sources" / "0" / "0").read_text().splitlines()[1])["s"]
-    made = {"0": 0, "1": 0}
-    expected = {b: (made if end == 0 else {"0": end}) for b, end in ends.items() if b != "start"}
-    assert found == expected
-    assert first == (made if "start" in ends else {"0": 3})
+    starts = {"0": 0, "1": 0}
+    expected = {b: (starts if end == 0 else {"0": end}) for b, end in ends.items() if b != "start"}
+    assert offsets == expected
+    assert first == (starts if "start" in ends else {"0": 3})
     assert caplog.text.count("remade_topic_read_from_its_beginning") == 1
 
 

@@ -21,13 +21,13 @@ def bucket(label, entries, size):
 
 def tallied(monkeypatch, *batches):
     monkeypatch.setattr(query_metrics, "batches_after", lambda _query, _moment: batches)
-    made = QueryMetrics()
-    made.add(None)
-    return made
+    metrics = QueryMetrics()
+    metrics.add(None)
+    return metrics
 
 
 def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
-    made = tallied(
+    metrics = tallied(
         monkeypatch,
         batch(1, **{"stage-0": {"errors": 0, "held": [bucket(5, 10, 100), bucket(7, 3, 30)]}}),
         batch(2, **{"stage-0": {"errors": 1, "held": [bucket(5, 4, 40)]}, "stage-1": {"held": []}}),
@@ -36,23 +36,23 @@ def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
         ),
         batch(4),
     )
-    assert made.held() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
-    assert (made.totals.rows_in, made.totals.rows_out, made.totals.errors) == (40, 6, 3)
+    assert metrics.held() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
+    assert (metrics.totals.rows_in, metrics.totals.rows_out, metrics.totals.errors) == (40, 6, 3)
 
 
-def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypatch):
+def test_another_incarnation_is_counted_from_nothing_and_the_same_one_continues(monkeypatch):
     monkeypatch.setattr(
         query_metrics,
         "batches_after",
         lambda query, moment: [each for each in query if each["timestamp"] > moment],
     )
-    made = QueryMetrics()
+    metrics = QueryMetrics()
     counted = []
     for incarnation in ("first", "first", "second"):
-        made.begin(incarnation)
-        counted.append((made.totals.rows_in, made.totals.ahead_ms, made.held()))
+        metrics.begin(incarnation)
+        counted.append((metrics.totals.rows_in, metrics.totals.ahead_ms, metrics.held()))
         seen = {"ingest": {"ahead": 99}, "stage-0": {"held": [bucket(5, 10, 100)]}}
-        made.add([batch(1, **seen)])
+        metrics.add([batch(1, **seen)])
     assert counted == [(0, None, ()), (10, 99, (StateSize(0, 10, 100, 1),)), (0, None, ())]
 
 
@@ -61,15 +61,15 @@ def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch
         return {"ingest": {"errors": 0, "ahead": None, "bytes": read}}
 
     nothing = {**batch(3, **seen(None)), "numInputRows": 0}
-    made = tallied(monkeypatch, batch(1, **seen(50)), batch(2, **seen(120)), nothing)
-    assert made.record_bytes == 12.0
+    metrics = tallied(monkeypatch, batch(1, **seen(50)), batch(2, **seen(120)), nothing)
+    assert metrics.record_bytes == 12.0
 
 
 def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
     """Its own bound is by what waits for it."""
-    made = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))
-    made.begin(None)
-    assert made.record_bytes == 0.0
+    metrics = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))
+    metrics.begin(None)
+    assert metrics.record_bytes == 0.0
 
 
 def test_a_query_without_state_holds_nothing(monkeypatch):
@@ -77,20 +77,20 @@ def test_a_query_without_state_holds_nothing(monkeypatch):
 
 
 def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(monkeypatch):
-    made = tallied(
+    metrics = tallied(
         monkeypatch,
         batch(1, totals={"produced": 6, "errors": 0, "read": 90}),
         batch(2, ingest={"errors": 0, "read": 7}, totals={"produced": 6, "errors": 0}),
         batch(3, ingest={"errors": 0, "read": 0}),
         batch(4, ingest={"errors": 0, "read": None}, totals={"produced": 1, "read": None}),
     )
-    assert made.totals.rows_in == 90 + 7 + 0 + 10
-    assert made.totals.last_ms == query_metrics._millis(batch(4)["timestamp"])
+    assert metrics.totals.rows_in == 90 + 7 + 0 + 10
+    assert metrics.totals.last_ms == query_metrics._millis(batch(4)["timestamp"])
 
 
-def test_what_the_last_minutes_have_dropped(monkeypatch):
+def test_drops_of_the_last_minutes(monkeypatch):
     worst = {"BEHIND": 7, "TOPIC": "t", "PART": 2}
-    made = tallied(
+    metrics = tallied(
         monkeypatch,
         batch(
             1,
@@ -100,4 +100,4 @@ def test_what_the_last_minutes_have_dropped(monkeypatch):
         ),
         batch(2, ingest={"errors": 0}, **{"stage-0": {"held": [], "late": None, "worst": None}}),
     )
-    assert made.totals.recent == DropCounts(20, 3, 2, WorstRecord(7, "t", 2))
+    assert metrics.totals.recent == DropCounts(20, 3, 2, WorstRecord(7, "t", 2))

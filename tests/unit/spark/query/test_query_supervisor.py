@@ -62,7 +62,7 @@ class Desk:
         self.folder = folder
         self.incarnations = []
         self.problems = []  # one per try, None for a start that succeeds
-        self.told = []
+        self.logged = []
         self.finishes = True
         self.topics = {}
 
@@ -78,7 +78,7 @@ class Desk:
         return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self._note)
 
     def _note(self, version, failure):
-        self.told.append(failure.message)
+        self.logged.append(failure.message)
 
     def _prepare(self):
         problem = self.problems.pop(0) if self.problems else None
@@ -112,13 +112,13 @@ def desk(tmp_path):
     return Desk(tmp_path)
 
 
-def supervised(query, wanted, timeout_s=10):
+def supervised(query, state, timeout_s=10):
     """Let supervision work until the query is in that state."""
     end = time.monotonic() + timeout_s
-    while query.status().state is not wanted and time.monotonic() < end:
+    while query.status().state is not state and time.monotonic() < end:
         query.supervise()
         query.await_first_attempt(1)
-    assert query.status().state is wanted
+    assert query.status().state is state
     return query.status()
 
 
@@ -143,7 +143,7 @@ def test_a_query_that_cannot_be_started_is_tried_until_it_can(desk, problem):
     assert query.status().state is State.ERROR
     assert str(problem) in (query.status().last_error or "")
     supervised(query, State.RUNNING)
-    assert desk.told == [str(problem)] * 2
+    assert desk.logged == [str(problem)] * 2
     assert len(desk.incarnations) == 1
 
 
@@ -161,10 +161,10 @@ def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     query.supervise()
     assert query.status().last_error == "a wire came loose"
     supervised(query, State.RUNNING)
-    assert desk.told == ["a wire came loose", str(problem)]
+    assert desk.logged == ["a wire came loose", str(problem)]
 
 
-def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
+def test_a_first_start_that_fails_is_reported_and_not_tried_again(desk):
     desk.problems = [OSError("disk")]
     query = desk.query()
     with pytest.raises(OSError, match="disk"):
@@ -197,7 +197,7 @@ def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
     assert query.status().state is State.STOPPED
 
 
-def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(desk):
+def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_batch(desk):
     query = desk.query()
     query.start()
     query.hold()
@@ -211,7 +211,7 @@ def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(de
     query.supervise()
     query.await_first_attempt(5)
     assert len(desk.incarnations) == 2
-    assert desk.told == []
+    assert desk.logged == []
     assert query.status().failures == ()
 
 
@@ -229,7 +229,7 @@ def test_nobody_starts_a_query_that_a_switch_holds(desk):
     assert len(desk.incarnations) == 2
 
 
-def test_a_half_done_batch_is_finished_by_another_life(desk):
+def test_a_half_done_batch_is_finished_by_another_incarnation(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
@@ -244,7 +244,7 @@ def test_a_half_done_batch_is_finished_by_another_life(desk):
     assert not query.half_done()
 
 
-def test_a_half_done_batch_that_fails_again_is_told(desk):
+def test_a_half_done_batch_that_fails_again_is_reported(desk):
     query = desk.query()
     query.start()
     desk.begun(0)
@@ -261,7 +261,7 @@ def test_a_half_done_batch_that_fails_again_is_told(desk):
     assert query.trouble() == "again"
 
 
-def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
+def test_query_that_survives_its_stop_is_stopped_again(desk, monkeypatch):
     monkeypatch.setattr("ksql.spark.query.query_supervisor._STOP_AGAIN_S", 0.0)
     query = desk.query()
     query.start()
@@ -292,7 +292,7 @@ def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
     status = ended(query)
     assert not desk.incarnations[0].isActive
     assert status.state is State.ERROR
-    assert desk.told == [status.last_error]
+    assert desk.logged == [status.last_error]
     assert "TERMINATE q" in status.last_error
     supervised(query, State.RUNNING)
     assert len(desk.incarnations) == 2
@@ -311,7 +311,7 @@ def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
 
 
 @pytest.mark.parametrize("way", ["rests", "held", "stopped"])
-def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
+def test_stopped_query_reads_nothing_and_is_not_ended(desk, way):
     desk.topics = {"t": "earliest"}
     query = desk.query()
     assert query.reads() == {}
@@ -322,10 +322,10 @@ def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
         way
     ]()
     assert query.reads() == {}
-    before = desk.told[:]
+    before = desk.logged[:]
     query.fail_with(Unknown("topic t was deleted"), ids)
     ended(query)
-    assert desk.told == before
+    assert desk.logged == before
     assert desk.incarnations[0].isActive == (way == "held")
 
 
@@ -380,7 +380,7 @@ def test_a_checkpoint_that_cannot_be_looked_at_is_not_gone(desk, monkeypatch):
     assert isinstance(query.lost(), incarnations.CheckpointMissing)
 
 
-def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
+def test_findings_of_a_former_launch_do_not_end_the_next(desk):
     desk.topics = {"t": "earliest"}
     query = desk.query()
     query.start()
@@ -393,7 +393,7 @@ def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
     assert query.reads() == former
 
 
-def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
+def test_refused_launch_is_prepared_again(desk):
     query = desk.query()
     vetted = []
 
@@ -418,7 +418,7 @@ class Sized(Quiet):
     record_bytes = 0.0
 
 
-def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
+def test_its_batches_are_bound_again_when_their_records_change_much(desk):
     bound = []
     desk.query()
     spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)

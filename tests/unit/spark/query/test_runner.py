@@ -37,6 +37,7 @@ from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
 from ksql.sql.catalog.forms import FORMS
 from tests.unit.world import World
+from tests.waits import await_true
 
 OWNER = "_confluent-ksql-default_query_"
 
@@ -127,13 +128,13 @@ def query():
     return next(iter(world.engine.catalog.queries.values()))
 
 
-def test_a_query_that_begins_has_a_life_before_it_starts(desk, query):
+def test_a_query_that_begins_has_an_incarnation_before_it_starts(desk, query):
     desk.runner.start(query)
     assert desk.application() == f"{OWNER}{query.id}-life1"
     assert desk.runtime.started[0].incarnation == "life1"
 
 
-def test_one_that_is_stopped_and_started_goes_on_with_its_life(desk, query):
+def test_stopped_and_started_query_keeps_its_incarnation(desk, query):
     desk.runner.start(query)
     desk.runner.stop(query.version)
     assert desk.runner.application(query.version) == f"{OWNER}{query.id}-life1"
@@ -159,7 +160,7 @@ def test_a_query_that_rests_is_tried_at_once(desk, query):
     assert resting._next_try <= time.monotonic()
 
 
-def test_an_id_that_comes_again_has_another_life(desk, query):
+def test_an_id_that_comes_again_has_another_incarnation(desk, query):
     for expected in ("life1", "life2"):
         desk.runner.start(query)
         assert desk.application().endswith(f"-{expected}")
@@ -191,15 +192,15 @@ def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
     assert not desk.folder.exists()
 
 
-@pytest.mark.parametrize("anew", ["all", "this"])
-def test_it_begins_anew_when_it_is_told_to(tmp_path, query, anew, caplog):
-    desk = Desk(tmp_path, anew=frozenset({query.id if anew == "this" else anew}))
+@pytest.mark.parametrize("restart", ["all", "this"])
+def test_restarts_on_request(tmp_path, query, restart, caplog):
+    desk = Desk(tmp_path, anew=frozenset({query.id if restart == "this" else restart}))
     desk.runner.resume([query])
     assert desk.application().endswith("-life1")
     assert "query_begins_anew" in [record.message for record in caplog.records]
 
 
-def test_it_begins_anew_once_in_a_start_of_the_server(tmp_path, query):
+def test_it_restarts_once_in_a_start_of_the_server(tmp_path, query):
     desk = Desk(tmp_path, anew=frozenset({query.id}))
     desk.runner.resume([query])
     desk.runner.stop(query.version)
@@ -227,7 +228,7 @@ def test_another_one_does_not(tmp_path, query):
     assert desk.runtime.started == []
 
 
-def test_what_no_query_knows_is_moved_aside(desk, query):
+def test_unknown_state_is_moved_to_the_trash(desk, query):
     desk.runner.start(query)
     incarnations.begin(desk.folder / "CTAS_GONE_9", "x")
     (desk.folder / "EMPTY").mkdir()
@@ -243,15 +244,15 @@ def test_a_long_name_is_moved_aside_as_well(desk, letters):
         incarnations.begin(desk.folder / name, "x")
     desk.runner.sweep([])
     assert list(desk.folder.iterdir()) == []
-    found = desk.trash.entries()
-    assert sorted(moved.origin for moved in found) == [str(desk.folder / name) for name in names]
-    for moved in found:
+    entries = desk.trash.entries()
+    assert sorted(moved.origin for moved in entries) == [str(desk.folder / name) for name in names]
+    for moved in entries:
         assert incarnations.incarnation_of(
             moved.entry / Path(moved.origin).name
         ) == incarnations.Incarnation("x")
 
 
-def test_what_cannot_be_moved_does_not_keep_the_server_from_starting(desk, monkeypatch, caplog):
+def test_immovable_state_does_not_stop_the_start(desk, monkeypatch, caplog):
     for name in ("A", "B", "C"):
         incarnations.begin(desk.folder / name, "x")
     usual = Path.rename
@@ -269,14 +270,14 @@ def test_what_cannot_be_moved_does_not_keep_the_server_from_starting(desk, monke
     assert "checkpoint_left" in [record.message for record in caplog.records]
 
 
-def test_a_directory_that_cannot_be_written_is_told_as_an_error(desk, query):
+def test_a_directory_that_cannot_be_written_is_reported_as_an_error(desk, query):
     desk.folder.parent.mkdir(exist_ok=True)
     desk.folder.write_text("a file is in the way")
     with pytest.raises(CheckpointUnusable):
         desk.runner.start(query)
 
 
-def test_a_damaged_life_is_forgotten_all_the_same(desk, query):
+def test_a_damaged_incarnation_is_forgotten_all_the_same(desk, query):
     desk.runner.start(query)
     (desk.folder / query.id / "life.json").write_text("{")
     desk.runner.stop(query.version)
@@ -352,7 +353,7 @@ def test_a_trial_that_left_nothing_half_done_is_over(desk, query):
     assert not (place / "trial.json").exists()
 
 
-def test_a_tried_plan_that_counts_just_goes_on(desk, query):
+def test_a_tried_plan_that_counts_just_continues(desk, query):
     killed_in_a_trial(desk, query, half_done=True)
     desk.runner.resume([replace(query, plan=query.plan + " ")])
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, query.plan + " "]
@@ -382,14 +383,11 @@ def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
     assert "version 99" in (status.last_error or "")
 
 
-def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(desk, query):
+def test_a_server_that_is_no_longer_the_leader_ends_its_queries_and_starts_none(desk, query):
     desk.runner.start(query)
     desk.runner.abandon("Another server has taken over.")
     running = desk.runner.running[query.version]
-    deadline = time.monotonic() + 10
-    while not running.stopped:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    await_true("the query has stopped", lambda: running.stopped)
     with pytest.raises(NotLeader):
         desk.runner.start(replace(query, id="CSAS_P_2"))
     assert len(desk.runtime.started) == 1
@@ -400,8 +398,8 @@ def test_the_workers_read_where_the_server_is_set_so(tmp_path, query, said, read
     settings = {"ksql.spark.source.reader": said}
     desk = Desk(tmp_path, settings=settings, reader={"bootstrap.servers": "b:1"})
     desk.runner.start(query)
-    found = desk.runtime.started[0].reader
-    assert found == ({"bootstrap.servers": "b:1"} if read else None)
+    reader = desk.runtime.started[0].reader
+    assert reader == ({"bootstrap.servers": "b:1"} if read else None)
 
 
 def test_the_lease_travels_with_the_query(tmp_path, query):
@@ -479,7 +477,7 @@ def test_a_paused_query_repeats_its_batch(desk):
     assert again.application == before.replace("CSAS_P_2-life2", "CSAS_O_1-life1")
 
 
-def test_a_query_that_takes_long_to_go_on_holds_up_nobody(desk):
+def test_a_query_that_takes_long_to_continue_holds_up_nobody(desk):
     world = World(STREAMS, runner=lambda _topics: desk.runner)
     world.run("PAUSE CSAS_O_1;")
     begins, may_begin = threading.Event(), threading.Event()
@@ -501,7 +499,7 @@ def test_a_query_that_takes_long_to_go_on_holds_up_nobody(desk):
     assert desk.runner.running[QueryVersion(QueryId("CSAS_O_1"))].status().state is State.RUNNING
 
 
-def test_a_replacement_that_is_taken_back_still_waits_for_its_batch(desk, query):
+def test_a_replacement_that_is_rolled_back_still_waits_for_its_batch(desk, query):
     desk.runtime = desk.runner._runtime = Endless()
     desk.runner.start(query)
     desk.runner.stop(query.version)
@@ -662,11 +660,11 @@ def stuck(tmp_path, query, guarantee, mark):
     usual = desk.runtime.launch
 
     def launch(spec):
-        found = usual(spec)
+        launched = usual(spec)
         if plan_of(spec) == query.plan:
-            found.isActive = False
-            found.exception = lambda: "a wire came loose"
-        return found
+            launched.isActive = False
+            launched.exception = lambda: "a wire came loose"
+        return launched
 
     desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
     desk.runner.running[query.version]._query.isActive = False

@@ -121,7 +121,7 @@ def test_a_switch_leaves_no_plan_until_the_log_names_one(clock):
     assert (old.runs, old.held, old.retired, new.runs) == (False, True, False, False)
 
 
-def test_a_switch_leaves_the_new_plan_and_tells_how_long_none_ran(clock):
+def test_a_switch_leaves_the_new_plan_and_reports_how_long_none_ran(clock):
     old, new = Old(clock), New(clock)
     it = switching(old, new)
     it.make_way(str)
@@ -140,7 +140,7 @@ def test_a_switch_for_which_no_command_was_written_leaves_the_old_plan(clock):
     assert (old.runs, old.held, old.retired, new.runs) == (True, False, False, False)
 
 
-def test_a_first_batch_that_fails_is_the_new_plans_and_is_told(clock):
+def test_a_first_batch_that_fails_is_the_new_plans_and_is_reported(clock):
     old, new = Old(clock), New(clock, "a wire came loose")
     it = switching(old, new)
     it.make_way(str)
@@ -196,7 +196,7 @@ ANY = [OSError("disk"), RuntimeError("odd"), ValueError("x"), BatchUnfinished("q
 
 @pytest.mark.parametrize("problem", ANY, ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize("call", ["end_between_batches", "half_done"])
-def test_whatever_fails_while_the_old_plan_ends_keeps_it(clock, call, problem):
+def test_failure_while_the_old_plan_ends_keeps_it(clock, call, problem):
     old, new = Old(clock), New(clock)
     old.raises = {call: problem}
     with pytest.raises((SwitchRefused, BatchUnfinished)) as caught:
@@ -206,7 +206,7 @@ def test_whatever_fails_while_the_old_plan_ends_keeps_it(clock, call, problem):
 
 
 @pytest.mark.parametrize("problem", ANY[:3], ids=lambda p: type(p).__name__)
-def test_whatever_fails_between_the_plans_keeps_the_old_one(clock, problem):
+def test_failure_between_the_plans_keeps_the_old_one(clock, problem):
     old, new = Old(clock), New(clock)
 
     def position():

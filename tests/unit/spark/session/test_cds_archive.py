@@ -16,13 +16,13 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def jars(tmp_path):
-    found = (tmp_path / "one.jar", tmp_path / "two.jar")
-    for jar in found:
+    paths = (tmp_path / "one.jar", tmp_path / "two.jar")
+    for jar in paths:
         jar.touch()
-    return found
+    return paths
 
 
-def test_an_installation_has_one_stand(cache, jars, tmp_path):
+def test_installation_has_one_archive(cache, jars, tmp_path):
     stand = prepared_stand(jars, tmp_path / "scratch")
     assert stand == shared_stand(jars)
     assert stand.folder.is_relative_to(cache)
@@ -31,7 +31,7 @@ def test_an_installation_has_one_stand(cache, jars, tmp_path):
     assert stand.class_path[1:3] == jars
 
 
-def test_what_java_compares_stays_as_it_is(jars, tmp_path):
+def test_classes_compared_by_java_are_unchanged(jars, tmp_path):
     def seen():
         own = prepared_stand(jars, tmp_path / "scratch").class_path[0]
         return own, own.stat().st_mtime_ns, own.stat().st_ino, own.read_bytes()
@@ -40,7 +40,7 @@ def test_what_java_compares_stays_as_it_is(jars, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["jars", "java"])
-def test_another_class_path_or_java_is_another_stand(what, jars, tmp_path, monkeypatch):
+def test_another_class_path_or_java_needs_another_archive(what, jars, tmp_path, monkeypatch):
     before = shared_stand(jars)
     if what == "jars":
         jars = jars[:1]
@@ -51,7 +51,7 @@ def test_another_class_path_or_java_is_another_stand(what, jars, tmp_path, monke
     assert shared_stand(jars).folder != before.folder
 
 
-def test_pyspark_installed_anew_in_the_same_place_is_another_stand(jars, tmp_path, monkeypatch):
+def test_reinstalled_pyspark_needs_another_archive(jars, tmp_path, monkeypatch):
     installed = tmp_path / "pyspark"
     monkeypatch.setattr(cds_archive, "_pyspark", lambda: installed)
     (installed / "jars").mkdir(parents=True)
@@ -65,7 +65,7 @@ def test_pyspark_installed_anew_in_the_same_place_is_another_stand(jars, tmp_pat
 @pytest.mark.parametrize(
     "change", [lambda jar: jar.write_bytes(b"2"), lambda jar: os.utime(jar, (1, 1))]
 )
-def test_a_jar_that_is_fetched_anew_is_another_stand(change, jars):
+def test_refetched_jar_needs_another_archive(change, jars):
     before = shared_stand(jars)
     change(jars[0])
     assert shared_stand(jars).folder != before.folder

@@ -12,7 +12,7 @@ def package(folder, text):
     return folder / "pkg"
 
 
-def test_the_name_tells_the_content(tmp_path):
+def test_the_name_reports_the_content(tmp_path):
     first = package_zip(package(tmp_path / "1", "x = 1"), tmp_path)
     same = package_zip(package(tmp_path / "2", "x = 1"), tmp_path)
     other = package_zip(package(tmp_path / "3", "x = 2"), tmp_path)
@@ -21,5 +21,5 @@ def test_the_name_tells_the_content(tmp_path):
 
 def test_only_what_runs_is_packed(tmp_path):
     archive = package_zip(package(tmp_path, "x = 1"), tmp_path)
-    with zipfile.ZipFile(archive) as found:
-        assert found.namelist() == ["pkg/sub/a.py"]
+    with zipfile.ZipFile(archive) as bundle:
+        assert bundle.namelist() == ["pkg/sub/a.py"]

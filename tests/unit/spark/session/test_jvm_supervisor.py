@@ -51,9 +51,9 @@ def spark():
 
 @pytest.fixture
 def host(spark, tmp_path, now):
-    found = JvmHost(SparkSettings(state_dir=tmp_path, jars=()), spark)
-    found.open()
-    return found
+    jvm = JvmHost(SparkSettings(state_dir=tmp_path, jars=()), spark)
+    jvm.open()
+    return jvm
 
 
 def test_the_session_of_a_dead_process_says_what_happened(host, spark):
@@ -80,7 +80,7 @@ def test_it_comes_back_at_once_and_after_rests_if_it_dies_again(host, spark, now
     assert host.revive() == 0  # it had been sound for long
 
 
-def test_one_that_cannot_be_started_is_tried_again_and_again(host, spark):
+def test_failing_start_is_retried_forever(host, spark):
     spark.opened[0].process.die()
     spark.failures = 9
     rests = [host.revive() for _ in range(9)]
@@ -91,7 +91,7 @@ def test_one_that_cannot_be_started_is_tried_again_and_again(host, spark):
     assert host.problem() == ""
 
 
-def test_one_that_does_not_answer_is_told(host, now):
+def test_unresponsive_jvm_is_reported(host, now):
     now[0] += 14
     host.turned()
     now[0] += 14
@@ -100,11 +100,11 @@ def test_one_that_does_not_answer_is_told(host, now):
     assert host.problem() == "Spark has not answered for 16 s"
 
 
-def test_a_failures_trace_is_kept_beside_sparks_words(host, tmp_path):
+def test_a_failures_trace_is_kept_next_to_sparks_words(host, tmp_path):
     (tmp_path / "logs").mkdir()
     host.note("Q_1", Failure(0, "no topic", "a trace\n of two lines"))
-    told = (tmp_path / "logs" / "spark.log").read_text()
-    assert told == "1970-01-01 00:00:00.000+00:00 query_failed Q_1: a trace\n of two lines\n"
+    trace = (tmp_path / "logs" / "spark.log").read_text()
+    assert trace == "1970-01-01 00:00:00.000+00:00 query_failed Q_1: a trace\n of two lines\n"
 
 
 def raising(error):

@@ -13,12 +13,12 @@ def written(folder, file):
     return sorted(folder.iterdir())
 
 
-def test_it_and_its_former_files_are_bounded_and_no_writer_opens_it_anew(tmp_path):
+def test_it_and_its_former_files_are_bounded_and_no_writer_reopens_it(tmp_path):
     file = tmp_path / "spark.log"
-    found = written(tmp_path, file)
-    assert [each.name for each in found] == ["spark.log", "spark.log.1", "spark.log.2"]
-    assert all(each.stat().st_size <= 1_010 for each in found)
-    lines = b"".join(each.read_bytes() for each in reversed(found)).splitlines()
+    files = written(tmp_path, file)
+    assert [each.name for each in files] == ["spark.log", "spark.log.1", "spark.log.2"]
+    assert all(each.stat().st_size <= 1_010 for each in files)
+    lines = b"".join(each.read_bytes() for each in reversed(files)).splitlines()
     first = int(lines[0][5:])
     assert lines == [b"line %04d" % line for line in range(first, 1_000)]
 

@@ -18,15 +18,15 @@ class Session:
     """Notes the options of a source."""
 
     def __init__(self):
-        self.told = {}
+        self.properties = {}
         self.readStream = self
 
     def format(self, name):
         self.form = name
         return self
 
-    def options(self, **told):
-        self.told = told
+    def options(self, **properties):
+        self.properties = properties
         return self
 
     def load(self):
@@ -49,7 +49,7 @@ def spec_with(consumer, **more):
 
 
 LEVELS = pytest.mark.parametrize(
-    ("exactly_once", "asked", "level"),
+    ("exactly_once", "overrides", "level"),
     [
         (False, {}, "read_committed"),
         (True, {}, "read_committed"),
@@ -60,17 +60,17 @@ LEVELS = pytest.mark.parametrize(
 
 
 @LEVELS
-def test_aborted_records_are_not_read_unless_that_is_asked_for(exactly_once, asked, level):
-    spec = spec_with(asked, exactly_once=exactly_once)
+def test_aborted_records_are_not_read_unless_that_is_requested(exactly_once, overrides, level):
+    spec = spec_with(overrides, exactly_once=exactly_once)
     session = Session()
     kafka_source(session, spec, lambda _topic: 1)
-    assert session.told["kafka.isolation.level"] == level
+    assert session.properties["kafka.isolation.level"] == level
 
 
 @LEVELS
-def test_neither_do_the_workers(exactly_once, asked, level):
+def test_neither_do_the_workers(exactly_once, overrides, level):
     committed = {"isolation.level": "read_committed"}
-    spec = spec_with({}, exactly_once=exactly_once, reader=committed | asked)
+    spec = spec_with({}, exactly_once=exactly_once, reader=committed | overrides)
     assert dict(task_environment(spec).reader or ())["isolation.level"] == level
 
 
@@ -79,21 +79,21 @@ def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, rang
     session = Session()
     kafka_source(session, spec_with({}, reader=reader), lambda _topic: 1)
     assert session.form == SOURCE
-    assert session.told.get("rangesOnly") == ranges
-    assert session.told["maxOffsetsPerTrigger"] == "500000"
+    assert session.properties.get("rangesOnly") == ranges
+    assert session.properties["maxOffsetsPerTrigger"] == "500000"
     assert task_environment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
-    assert task_environment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
+@pytest.mark.parametrize("required", [True, False])
+def test_whether_all_records_must_be_there_travels_with_the_query(required):
+    assert task_environment(spec_with({}, fail_on_data_loss=required)).all_records is required
 
 
 @pytest.mark.parametrize("stages", [0, 1])
 def test_a_query_that_is_behind_takes_its_records_by_time(stages):
     session = Session()
     kafka_source(session, spec_with({}, stages=stages), lambda _topic: 1)
-    assert session.told.get("topicOrder") == "t"
+    assert session.properties.get("topicOrder") == "t"
 
 
 def test_the_jar_is_made_of_the_sources_next_to_it():

@@ -52,8 +52,8 @@ def test_the_bytes_of_a_change(new, old, expected):
 def test_all_three_forms_side_by_side(changes):
     news, olds = [new for new, _ in changes], [old for _, old in changes]
     packed = pack_changes(news, olds)
-    found = unpack_changes(packed)
-    assert (list(found[0]), list(found[1])) == (news, olds)
+    unpacked = unpack_changes(packed)
+    assert (list(unpacked[0]), list(unpacked[1])) == (news, olds)
     for change, new, old in zip(packed, news, olds, strict=True):
         assert change[-1] == (OLD if new is None else NEW if old is None else BOTH)
         read = read_as_the_kip_says(change)
@@ -61,8 +61,8 @@ def test_all_three_forms_side_by_side(changes):
 
 
 def test_decimals_keep_their_scale():
-    found = unpack_changes(pack_changes([(Decimal("1.10"),)], [(Decimal("1.1"),)]))
-    assert str(found) == "([(Decimal('1.10'),)], [(Decimal('1.1'),)])"
+    changes = unpack_changes(pack_changes([(Decimal("1.10"),)], [(Decimal("1.1"),)]))
+    assert str(changes) == "([(Decimal('1.10'),)], [(Decimal('1.1'),)])"
 
 
 @pytest.mark.parametrize("change", [b"", pack((1,)) + b"\x03", b"\x91\xff"])

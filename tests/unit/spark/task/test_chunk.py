@@ -59,12 +59,12 @@ def test_a_bucket_keeps_each_senders_order(records, buckets, random) -> None:
     writer = ChunkWriter(buckets, sender=3)
     chunks = [*writer.add(records[:10]), *writer.add(records[10:]), *writer.finish()]
     random.shuffle(chunks)
-    found: list[Record] = []
+    received: list[Record] = []
     for bucket in range(buckets):
         some = unpack_chunks(chunk for place, chunk in chunks if place == bucket)
         assert [record for record in records if record in some] == some
-        found += some
-    assert sorted(map(repr, found)) == sorted(map(repr, records))
+        received += some
+    assert sorted(map(repr, received)) == sorted(map(repr, records))
 
 
 def test_decimals_keep_their_scale() -> None:
@@ -97,12 +97,12 @@ def test_changes_survive(records: list[Record]) -> None:
 def test_changes_leave_in_chunks_of_their_own(records, buckets, ports) -> None:
     writer = ChunkWriter(buckets, 3, ports)
     chunks = [*writer.add(records[:10]), *writer.add(records[10:]), *writer.finish()]
-    found: list[Record] = []
+    received: list[Record] = []
     for _, chunk in chunks:
         some = unpack_chunks([chunk])
         assert {record.port in ports for record in some} == {chunk[0] == 3}
-        found += some
-    assert sorted(map(repr, found)) == sorted(map(repr, records))
+        received += some
+    assert sorted(map(repr, received)) == sorted(map(repr, records))
     for port in range(3):
         for bucket in range(buckets):
             kept = unpack_chunks(chunk for place, chunk in chunks if place == bucket)
@@ -139,7 +139,7 @@ def test_keyed_rows_leave_as_their_records_do(parts, buckets, laned) -> None:
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 8])
-def test_keyed_rows_of_one_lane_go_to_its_bucket(buckets) -> None:
+def test_keyed_rows_of_one_stream_partition_go_to_its_bucket(buckets) -> None:
     rows = [(bytes([n]), 5, n, n, n) for n in range(9)]
     writer = ChunkWriter(buckets, 0, laned=True)
     keyed = KeyedBatch(1, 2, 3, 5, rows)
@@ -175,23 +175,23 @@ def test_the_order_of_processing_is_the_same_however_records_came(logs, random, 
         parts = [part for part in (mine[:cut], mine[cut:]) if part]
         chunks += [pack_records(part, sender, number) for number, part in enumerate(parts)]
     random.shuffle(chunks)
-    found = unpack_chunks(chunks)
-    assert isinstance(found, Queues) or mixed
+    unpacked = unpack_chunks(chunks)
+    assert isinstance(unpacked, Queues) or mixed
     ordered = in_order(records)
     if mixed:  # records of one offset may change places
         places = [record[4:7] for record in ordered]
-        assert [record[4:7] for record in in_order(found)] == places
+        assert [record[4:7] for record in in_order(unpacked)] == places
     else:
-        assert in_order(found) == ordered
+        assert in_order(unpacked) == ordered
 
 
 def test_a_partition_that_is_read_twice_is_not_taken_for_one_run() -> None:
     once = [Record(0, b"k", (n,), n, 0, 0, n, sequence_key=n) for n in range(4)]
     again = [record._replace(port=1) for record in once]
-    found = unpack_chunks([pack_records(once, 0, 1), pack_records(again, 0, 2)])
-    assert not isinstance(found, Queues)
-    assert in_order(found) == in_order([*once, *again])
-    assert [record.offset for record in in_order(found)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    records = unpack_chunks([pack_records(once, 0, 1), pack_records(again, 0, 2)])
+    assert not isinstance(records, Queues)
+    assert in_order(records) == in_order([*once, *again])
+    assert [record.offset for record in in_order(records)] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
@@ -204,7 +204,7 @@ def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=12))
-def test_records_that_stand_for_several_survive_in_chunks_that_say_so(records) -> None:
+def test_combined_records_survive_in_chunks_that_count_them(records) -> None:
     laned = [record._replace(lane=place % 3) for place, record in enumerate(records)]
     chunk = pack_records(laned, 0, 1, combined=True)
     assert chunk[0] == 6

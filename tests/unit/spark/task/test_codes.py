@@ -84,15 +84,15 @@ def test_a_checkpoint_before_the_file_takes_the_plans_code(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "said"), [(SUMMED, 1), (FILTERED, 0)])
-def test_what_the_state_holds_of_other_code_is_said_loudly(tmp_path, caplog, text, said):
+def test_state_of_other_code_is_logged(tmp_path, caplog, text, said):
     query = query_of(text)
     started(tmp_path, query, 1, first=True)
     assert not [each for each in caplog.records if each.message == "function_code_changed"]
     for _ in range(2):
         started(tmp_path, query, 2)
-    found = [each for each in caplog.records if each.message == "function_code_changed"]
-    assert [each.levelname for each in found] == ["WARNING"] * said
-    assert all(each.reason.startswith("the code of F has changed, and it") for each in found)
+    warnings = [each for each in caplog.records if each.message == "function_code_changed"]
+    assert [each.levelname for each in warnings] == ["WARNING"] * said
+    assert all(each.reason.startswith("the code of F has changed, and it") for each in warnings)
 
 
 def test_a_query_that_calls_no_users_function_has_no_such_file(tmp_path):

@@ -39,7 +39,7 @@ def test_a_program_is_settled_once():
     assert not is_left_out(later)
 
 
-def test_what_is_new_is_settled_too(monkeypatch):
+def test_new_objects_are_frozen_too(monkeypatch):
     lasting, program = LastingObjects(), Program()
     lasting.settle(program)
     imported, another = ModuleType("imported_by_a_task"), Program()
@@ -62,7 +62,7 @@ def test_a_program_that_is_dropped_is_freed_with_the_next_one():
     assert left() is None
 
 
-def test_what_a_task_leaves_is_found_after_it():
+def test_leftovers_of_a_task_are_collected_after_it():
     program = Program()
     with no_cycle_search(program):
         assert not gc.isenabled()

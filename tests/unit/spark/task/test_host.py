@@ -85,11 +85,11 @@ def test_chunks_are_taken_in_their_senders_order():
     assert [r.offset for r in sorted(sent(answer), key=lambda r: r.row[1])] == [0, 1, 2]
 
 
-def test_rows_that_only_tell_errors_call_no_program():
+def test_rows_that_only_report_errors_call_no_program():
     assert TwsTester(StageHost(ship(), 0)).test(7, rows(b"")) == []
 
 
-def test_errors_are_told_once():
+def test_errors_are_reported_once():
     tester = TwsTester(StageHost(ship(), 0))
     chunk = pack_records([record(b"a", 0, None), record(b"a", 1), record(b"b", 2)], 0, 1)
     assert sum(row.ERRORS for row in tester.test(7, rows(chunk))) == 1
@@ -100,12 +100,12 @@ def test_each_call_says_what_the_bucket_holds():
     records = [record(b"a", 0), record(b"b", 1), record(b"a", 2)]
     first = tester.test(7, rows(pack_records(records, 0, 1)))
     again = tester.test(7, rows(pack_records([record(b"c", 3)], 0, 1)))
-    told = [[row for row in answer if row.BUCKET is not None] for answer in (first, again)]
-    assert [[(row.BUCKET, row.ENTRIES, row.BLOB) for row in each] for each in told] == [
+    buckets = [[row for row in answer if row.BUCKET is not None] for answer in (first, again)]
+    assert [[(row.BUCKET, row.ENTRIES, row.BLOB) for row in each] for each in buckets] == [
         [(7, 2, b"")],
         [(7, 3, b"")],
     ]
-    assert 0 < told[0][0].SIZE < told[1][0].SIZE
+    assert 0 < buckets[0][0].SIZE < buckets[1][0].SIZE
 
 
 def test_a_call_without_results_says_what_the_bucket_holds():

@@ -76,10 +76,10 @@ def entries(producer):
 def test_a_record_that_is_too_large_ends_the_task(monkeypatch):
     task, producer, ship = written(monkeypatch, strict=True)
     refused = pytest.raises(DeliveryFailed, match='cannot write to topic "t"')
-    with refused as found, sink.last_words(ship):
+    with refused as caught, sink.last_words(ship):
         task.close()
-    assert found.value.detail == "Message size too large"
-    assert "ksql.fail.on.production.error" in found.value.hint
+    assert caught.value.detail == "Message size too large"
+    assert "ksql.fail.on.production.error" in caught.value.hint
     [entry] = entries(producer)
     assert entry["type"] == 2
     assert entry["productionError"] == {"errorMessage": "Message size too large"}
@@ -103,7 +103,7 @@ def load(_plan):
     return Failing()
 
 
-def test_a_stage_that_fails_tells_why(monkeypatch):
+def test_a_stage_that_fails_reports_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
     ship = task_environment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
@@ -166,7 +166,7 @@ RECORD = [(None, b"y", 2, None)]
 
 
 @pytest.mark.parametrize("point", ["write", "close"])
-def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, leased, point):
+def test_a_task_of_a_server_that_is_not_the_leader_writes_nothing(monkeypatch, leased, point):
     ship, lose = leased
     producer = SmallTopics()
     flushed: list[Any] = []
@@ -183,7 +183,7 @@ def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, le
 
 
 @pytest.mark.parametrize("point", ["write", "close"])
-def test_so_does_one_that_writes_exactly_once(monkeypatch, leased, point):
+def test_exactly_once_task_of_a_former_leader_writes_nothing(monkeypatch, leased, point):
     ship, lose = leased
     transaction = Transaction()
     monkeypatch.setattr(sink, "begin_batch", lambda *_: transaction)
@@ -204,14 +204,14 @@ class Kept:
     def __init__(self):
         self.sent = []
         self.places = []
-        self.asked = []
+        self.lookups = []
         self.expected = []
 
     def expect(self, topic, topic_id):
         self.expected.append((topic, topic_id))
 
     def partitions(self, topic):
-        self.asked.append(topic)
+        self.lookups.append(topic)
         return 3
 
     def send(self, topic, records, rejected, partition=ANYWHERE):
@@ -225,11 +225,11 @@ class Kept:
 @pytest.fixture
 def kept(monkeypatch):
     """Where all sinks of a test write."""
-    found = Kept()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: found)
-    monkeypatch.setattr(sink, "begin_batch", lambda *_: found)
+    sink_ = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: sink_)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: sink_)
     monkeypatch.setattr(sink, "batch_id", lambda: 1)
-    return found
+    return sink_
 
 
 CHANGELOG = "_confluent-ksql-default_query_CST_T_1-t-changelog"
@@ -266,7 +266,7 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
     keys = [record[0][:-8] for _, record in kept.sent]
     assert kept.places == partitions_of(keys, 3)
     assert set(kept.places) == {0, 1, 2}
-    assert kept.asked == ["t"]
+    assert kept.lookups == ["t"]
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -282,7 +282,7 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
         assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
 
 
-def test_what_a_server_sets_by_itself_is_no_wish(kept):
+def test_setting_of_the_server_is_no_request(kept):
     own = KafkaSettings("a:1").producer()
     ship = replace(task_environment(), producer=tuple((n, str(value)) for n, value in own.items()))
     sink.open_sink(ship, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
@@ -293,14 +293,14 @@ def test_a_partitioner_that_a_user_wants_places_all(kept):
     ship = replace(task_environment(), producer=(("partitioner", "consistent"),))
     task = sink.open_sink(ship, "t", TaskLog(), "task", 0)
     task.write([(b"k", b"v", 1, None)])
-    assert (kept.places, kept.asked) == ([ANYWHERE], [])
+    assert (kept.places, kept.lookups) == ([ANYWHERE], [])
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_of_other_keys_the_client_chooses_it(kept, exact):
     task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task")
     task.write([(b"k", b"v", 1, None)])
-    assert (kept.places, kept.asked) == ([ANYWHERE], [])
+    assert (kept.places, kept.lookups) == ([ANYWHERE], [])
 
 
 @pytest.mark.parametrize(("partition", "placed"), [(2, 2), (3, ANYWHERE)])
@@ -313,7 +313,7 @@ def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_producer_is_told_which_topic_of_that_name_is_meant(kept, exact):
+def test_a_producer_is_reported_which_topic_of_that_name_is_meant(kept, exact):
     ship = replace(task_environment(exactly_once=exact), sink_id="id")
     sink.open_sink(ship, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
     assert kept.expected == [("t", "id")]

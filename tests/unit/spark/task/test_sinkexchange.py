@@ -62,33 +62,33 @@ def test_each_partition_is_merged_by_turns():
 
 def test_results_of_one_cause_stay_in_their_order():
     several = [(b"k", b"%d" % n, 5, None, 5, 0, 1, 9) for n in range(3)]
-    [(_, found)] = merged([chunk for _, chunk in sent(0, several)])
-    assert [value for _, value, _, _ in found] == [b"0", b"1", b"2"]
+    [(_, results)] = merged([chunk for _, chunk in sent(0, several)])
+    assert [value for _, value, _, _ in results] == [b"0", b"1", b"2"]
 
 
 def test_without_a_key_a_result_keeps_the_partition_of_its_source():
-    found = sent(0, [record(None, 1, 5, 0)])
-    assert [partition for partition, _ in merged([chunk for _, chunk in found])] == [1]
+    chunks_ = sent(0, [record(None, 1, 5, 0)])
+    assert [partition for partition, _ in merged([chunk for _, chunk in chunks_])] == [1]
 
 
 def test_the_window_of_a_key_does_not_count():
     windows = [record(b"key" + bytes([n] * 8), n, 0, n) for n in range(20)]
-    found = merged([chunk for _, chunk in sent(0, windows, window_bytes=8)])
-    assert [partition for partition, _ in found] == partitions_of([b"key"], 4)
+    results = merged([chunk for _, chunk in sent(0, windows, window_bytes=8)])
+    assert [partition for partition, _ in results] == partitions_of([b"key"], 4)
 
 
 def test_headers_and_deletions_pass():
     deletion = (b"k", None, 3, [("h", None), ("h", b"2")], 3, 0, 0, 0)
-    [(_, [found])] = merged([chunk for _, chunk in sent(0, [deletion])])
-    assert found == (b"k", None, 3, [("h", None), ("h", b"2")])
+    [(_, [result])] = merged([chunk for _, chunk in sent(0, [deletion])])
+    assert result == (b"k", None, 3, [("h", None), ("h", b"2")])
 
 
 def test_many_results_leave_in_full_chunks():
     many = [record(b"k", n, 0, n) for n in range(25_000)]
     chunks = sent(0, many)
     assert len(chunks) == 3
-    [(_, found)] = merged([chunk for _, chunk in reversed(chunks)])
-    assert [time for _, _, time, _ in found] == list(range(25_000))
+    [(_, results)] = merged([chunk for _, chunk in reversed(chunks)])
+    assert [time for _, _, time, _ in results] == list(range(25_000))
 
 
 def test_another_versions_chunk_is_refused():

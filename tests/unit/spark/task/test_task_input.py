@@ -44,14 +44,14 @@ class Reader:
 
     def __init__(self, time=5, n=1):
         self.time, self.n = time, n
-        self.asked = []
+        self.requests = []
 
-    def read(self, wanted, note, *, all_records):
-        self.asked.append((tuple(wanted), all_records))
+    def read(self, range_, note, *, all_records):
+        self.requests.append((tuple(range_), all_records))
         if not all_records:
             note("some are gone")
-        for first in range(wanted.start, wanted.end, 2):
-            offsets = range(first, min(first + 2, wanted.end))
+        for first in range(range_.start, range_.end, 2):
+            offsets = range(first, min(first + 2, range_.end))
             count = len(offsets)
             value = b'{"N": %d}' % self.n
             yield Block(offsets, [self.time] * count, [b"k"] * count, [value] * count, None)
@@ -82,7 +82,7 @@ def ranges(*rows):
 def reading(monkeypatch):
     """Has tasks read from that reader."""
 
-    def made(reader):
+    def reading_of(reader):
         configurations = []
 
         def range_reader(config):
@@ -92,31 +92,31 @@ def reading(monkeypatch):
         monkeypatch.setattr(task_input, "range_reader", range_reader)
         return configurations
 
-    return made
+    return reading_of
 
 
 def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
     reader = Reader()
     configurations = reading(reader)
     given = [ranges(("s", 3, 4, 7)), ranges(("s", 0, 9, 10), ("x", 1, 0, 2))]
-    found = list(portions(ship(counting), given, TaskLog()))
+    portions_ = list(portions(ship(counting), given, TaskLog()))
     assert configurations == [(("group.id", "g"),)]
-    assert reader.asked == [
+    assert reader.requests == [
         (("s", 3, 4, 7), True),
         (("s", 0, 9, 10), True),
         (("x", 1, 0, 2), True),
     ]
     values = [b'{"N": 1}']
-    assert [input_portion.raw for input_portion in found] == [
+    assert [input_portion.raw for input_portion in portions_] == [
         RawBatch(["s"] * 2, [3] * 2, range(4, 6), [5] * 2, [b"k"] * 2, values * 2),
         RawBatch(["s"], [3], range(6, 7), [5], [b"k"], values),
         RawBatch(["s"], [0], range(9, 10), [5], [b"k"], values),
         RawBatch(["x"] * 2, [1] * 2, range(2), [5] * 2, [b"k"] * 2, values * 2),
     ]
-    assert [input_portion.size() for input_portion in found] == [18, 9, 9, 18]
+    assert [input_portion.size() for input_portion in portions_] == [18, 9, 9, 18]
 
 
-def test_what_is_gone_is_noted_where_the_query_goes_on(counting, reading):
+def test_lost_records_are_logged_where_the_query_continues(counting, reading):
     reading(Reader())
     log = TaskLog()
     list(portions(ship(counting, all_records=False), [ranges(("s", 0, 0, 1))], log))
@@ -130,11 +130,11 @@ def test_a_time_that_spark_could_not_read_ends_the_query_in_the_same_words(count
     with pytest.raises(RecordTooLate) as problem:
         list(portions(ship(counting), [ranges(("s", 2, 7, 8))], TaskLog()))
     trace = f"Traceback (most recent call last):\n  File x\nksql.x.RecordTooLate: {problem.value}\n"
-    for told in (str(problem.value), reason(trace)):
-        assert told.startswith(
+    for text in (str(problem.value), reason(trace)):
+        assert text.startswith(
             'topic "s" has a record that cannot be read: partition 2, offset 7, timestamp '
         )
-        assert "before offset 8" in told
+        assert "before offset 8" in text
 
 
 def ingested(plan, *rows):
@@ -179,7 +179,7 @@ def test_a_task_without_state_says_what_it_has_read(copying, reading, monkeypatc
     assert batch.to_pylist() == [{"produced": written, "errors": 0, "read": end}]
 
 
-def test_what_is_gone_is_in_the_log_though_nothing_is_left(copying, reading, monkeypatch):
+def test_lost_records_are_logged_though_nothing_is_left(copying, reading, monkeypatch):
     reading(Reader())
     logged = []
     monkeypatch.setattr(tasks, "write_log", lambda _ship, log: logged.extend(log.notes))

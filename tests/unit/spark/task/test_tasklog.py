@@ -10,16 +10,16 @@ from ksql.spark.task.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, T
 SHIP = TaskEnvironment(query_id="Q", application_id="app", plan_json="", topics=(), producer=())
 
 
-def test_all_are_counted_and_some_are_told():
+def test_all_are_counted_and_some_are_reported():
     log = TaskLog()
     for number in range(MOST_ENTRIES + 500):
         log("Project", f"{number}", None)
     assert log.untold() == MOST_ENTRIES + 500
     log("Project", "one more", None)
     assert log.untold() == 1
-    told = [json.loads(body)["message"] for _, body, _, _ in log_records(SHIP, log, 1)]
-    assert len(told) == MOST_ENTRIES + 1
-    assert "and 501 more errors in this task" in json.dumps(told[-1])
+    messages = [json.loads(body)["message"] for _, body, _, _ in log_records(SHIP, log, 1)]
+    assert len(messages) == MOST_ENTRIES + 1
+    assert "and 501 more errors in this task" in json.dumps(messages[-1])
 
 
 def test_large_messages_and_records_are_bounded():
@@ -73,7 +73,7 @@ def test_late_records_are_counted_once_each_and_the_latest_is_known():
     assert log.late_untold() == (0, None)
 
 
-def test_late_records_beyond_those_that_are_told_count():
+def test_late_records_beyond_those_that_are_reported_count():
     log = TaskLog()
     for number in range(MOST_ENTRIES + 500):
         log("aggregate", Late.of("late record", number, 0, 0), (number,))

@@ -56,18 +56,18 @@ def run(plan, *batches, ahead_ms=0, clock=time.time):
         ahead_ms=ahead_ms,
     )
     task = tasks.IngestTask(ship, clock)
-    found = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
-    return found, unpack_chunks([row["BLOB"] for row in found if row["BLOB"]])
+    rows = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
+    return rows, unpack_chunks([row["BLOB"] for row in rows if row["BLOB"]])
 
 
-def test_the_row_that_tells_errors_has_the_latest_time_far_ahead(plan):
+def test_row_with_errors_has_the_latest_future_time(plan):
     rows, records = run(plan, arrow(1, FAR, 2), arrow(FAR - 1, first=3), ahead_ms=3_600_000)
     assert [row["AHEAD"] for row in rows] == [None, FAR]
     assert (rows[-1]["BLOB"], rows[-1]["ERRORS"]) == (b"", 0)
     assert [record.timestamp for record in records] == [1, FAR, 2, FAR - 1]
 
 
-def test_what_was_read_is_told_once_by_the_rows_that_leave(plan):
+def test_read_records_are_counted_once_by_the_rows_that_leave(plan):
     rows, _ = run(plan, arrow(1, 2), arrow(3, first=2, key=b"x" * 100))
     read = sum(row["BYTES"] for row in rows)
     assert read >= 3 * len(b'{"N": 1}') + 2 * len(b"k") + 100

@@ -166,8 +166,8 @@ def test_conversions_are_explicit():
 
 @pytest.mark.parametrize("text", ["ARRAY[1, 2.50, i]", "MAP('a' := 1, 'b' := 2.50, 'c' := i)"])
 def test_integers_among_decimals_have_no_places(text):
-    found = bound(text)
-    one, half, column = found.items if "ARRAY" in text else [v for _, v in found.entries]
+    expression = bound(text)
+    one, half, column = expression.items if "ARRAY" in text else [v for _, v in expression.entries]
     assert one == b.Const(decimal.Decimal(1), model.Decimal(10, 0))
     assert str(half.value) == "2.50"
     assert column == b.Cast(b.Column("I", INTEGER), model.Decimal(10, 0), implicit=True)
@@ -195,11 +195,11 @@ def test_doubles_and_decimals_stay_apart_where_a_double_would_be_wrong():
     ],
 )
 def test_comparisons(text, types):
-    found = bound(text)
-    assert (b.type_of(found.left), b.type_of(found.right)) == types
+    expression = bound(text)
+    assert (b.type_of(expression.left), b.type_of(expression.right)) == types
 
 
-def test_texts_beside_rowtime_are_instants():
+def test_texts_next_to_rowtime_are_instants():
     assert bound("ROWTIME > '2020'").right == b.Const(1577836800000, BIGINT)
     assert bound("'2020' < t.ROWTIME").left == b.Const(1577836800000, BIGINT)
     between = bound("ROWTIME BETWEEN '1970' AND '1970-01-02'")
@@ -217,16 +217,16 @@ def test_texts_beside_rowtime_are_instants():
         ("CAST(s AS TIME) <= 'noon'", "time 'noon'"),
     ],
 )
-def test_a_text_beside_a_time_must_be_one(text, message):
+def test_a_text_next_to_a_time_must_be_one(text, message):
     with pytest.raises(KsqlError, match=f"Failed to parse {message}"):
         bound(text)
 
 
 def test_between_evaluates_its_operand_once():
-    found = bound("HALF(i) BETWEEN 1 AND 2")
-    assert isinstance(found, b.Let)
-    name = b.LambdaVar(found.name, BIGINT)
-    assert found.body == b.Logical(
+    expression = bound("HALF(i) BETWEEN 1 AND 2")
+    assert isinstance(expression, b.Let)
+    name = b.LambdaVar(expression.name, BIGINT)
+    assert expression.body == b.Logical(
         "AND",
         b.Compare(">=", name, b.Const(1, INTEGER)),
         b.Compare("<=", name, b.Const(2, INTEGER)),
@@ -236,19 +236,19 @@ def test_between_evaluates_its_operand_once():
 
 
 def test_in_drops_nulls_and_converts_literals():
-    found = bound("l IN (1, NULL, '3', 4.0)")
-    assert b.type_of(found.operand) == model.Decimal(20, 1)
-    values = [option.value for option in found.options]
+    expression = bound("l IN (1, NULL, '3', 4.0)")
+    assert b.type_of(expression.operand) == model.Decimal(20, 1)
+    values = [option.value for option in expression.options]
     assert values == [1, 3, 4]
     assert bound("NULL IN (NULL)") == b.Const(False, BOOLEAN)
     assert [o.value for o in bound("b IN ('TrUe', 'n')").options] == [True, False]
 
 
 def test_struct_literals_take_the_fields_of_their_neighbours():
-    found = bound("st IN (STRUCT(F0 := '7'), STRUCT(`f1` := 'x', c := 1))")
+    expression = bound("st IN (STRUCT(F0 := '7'), STRUCT(`f1` := 'x', c := 1))")
     wide = model.Struct((*STRUCT.fields, model.Field("C", INTEGER)))
-    assert found.operand == b.Cast(b.Column("ST", STRUCT), wide, implicit=True)
-    assert found.options[0].fields == (
+    assert expression.operand == b.Cast(b.Column("ST", STRUCT), wide, implicit=True)
+    assert expression.options[0].fields == (
         ("F0", b.Const(7, BIGINT)),
         ("f1", b.Const(None, STRING)),
         ("C", b.Const(None, INTEGER)),
@@ -376,8 +376,8 @@ def test_the_clause_is_named():
         assert message in error.value.text()
 
 
-def test_what_the_scope_intercepts_is_not_bound():
+def test_intercepted_expressions_are_not_bound():
     column = b.Column("KSQL_AGG_0", BIGINT)
     call = parse_expression("SUM(l)")
-    found = bound("SUM(l) + 1", intercept=lambda node: column if node == call else None)
-    assert found.left == column
+    expression = bound("SUM(l) + 1", intercept=lambda node: column if node == call else None)
+    assert expression.left == column

@@ -19,7 +19,7 @@ ONE = Scope((LEFT,))
 JOIN = Scope((LEFT, RIGHT), joined=True, extras={"ROWKEY": BIGINT})
 
 
-def test_one_source():
+def test_single_source():
     assert ONE.resolve(ex.Ref("ID")) == Column("ID", INTEGER)
     assert ONE.resolve(ex.Ref("NAME", "L")) == Column("NAME", STRING)
 

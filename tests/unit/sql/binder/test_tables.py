@@ -59,26 +59,26 @@ def test_a_column_may_be_called_like_the_call():
 
 
 def test_no_values_no_rows():
-    found = rows(
+    rows_ = rows(
         "SELECT K, EXPLODE(A) AS E, EXPLODE(B) AS F FROM S",
         ("a", {"A": None, "B": []}, 1),
         ("b", {"A": [], "B": ["y"]}, 2),
         ("c", None, 3),
     )
-    assert found == [("b", {"E": None, "F": "y"}, 2)]
+    assert rows_ == [("b", {"E": None, "F": "y"}, 2)]
 
 
 def test_a_record_without_key_gives_records_without_key():
-    found = rows("SELECT K, EXPLODE(A) AS E FROM S", (None, {"A": [1]}, 1), ("k", {"A": [2]}, 2))
-    assert found == [(None, {"E": 1}, 1), ("k", {"E": 2}, 2)]
+    rows_ = rows("SELECT K, EXPLODE(A) AS E FROM S", (None, {"A": [1]}, 1), ("k", {"A": [2]}, 2))
+    assert rows_ == [(None, {"E": 1}, 1), ("k", {"E": 2}, 2)]
 
 
 def test_the_new_key_is_the_one_of_partition_by():
-    found = rows("SELECT N, EXPLODE(B) AS E FROM S PARTITION BY N", ("k", {"N": 7, "B": ["y"]}, 1))
-    assert found == [("\0\0\0\7", {"E": "y"}, 1)]
+    rows_ = rows("SELECT N, EXPLODE(B) AS E FROM S PARTITION BY N", ("k", {"N": 7, "B": ["y"]}, 1))
+    assert rows_ == [("\0\0\0\7", {"E": "y"}, 1)]
 
 
-def test_one_that_fails_is_logged_and_gives_nothing():
+def test_failing_table_function_is_logged_and_gives_no_rows():
     world = World(
         SETUP, "CREATE STREAM X AS SELECT K, CUBE_EXPLODE(A) AS C, EXPLODE(B) AS E FROM S;"
     )

@@ -32,11 +32,11 @@ def test_renaming_columns_renames_them_all_and_nothing_else(expr):
     def rename(node):
         return b.Column("NEW", node.type) if isinstance(node, b.Column) else None
 
-    found = trees.rewrite(expr, rename)
-    assert {c.name for c in trees.columns(found)} <= {"NEW"}
-    assert len(list(trees.nodes(found))) == len(list(trees.nodes(expr)))
-    assert [c.type for c in trees.columns(found)] == [c.type for c in trees.columns(expr)]
-    assert trees.rewrite(found, rename) == found
+    renamed = trees.rewrite(expr, rename)
+    assert {c.name for c in trees.columns(renamed)} <= {"NEW"}
+    assert len(list(trees.nodes(renamed))) == len(list(trees.nodes(expr)))
+    assert [c.type for c in trees.columns(renamed)] == [c.type for c in trees.columns(expr)]
+    assert trees.rewrite(renamed, rename) == renamed
 
 
 @given(expressions)

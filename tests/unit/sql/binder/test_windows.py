@@ -36,13 +36,13 @@ def clause(text):
     ],
 )
 def test_defaults(text, expected):
-    found = sizes(clause(text))
+    window = sizes(clause(text))
     assert (
-        found.kind,
-        found.size_ms,
-        found.advance_ms,
-        found.grace_ms,
-        found.retention_ms,
+        window.kind,
+        window.size_ms,
+        window.advance_ms,
+        window.grace_ms,
+        window.retention_ms,
     ) == expected
 
 
@@ -65,7 +65,7 @@ def test_defaults(text, expected):
         ),
     ],
 )
-def test_what_cannot_be(text, message):
+def test_impossible_windows(text, message):
     with pytest.raises(StatementError, match=message) as caught:
         sizes(clause(text))
     assert caught.value.span is not None

@@ -66,13 +66,13 @@ def test_readers_and_writers_the_oldest_first():
 
 def test_query_ids_ignore_case():
     catalog = Catalog().with_query(query("CSAS_B_1", "B", "A"))
-    found = catalog.query("csas_b_1")
-    assert found is not None
-    assert found.id == "CSAS_B_1"
+    stored_query = catalog.query("csas_b_1")
+    assert stored_query is not None
+    assert stored_query.id == "CSAS_B_1"
     assert catalog.query("CSAS_B_2") is None
 
 
-def test_what_was_created_from_a_source():
+def test_sources_created_from_a_source():
     catalog = Catalog().with_source(source("A")).with_source(source("B", derived_from=("A",)))
     assert catalog.derived("A") == ("B",)
     assert catalog.derived("B") == ()

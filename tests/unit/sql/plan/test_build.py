@@ -42,8 +42,8 @@ def built(text, *, persistent=True):
     return build(statement, WORLD.catalog, BUILTINS, sink="OUT", persistent=persistent)
 
 
-def columns(found):
-    return [n.name for n in found.key], [n.name for n in found.value]
+def columns(plan):
+    return [n.name for n in plan.key], [n.name for n in plan.value]
 
 
 REFUSED = [
@@ -379,38 +379,38 @@ def test_kinds(text, kind):
 
 
 def test_a_transient_query_has_no_key():
-    found = built("SELECT A FROM S EMIT CHANGES LIMIT 3", persistent=False)
-    assert columns(found) == ([], ["A"])
-    found = built("SELECT COUNT(*) FROM S EMIT CHANGES", persistent=False)
-    assert columns(found) == ([], ["KSQL_COL_0"])
-    found = built("SELECT *, ROWTIME FROM W EMIT CHANGES", persistent=False)
-    assert columns(found) == ([], ["K", "WINDOWSTART", "WINDOWEND", "A", "ROWTIME"])
+    plan = built("SELECT A FROM S EMIT CHANGES LIMIT 3", persistent=False)
+    assert columns(plan) == ([], ["A"])
+    plan = built("SELECT COUNT(*) FROM S EMIT CHANGES", persistent=False)
+    assert columns(plan) == ([], ["KSQL_COL_0"])
+    plan = built("SELECT *, ROWTIME FROM W EMIT CHANGES", persistent=False)
+    assert columns(plan) == ([], ["K", "WINDOWSTART", "WINDOWEND", "A", "ROWTIME"])
 
 
-def test_one_aggregate_is_kept_once():
-    found = built(
+def test_repeated_aggregate_is_kept_once():
+    plan = built(
         "SELECT K, COUNT(*) A, COUNT(*) + 1 B, SUM(A) C FROM S GROUP BY K "
         "HAVING COUNT(*) > 1 AND SUM(A) > 2 AND MAX(A) > 3"
     )
-    aggregate = found.plan.source.source
+    aggregate = plan.plan.source.source
     assert [(fold.slot, fold.name) for fold in aggregate.folds] == [
         (0, "COUNT()"),
         (1, "SUM(A)"),
         (2, "MAX(A)"),
     ]
     assert aggregate.next_slot == 3
-    assert len(found.states) == 3
+    assert len(plan.states) == 3
 
 
 def test_a_window_and_its_key():
-    found = built(
+    plan = built(
         "SELECT K, COUNT(*) FROM S WINDOW HOPPING (SIZE 2 SECONDS, ADVANCE BY 1 SECOND, "
         "GRACE PERIOD 3 SECONDS) GROUP BY K"
     )
-    assert found.plan.source.window == TimeWindow(
+    assert plan.plan.source.window == TimeWindow(
         kind="HOPPING", size_ms=2000, advance_ms=1000, grace_ms=3000, retention_ms=5000
     )
-    assert (found.window.kind, found.window.size_ms) == ("HOPPING", 2000)
+    assert (plan.window.kind, plan.window.size_ms) == ("HOPPING", 2000)
 
 
 def test_planning_is_a_function_of_the_statement():

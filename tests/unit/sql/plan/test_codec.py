@@ -11,7 +11,7 @@ from tests.unit.world import World
 
 
 @given(query_plans)
-def test_what_is_written_is_read_back(plan):
+def test_plans_round_trip(plan):
     text = dumps(plan)
     again = loads(text)
     assert again == plan
@@ -47,7 +47,7 @@ def test_a_real_plan():
         ('{"version": 1, "plan": {"$": "decimal", "v": "x"}}', "the stored plan is damaged"),
     ],
 )
-def test_what_cannot_be_read(text, reason):
+def test_unreadable_plans(text, reason):
     with pytest.raises(UnreadablePlan) as caught:
         loads(text)
     assert caught.value.message == reason

@@ -50,31 +50,31 @@ def joins(plan):
     ],
 )  # fmt: skip
 def test_each_join_is_the_node_that_it_is(text, shown, kind, key):
-    found = built(text)
-    assert joins(found.plan) == shown
-    assert (found.kind, result_kind(found.plan)) == (kind, kind)
-    assert [named.name for named in found.key] == [key]
-    assert [each.name for each in sources(found.plan)] == [s.source.name for s in found.sources]
-    assert len(found.exchanged) == len(shown)
+    plan = built(text)
+    assert joins(plan.plan) == shown
+    assert (plan.kind, result_kind(plan.plan)) == (kind, kind)
+    assert [named.name for named in plan.key] == [key]
+    assert [each.name for each in sources(plan.plan)] == [s.source.name for s in plan.sources]
+    assert len(plan.exchanged) == len(shown)
 
 
 def test_the_time_of_a_join_is_in_the_plan():
-    found = built(
+    plan = built(
         "SELECT * FROM S JOIN R WITHIN (1 SECOND, 1 MINUTE) GRACE PERIOD 2 SECONDS ON S.K = R.K"
     )
-    [join] = [node for node in nodes(found.plan) if isinstance(node, StreamStreamJoin)]
+    [join] = [node for node in nodes(plan.plan) if isinstance(node, StreamStreamJoin)]
     assert join.window == JoinWindow(1_000, 60_000, 2_000)
 
 
-def test_a_table_of_two_tables_takes_back_what_it_gave():
+def test_join_of_two_tables_undoes_its_results():
     with pytest.raises(StatementError, match="LATEST_BY_OFFSET cannot be applied"):
         built("SELECT T.V, LATEST_BY_OFFSET(U.V) AS L FROM T JOIN U ON T.ID = U.ID GROUP BY T.V")
 
 
 @pytest.mark.parametrize(("emit", "final"), [("CHANGES", False), ("FINAL", True)])
 def test_the_end_of_windows_is_in_the_plan(emit, final):
-    found = built(
+    plan = built(
         f"SELECT K, COUNT(*) FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT {emit}"
     )
-    assert isinstance(found.plan.source, EmitFinal) is final
-    assert ("> [ EMIT FINAL ]" in explain(found.plan)) is final
+    assert isinstance(plan.plan.source, EmitFinal) is final
+    assert ("> [ EMIT FINAL ]" in explain(plan.plan)) is final

@@ -163,8 +163,8 @@ def test_fields_that_are_called_like_a_pseudo_column():
 
 def test_push_queries_may_show_pseudo_columns():
     text = "SELECT O.ID, O.ROWTIME AS ROWTIME FROM ORDERS O EMIT CHANGES;"
-    found = build(WORLD.parse(text), WORLD.catalog, BUILTINS, persistent=False)
-    assert [column.name for column in found.value] == ["ID", "ROWTIME"]
+    plan = build(WORLD.parse(text), WORLD.catalog, BUILTINS, persistent=False)
+    assert [column.name for column in plan.value] == ["ID", "ROWTIME"]
 
 
 @pytest.mark.parametrize("select", ["COUNT(*)", "SUM(QTY) AS S, COUNT(QTY)", "1 + MAX(QTY)"])
@@ -190,14 +190,14 @@ OF_ITEMS = [f"I_{name}" for name in ("NOTE", "WEIGHT", *PSEUDO)]
 )
 def test_a_star_over_a_partitioned_join_gives_all_that_its_rows_have(by, key, value):
     text = f"SELECT * {JOIN} PARTITION BY {by};"
-    found = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
-    assert [column.name for column in found.key] == key
-    assert [column.name for column in found.value] == value
+    plan = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
+    assert [column.name for column in plan.key] == key
+    assert [column.name for column in plan.value] == value
 
 
-def test_a_synthetic_key_stands_in_a_star_once():
+def test_synthetic_key_is_in_a_star_once():
     joined = "FROM ORDERS O FULL OUTER JOIN BACK B WITHIN 1 HOUR ON O.ID = B.ID"
     text = f"SELECT * {joined} PARTITION BY ROWKEY;"
-    found = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
-    assert [column.name for column in found.key] == ["ROWKEY"]
-    assert "ROWKEY" not in [column.name for column in found.value]
+    plan = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
+    assert [column.name for column in plan.key] == ["ROWKEY"]
+    assert "ROWKEY" not in [column.name for column in plan.value]

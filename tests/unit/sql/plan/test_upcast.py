@@ -54,7 +54,7 @@ def test_numbers_become_signatures(world):
     assert names == {"ABS", "EXPLODE", "TRANSFORM", "COUNT", "SUM", "LATEST_BY_OFFSET"}
 
 
-def test_what_a_number_meant_is_still_there():
+def test_former_format_numbers_keep_their_meaning():
     for name, signatures in NAMES.items():
         for signature in signatures:
             assert find_overload(BUILTINS.get(name), signature) is not None, (name, signature)
@@ -71,12 +71,12 @@ def test_the_number_of_a_function_that_hides_a_built_in_one_means_the_users(worl
     text = (
         "from ksql.functions.udf import udf\n@udf(name='ABS')\ndef own(x: int) -> int:\n return x\n"
     )
-    found, problems = load_sources({"f.py": text})
+    library, problems = load_sources({"f.py": text})
     assert not problems
     plan, _ = numbered(world.query("T").plan)
     calls = [
         json.loads(dumps(loads(plan, known)))["plan"]["sink"]["source"]["value"][0]["expr"]
-        for known in (BUILTINS, BUILTINS.with_(found))
+        for known in (BUILTINS, BUILTINS.with_(library))
     ]
     assert [call["function"] for call in calls] == ["ABS", "ABS"]
     assert [type(call["overload"]) for call in calls] == [str, int]

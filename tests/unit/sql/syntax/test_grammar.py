@@ -56,17 +56,17 @@ def test_a_quoted_name_reads_back(name):
 
 
 def test_parsing_from_several_threads():
-    found = []
+    statements = []
 
     def work(n):
         variables = {"v": f"s{n}"}
         for _ in range(20):
             [parsed] = parse("SELECT ${v}.a FROM ${v};", variables=variables)
-            found.append(parsed.statement.source.name == f"S{n}")
+            statements.append(parsed.statement.source.name == f"S{n}")
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 160
+    assert statements == [True] * 160

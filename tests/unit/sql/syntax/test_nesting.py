@@ -63,7 +63,7 @@ def test_deep_statements_are_refused(text):
         "a" + "->b" * (MAX_NESTING - 1),
     ],
 )
-def test_what_is_allowed_can_be_worked_with(text):
+def test_allowed_nesting_can_be_processed(text):
     tree = parse_expression(text)
     assert parse_expression(tree_text := expression(tree)) == tree
     assert tree_text

@@ -127,10 +127,10 @@ def test_a_bare_comment_line_ends_with_its_line():
 
 def test_the_case_of_types_does_not_count():
     create, use = split('CREATE TYPE `Street` AS INT; CREATE STREAM s (a `street`, b "int");')
-    made = parse_one(create).statement
-    columns = parse_one(use, types={made.name: made.type}).statement.columns
+    statement = parse_one(create).statement
+    columns = parse_one(use, types={statement.name: statement.type}).statement.columns
     assert [column.type for column in columns] == [model.INTEGER, model.INTEGER]
-    assert one("DROP TYPE `Street`;").name == made.name
+    assert one("DROP TYPE `Street`;").name == statement.name
 
 
 def test_an_unfinished_statement_is_kept_and_refused():
@@ -143,8 +143,8 @@ def test_an_unfinished_statement_is_kept_and_refused():
 
 def test_a_statement_may_see_types_made_before_it():
     create, use = split("CREATE TYPE t AS INT; CREATE STREAM s (a t, b ARRAY<T>);")
-    made = parse_one(create).statement
-    columns = parse_one(use, types={made.name: made.type}).statement.columns
+    statement = parse_one(create).statement
+    columns = parse_one(use, types={statement.name: statement.type}).statement.columns
     assert [column.type for column in columns] == [model.INTEGER, model.Array(model.INTEGER)]
     assert "Cannot resolve unknown type: T" in refused(use.text).text()
 

@@ -51,7 +51,7 @@ def test_a_slot_is_never_used_again():
     assert world.last("X") == {"k": {"N": 1, "A": 4}}
 
 
-def test_state_goes_on_whatever_the_order_of_the_aggregates():
+def test_state_continues_whatever_the_order_of_the_aggregates():
     world = replaced("SELECT K, COUNT(*) N, SUM(A) A FROM S GROUP BY K")
     world.feed("s", ("k", {"A": 4}, 1))
     world.run(
@@ -68,8 +68,8 @@ def test_aggregates_under_another_alias_keep_their_slots():
         "SELECT X.K, SUM(X.A) A, SUM(Y.A) B, COUNT(*) C FROM S X JOIN T Y ON X.K = Y.ID "
         "GROUP BY X.K",
     )
-    found, next_slot = slots(world.plan("X"))
-    assert found == {"SUM(S_A)": 0, "SUM(T_A)": 1, "COUNT()": 2}
+    slots_, next_slot = slots(world.plan("X"))
+    assert slots_ == {"SUM(S_A)": 0, "SUM(T_A)": 1, "COUNT()": 2}
     assert next_slot == 3
     world.feed("t", ("k", {"A": 5}, 1))
     world.feed("s", ("k", {"A": 3}, 2))

@@ -46,9 +46,9 @@ class Total:
 
 
 def functions(times, more=""):
-    found, problems = load_sources({"f.py": FILE.format(times=times) + more})
+    library, problems = load_sources({"f.py": FILE.format(times=times) + more})
     assert problems == []
-    return BUILTINS.with_(found)
+    return BUILTINS.with_(library)
 
 
 def restarted(world, times):
@@ -68,14 +68,14 @@ TABLE = "TABLE U AS SELECT ID, X FROM T WHERE F(X) > 1;"
 
 
 def test_the_plan_knows_the_code_of_the_users_functions_that_it_calls():
-    made = world("CREATE STREAM U AS SELECT K, F(ABS(X)) AS Y FROM S;")
-    [(name, digest)] = made.plan("U").code
+    world_ = world("CREATE STREAM U AS SELECT K, F(ABS(X)) AS Y FROM S;")
+    [(name, digest)] = world_.plan("U").code
     assert (name, len(digest)) == ("F", 16)
-    text = made.query("U").plan
+    text = world_.query("U").plan
     assert json.loads(text)["version"] == 6
     assert codec.dumps(codec.loads(text)) == text
-    made.run("CREATE STREAM V AS SELECT K, ABS(X) AS Y FROM S;")
-    assert '"code"' not in made.query("V").plan
+    world_.run("CREATE STREAM V AS SELECT K, ABS(X) AS Y FROM S;")
+    assert '"code"' not in world_.query("V").plan
 
 
 def test_comments_are_no_code():
@@ -85,9 +85,9 @@ def test_comments_are_no_code():
 
 
 def test_the_same_code_is_transparent():
-    made = world("CREATE " + TABLE)
-    restarted(made, 1)
-    [entity] = made.run("CREATE OR REPLACE " + TABLE)
+    world_ = world("CREATE " + TABLE)
+    restarted(world_, 1)
+    [entity] = world_.run("CREATE OR REPLACE " + TABLE)
     assert entity.upgrade.classes == ("transparent",)
 
 
@@ -103,12 +103,12 @@ def test_the_same_code_is_transparent():
     ],
 )
 def test_a_replacement_with_other_code_is_not_transparent(text):
-    made = restarted(world("CREATE " + text), 10)
-    [entity] = made.run("CREATE OR REPLACE " + text)
+    world_ = restarted(world("CREATE " + text), 10)
+    [entity] = world_.run("CREATE OR REPLACE " + text)
     assert entity.upgrade.classes == ("configuration",)
     [change] = entity.upgrade.changes
     assert change.text == "its code has changed since the running plan was made"
-    [entity] = made.run("CREATE OR REPLACE " + text)
+    [entity] = world_.run("CREATE OR REPLACE " + text)
     assert entity.upgrade.classes == ("transparent",)
 
 
@@ -127,63 +127,63 @@ BACK = "it takes back rows of a table that its former code has aggregated"
         ("STREAM U AS SELECT F(X) AS Y, K FROM S PARTITION BY F(X);", BY),
     ],
 )
-def test_what_the_state_holds_is_not_mixed(text, reason):
-    made = restarted(world("CREATE " + text), 10)
-    error = made.refuse("CREATE OR REPLACE " + text)
-    assert [told for told in error.verdict.reasons if reason in told] != []
-    assert all(told.startswith("function ") for told in error.verdict.reasons)
+def test_state_of_different_code_is_not_mixed(text, reason):
+    world_ = restarted(world("CREATE " + text), 10)
+    error = world_.refuse("CREATE OR REPLACE " + text)
+    assert [line for line in error.verdict.reasons if reason in line] != []
+    assert all(line.startswith("function ") for line in error.verdict.reasons)
 
 
-def rows(made):
-    return {key: value for key, value in made.last("U").items() if value is not None}
+def rows(world_):
+    return {key: value for key, value in world_.last("U").items() if value is not None}
 
 
 def test_rows_that_the_old_code_let_pass_go_after_a_restart():
-    made = world("CREATE " + TABLE)
-    made.feed("t", ("a", {"X": 3}, 1), ("b", {"X": 4}, 2), ("c", {"X": 5}, 3))
-    restarted(made, -1)
-    made.feed("t", ("a", None, 4), ("b", {"X": 5}, 5))
-    assert rows(made) == {"c": {"X": 5}}
+    world_ = world("CREATE " + TABLE)
+    world_.feed("t", ("a", {"X": 3}, 1), ("b", {"X": 4}, 2), ("c", {"X": 5}, 3))
+    restarted(world_, -1)
+    world_.feed("t", ("a", None, 4), ("b", {"X": 5}, 5))
+    assert rows(world_) == {"c": {"X": 5}}
 
 
 def test_rows_that_the_old_code_let_pass_go_after_a_replacement():
-    made = world("CREATE " + TABLE)
-    made.feed("t", ("a", {"X": 3}, 1), ("b", {"X": 4}, 2))
-    restarted(made, -1)
-    [entity] = made.run("CREATE OR REPLACE " + TABLE)
+    world_ = world("CREATE " + TABLE)
+    world_.feed("t", ("a", {"X": 3}, 1), ("b", {"X": 4}, 2))
+    restarted(world_, -1)
+    [entity] = world_.run("CREATE OR REPLACE " + TABLE)
     assert "a row that no longer passes stays" in entity.upgrade.guarantees[0].note
-    assert [n.leftovers for n in nodes(made.plan("U").sink) if isinstance(n, Filter)] == [True]
-    made.feed("t", ("a", None, 4))
-    assert rows(made) == {"b": {"X": 4}}
+    assert [n.leftovers for n in nodes(world_.plan("U").sink) if isinstance(n, Filter)] == [True]
+    world_.feed("t", ("a", None, 4))
+    assert rows(world_) == {"b": {"X": 4}}
 
 
 def test_having_over_a_users_aggregate():
     text = "TABLE U AS SELECT K, COUNT(*) N FROM S GROUP BY K HAVING TOTAL(X) > 1;"
-    made = world("CREATE " + text)
-    made.feed("s", ("a", {"X": 3}, 1))
-    restarted(made, -10)
-    made.feed("s", ("a", {"X": 3}, 2))
-    assert rows(made) == {}
+    world_ = world("CREATE " + text)
+    world_.feed("s", ("a", {"X": 3}, 1))
+    restarted(world_, -10)
+    world_.feed("s", ("a", {"X": 3}, 2))
+    assert rows(world_) == {}
 
 
 def test_a_function_that_decides_nothing_marks_nothing():
     text = "TABLE U AS SELECT ID, F(X) AS Y FROM T WHERE X > 1;"
-    made = restarted(world("CREATE " + text), 10)
-    made.run("CREATE OR REPLACE " + text)
-    assert [n.leftovers for n in nodes(made.plan("U").sink) if isinstance(n, Filter)] == [False]
+    world_ = restarted(world("CREATE " + text), 10)
+    world_.run("CREATE OR REPLACE " + text)
+    assert [n.leftovers for n in nodes(world_.plan("U").sink) if isinstance(n, Filter)] == [False]
 
 
 def test_a_plan_that_does_not_say_has_unknown_code():
-    made = world("CREATE " + TABLE)
-    query = made.query("U")
-    plan = codec.dumps(dataclasses.replace(made.plan("U"), code=()))
+    world_ = world("CREATE " + TABLE)
+    query = world_.query("U")
+    plan = codec.dumps(dataclasses.replace(world_.plan("U"), code=()))
     put = PutQuery(dataclasses.replace(query, plan=plan))
-    made.engine.replay(len(made.log.commands), Command("q", "", (put,)))
-    [entity] = made.run("CREATE OR REPLACE " + TABLE)
+    world_.engine.replay(len(world_.log.commands), Command("q", "", (put,)))
+    [entity] = world_.run("CREATE OR REPLACE " + TABLE)
     assert entity.upgrade.classes == ("configuration",)
     [change] = entity.upgrade.changes
     assert change.text == "the running plan does not say which code it was made with"
-    assert made.plan("U").code != ()
+    assert world_.plan("U").code != ()
 
 
 OWN_ABS = "\n@udf(name='ABS')\ndef own(x: int) -> int:\n    return x\n"
@@ -191,23 +191,23 @@ OWN_ABS = "\n@udf(name='ABS')\ndef own(x: int) -> int:\n    return x\n"
 
 def test_a_users_function_that_hid_a_built_in_one_and_is_gone():
     text = "TABLE U AS SELECT ID, X FROM T WHERE ABS(X) > 1;"
-    made = World(SOURCES, "CREATE " + text, functions=functions(1, OWN_ABS))
-    made.feed("t", ("a", {"X": 3}, 1))
-    restarted(made, 1)
-    made.feed("t", ("a", {"X": 0}, 2))
-    assert rows(made) == {}
-    [entity] = made.run("CREATE OR REPLACE " + text)
+    world_ = World(SOURCES, "CREATE " + text, functions=functions(1, OWN_ABS))
+    world_.feed("t", ("a", {"X": 3}, 1))
+    restarted(world_, 1)
+    world_.feed("t", ("a", {"X": 0}, 2))
+    assert rows(world_) == {}
+    [entity] = world_.run("CREATE OR REPLACE " + text)
     assert [str(change) for change in entity.upgrade.changes] == [
         "function ABS: its code has changed since the running plan was made (configuration)"
     ]
 
 
 def test_explain_says_what_other_code_means():
-    made = world("CREATE TABLE U AS SELECT G, SUM(F(X)) V FROM T GROUP BY G;")
-    [entity] = made.run("EXPLAIN CTAS_U_2;")
+    world_ = world("CREATE TABLE U AS SELECT G, SUM(F(X)) V FROM T GROUP BY G;")
+    [entity] = world_.run("EXPLAIN CTAS_U_2;")
     assert "function F" not in entity.query_description.topology
-    restarted(made, 10)
-    [entity] = made.run("EXPLAIN CTAS_U_2;")
+    restarted(world_, 10)
+    [entity] = world_.run("EXPLAIN CTAS_U_2;")
     assert (
         "function F: its code is another one than the query was made with\n"
         "  the code of F has changed, and it bears on what the query groups, joins or aggregates by"

@@ -61,8 +61,8 @@ def test_the_answer_says_what_is_null(name):
     report = joined.replace("X, Y")
     assert report.classes == ("schema evolution",)
     until = "as long as they wait" if joined.source == "R" else "until they change"
-    told = f"{joined.source}.Y: NULL in rows that the join has kept since before the column came"
-    assert report.guarantees[0].note == f"{told}, {until}"
+    note = f"{joined.source}.Y: NULL in rows that the join has kept since before the column came"
+    assert report.guarantees[0].note == f"{note}, {until}"
     assert joined.meet()["Y"] is None
     joined.world.feed(joined.source.lower(), ("a", {"X": 1, "Y": 8}, 4))
     joined.world.feed("s", ("a", {"A": 2}, 5))
@@ -70,7 +70,7 @@ def test_the_answer_says_what_is_null(name):
 
 
 @pytest.mark.parametrize("name", JOINS)
-def test_what_does_not_read_it_is_transparent(name):
+def test_unread_column_is_transparent(name):
     joined = Joined(name)
     assert joined.replace("X").classes == ("transparent",)
     assert joined.replace("X, X + 1 AS W").guarantees[0].note == (
@@ -92,7 +92,7 @@ def test_no_row_is_rejected_for_what_the_join_does_not_know(name, first):
     assert joined.meet()["X"] == 1
 
 
-def test_waiting_records_of_a_stream_are_told():
+def test_waiting_records_of_a_stream_are_reported():
     joined = Joined("stream-stream")
     report = joined.replace("X", "WHERE R.Y > 5")
     assert "R.Y: NULL in rows that the join has kept" in report.guarantees[0].note
@@ -125,7 +125,7 @@ def test_an_aggregate_over_a_join_says_so():
 
 
 @pytest.mark.parametrize(("kind", "source", "key"), [("STREAM", "S", "K"), ("TABLE", "T", "ID")])
-def test_what_no_join_keeps_may_be_asked_at_once(kind, source, key):
+def test_column_outside_join_state_is_there_at_once(kind, source, key):
     world = World(SOURCES, f"CREATE {kind} U AS SELECT * FROM {source};")
     world.run(f"ALTER {kind} {source} ADD COLUMN Y INT;")
     text = f"CREATE OR REPLACE {kind} U AS SELECT * FROM {source} WHERE Y > 1;"

@@ -88,10 +88,10 @@ def test_having_over_windows():
     world.feed("s", ("k", {"A": 1}, 1), ("k", {"A": 1}, 10_001))
     world.run("CREATE OR REPLACE " + counts("HAVING COUNT(*) > 2", window=window))
     world.feed("s", ("k", {"A": 1}, 2))
-    found = world.topics.records["U"]
-    assert len({record.key for record in found}) == 2
-    assert [record.value is None for record in found] == [False, False, True]
-    assert found[2].key == found[0].key
+    records = world.topics.records["U"]
+    assert len({record.key for record in records}) == 2
+    assert [record.value is None for record in records] == [False, False, True]
+    assert records[2].key == records[0].key
 
 
 def test_readers_of_the_result_follow():
@@ -146,9 +146,9 @@ def test_plans_stored_before_are_read():
     world = World(TABLE, "CREATE " + table("WHERE X > 1"))
     text = world.query("U").plan
     body = json.loads(text)
-    found = body["plan"]["sink"]["source"]["source"]
-    assert found["$"] == "nodes.Filter"
-    del found["leftovers"]
+    node = body["plan"]["sink"]["source"]["source"]
+    assert node["$"] == "nodes.Filter"
+    del node["leftovers"]
     assert codec.loads(json.dumps(body)) == codec.loads(text)
 
 

@@ -36,8 +36,8 @@ def test_aliases_that_the_server_asks_for_give_no_column_another_value(kind):
     world.feed("i", ("a", {"V": 1, "ID": 98}, 1))
     world.feed("o", ("a", {"ITEM_ID": 6}, 2))
     world.run(GROWN.format(kind=kind))
-    asked = world.refuse(f"CREATE OR REPLACE {head} k, item_id AS x FROM {as_they_are(join)};")
-    assert "Give one of the sources another alias." in asked.hint
+    error = world.refuse(f"CREATE OR REPLACE {head} k, item_id AS x FROM {as_they_are(join)};")
+    assert "Give one of the sources another alias." in error.hint
     text = f"CREATE OR REPLACE {head} k, item_id AS x FROM {with_aliases(join)};"
     [entity] = world.run(text)
     assert entity.upgrade.classes == ("transparent",)
@@ -50,7 +50,7 @@ def test_aliases_that_the_server_asks_for_give_no_column_another_value(kind):
     assert world.last("U")["c"] == {"X": 8, "Y": 99}
 
 
-def test_an_aggregate_goes_on_with_the_column_that_it_folds():
+def test_an_aggregate_continues_with_the_column_that_it_folds():
     world, join = joined("TABLE")
     head = "TABLE u AS SELECT k, SUM(item_id) AS x"
     world.run(f"CREATE {head} FROM {as_they_are(join)} GROUP BY k;")

@@ -30,8 +30,8 @@ def verdict(kind, old, new):
 @pytest.mark.parametrize("emit", ["CHANGES", "FINAL"])
 @pytest.mark.parametrize("then", ["SUM(A + 10)", "MIN(A)"])
 def test_a_column_may_not_come_to_depend_on_a_state_that_starts_empty(window, emit, then):
-    found = verdict("TABLE", SUM.format("SUM(A)", window, emit), SUM.format(then, window, emit))
-    [reason] = found.reasons
+    verdict_ = verdict("TABLE", SUM.format("SUM(A)", window, emit), SUM.format(then, window, emit))
+    [reason] = verdict_.reasons
     assert "whose state would start empty (topology)" in reason
 
 
@@ -39,9 +39,9 @@ def test_a_column_may_not_come_to_depend_on_a_state_that_starts_empty(window, em
 def test_a_having_over_a_new_aggregate_says_that_it_starts_empty(emit):
     old = f"SELECT K, COUNT(*) N FROM S WINDOW {TUMBLING} GROUP BY K EMIT {emit}"
     new = f"SELECT K, COUNT(*) N FROM S WINDOW {TUMBLING} GROUP BY K HAVING SUM(A) > 1 EMIT {emit}"
-    found = verdict("TABLE", old, new)
-    assert found.accepted
-    assert any("needs SUM(A), whose state starts empty" in change for change in found.allowed)
+    verdict_ = verdict("TABLE", old, new)
+    assert verdict_.accepted
+    assert any("needs SUM(A), whose state starts empty" in change for change in verdict_.allowed)
 
 
 def test_emit_and_window_are_both_named():
@@ -57,27 +57,27 @@ def test_emit_and_the_kind_of_a_join_are_both_named():
         "SELECT S.K, COUNT(*) N FROM S {} JOIN R WITHIN 1 MINUTE ON S.K = R.K "
         f"WINDOW {TUMBLING} GROUP BY S.K EMIT {{}}"
     )
-    found = verdict("TABLE", query.format("", "CHANGES"), query.format("LEFT", "FINAL"))
-    assert [reason.partition(":")[0] for reason in found.reasons] == ["EMIT", "JOIN"]
+    verdict_ = verdict("TABLE", query.format("", "CHANGES"), query.format("LEFT", "FINAL"))
+    assert [reason.partition(":")[0] for reason in verdict_.reasons] == ["EMIT", "JOIN"]
 
 
 def test_a_group_that_comes_with_a_window_and_a_join():
     old = f"SELECT K, COUNT(*) N FROM S WINDOW {TUMBLING} GROUP BY K"
     new = "SELECT S.K, COUNT(*) N FROM S JOIN T ON S.K = T.ID GROUP BY S.K"
-    found = verdict("TABLE", old, new)
-    assert "JOIN: a join was added (source modifying)" in found.reasons
-    assert any(reason.startswith("WINDOW: TUMBLING") for reason in found.reasons)
+    verdict_ = verdict("TABLE", old, new)
+    assert "JOIN: a join was added (source modifying)" in verdict_.reasons
+    assert any(reason.startswith("WINDOW: TUMBLING") for reason in verdict_.reasons)
 
 
 def test_a_join_that_was_taken_out():
     both = "SELECT S.K, N, M FROM S JOIN T ON S.K = T.ID JOIN V ON S.K = V.ID"
-    found = verdict("STREAM", both, "SELECT S.K, N, 'x' M FROM S JOIN T ON S.K = T.ID")
-    assert found.reasons == (
+    verdict_ = verdict("STREAM", both, "SELECT S.K, N, 'x' M FROM S JOIN T ON S.K = T.ID")
+    assert verdict_.reasons == (
         "JOIN: a join was removed (source modifying)",
         "FROM: V is no longer read (source modifying)",
     )
-    found = verdict("STREAM", both, "SELECT S.K, 'x' N, M FROM S JOIN V ON S.K = V.ID")
-    assert found.reasons == (
+    verdict_ = verdict("STREAM", both, "SELECT S.K, 'x' N, M FROM S JOIN V ON S.K = V.ID")
+    assert verdict_.reasons == (
         "JOIN: a join was removed (source modifying)",
         "FROM: T is no longer read (source modifying)",
     )
@@ -85,10 +85,10 @@ def test_a_join_that_was_taken_out():
 
 def test_a_join_of_another_sort_that_was_taken_out():
     both = "SELECT S.K, R.B, N FROM S JOIN R WITHIN 1 MINUTE ON S.K = R.K JOIN T ON S.K = T.ID"
-    found = verdict(
+    verdict_ = verdict(
         "STREAM", both, "SELECT S.K, R.B, 'x' N FROM S JOIN R WITHIN 2 MINUTES ON S.K = R.K"
     )
-    assert [reason for reason in found.reasons if "FROM" in reason or "JOIN" in reason] == [
+    assert [reason for reason in verdict_.reasons if "FROM" in reason or "JOIN" in reason] == [
         "JOIN: a join was removed (source modifying)",
         "FROM: T is no longer read (source modifying)",
     ]
@@ -103,8 +103,8 @@ SESSION = (
 
 
 def test_final_sessions_may_not_be_opened_again():
-    found = verdict("TABLE", SESSION.format(0, "FINAL"), SESSION.format(60, "FINAL"))
-    assert found.reasons == (
+    verdict_ = verdict("TABLE", SESSION.format(0, "FINAL"), SESSION.format(60, "FINAL"))
+    assert verdict_.reasons == (
         "GRACE PERIOD: 0 MILLISECONDS became 60000 MILLISECONDS; late records would open sessions "
         "whose final result was given (topology)",
     )
@@ -114,9 +114,9 @@ def test_final_sessions_may_not_be_opened_again():
     ("before", "after", "emit"), [(60, 0, "FINAL"), (0, 60, "CHANGES"), (60, 0, "CHANGES")]
 )
 def test_other_grace_periods_of_sessions(before, after, emit):
-    found = verdict("TABLE", SESSION.format(before, emit), SESSION.format(after, emit))
-    assert found.classes == ("data selection",)
-    assert found.accepted
+    verdict_ = verdict("TABLE", SESSION.format(before, emit), SESSION.format(after, emit))
+    assert verdict_.classes == ("data selection",)
+    assert verdict_.accepted
 
 
 # --- conditions that are different each time
@@ -127,9 +127,9 @@ def test_other_grace_periods_of_sessions(before, after, emit):
 )
 def test_the_number_of_volatile_conditions_counts(kind, source):
     one, two = "RANDOM() > 0.5", "RANDOM() > 0.5 AND RANDOM() > 0.5"
-    found = verdict(kind, f"{source} WHERE {one}", f"{source} WHERE {two}")
-    assert found.classes == ("data selection",)
-    passes = "a row that no longer passes stays" in found.guarantees[0].note
+    verdict_ = verdict(kind, f"{source} WHERE {one}", f"{source} WHERE {two}")
+    assert verdict_.classes == ("data selection",)
+    passes = "a row that no longer passes stays" in verdict_.guarantees[0].note
     assert passes == (kind == "TABLE")
     assert verdict(kind, f"{source} WHERE {two}", f"{source} WHERE {two}").classes == (
         "transparent",

@@ -57,7 +57,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize("name", [name for name in LISTED if name != RESET])
-def test_what_belongs_to_the_plan_is_inherited_and_a_stated_difference_is_a_change(name):
+def test_plan_properties_are_inherited_and_a_stated_difference_is_a_change(name):
     row = PROPERTIES[name]
     other = OTHER[row.kind](row)
     text = "STREAM U AS SELECT * FROM S;"
@@ -97,7 +97,7 @@ def test_the_servers_file_does_not_change_what_runs():
     )
 
 
-def test_what_a_query_is_run_with_is_inherited_unless_stated():
+def test_run_properties_are_inherited_unless_stated():
     world = World(SCRIPT)
     trigger, most, prefix = (
         "ksql.query.trigger.interval.ms",
@@ -130,7 +130,7 @@ def test_a_guarantee_outlives_a_plain_session():
     assert report.changes[0].text == "exactly_once_v2 became at_least_once"
 
 
-def test_caching_is_inherited_and_a_difference_is_told():
+def test_caching_is_inherited_and_a_difference_is_reported():
     text = "TABLE U AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
     world, _ = replaced(text, first={CACHE: "0"})
     assert world.plan("U").every_change
@@ -141,17 +141,17 @@ def test_caching_is_inherited_and_a_difference_is_told():
     assert report.classes == ("transparent",)
 
 
-@pytest.mark.parametrize("asked", ["earliest", "latest"])
-def test_where_a_query_began_is_not_decided_anew(asked):
-    began = "latest" if asked == "earliest" else "earliest"
+@pytest.mark.parametrize("offset", ["earliest", "latest"])
+def test_start_offset_of_a_query_does_not_change(offset):
+    began = "latest" if offset == "earliest" else "earliest"
     world = World(SCRIPT)
     world.run("CREATE STREAM U AS SELECT * FROM S;", **{RESET: began})
     [entity] = world.run(
-        "CREATE OR REPLACE STREAM U AS SELECT * FROM S WHERE A > 0;", **{RESET: asked}
+        "CREATE OR REPLACE STREAM U AS SELECT * FROM S WHERE A > 0;", **{RESET: offset}
     )
     assert entity.upgrade.classes == ("data selection",)
     assert entity.upgrade.inherited == (
-        f"auto.offset.reset = {began} (a new query would have {asked})",
+        f"auto.offset.reset = {began} (a new query would have {offset})",
     )
     assert dict(world.plan("U").settings)[RESET] == began
     assert dict(world.query("U").properties)[RESET] == began
@@ -170,7 +170,7 @@ def test_a_replacement_while_paused_before_the_first_batch_loses_nothing():
     assert len(world.out("U")) == 5
 
 
-def test_what_a_fold_was_given_is_taken_back_as_it_was():
+def test_changed_fold_arguments_are_refused():
     sql = "TABLE U AS SELECT G, COUNT(CAST(X AS STRING)) N FROM T GROUP BY G;"
     world = World(SCRIPT, f"CREATE {sql}")
     world.feed("t", ("a", {"G": "g", "X": None}, 1), ("b", {"G": "g", "X": 1}, 2))
@@ -181,7 +181,7 @@ def test_what_a_fold_was_given_is_taken_back_as_it_was():
     assert world.last("U") == {"g": {"N": 2}}
 
 
-def test_what_a_fold_was_given_stays_though_the_server_has_another_default_by_then():
+def test_fold_arguments_survive_a_changed_server_default():
     sql = "TABLE U AS SELECT G, COUNT(CAST(X AS STRING)) N FROM T GROUP BY G;"
     world = World(SCRIPT, f"CREATE {sql}")
     world.feed("t", ("a", {"G": "g", "X": None}, 1), ("b", {"G": "g", "X": 1}, 2))
@@ -208,7 +208,7 @@ def test_what_a_fold_was_given_stays_though_the_server_has_another_default_by_th
          {"ksql.functions._global_.limit": "3"}),
     ],
 )  # fmt: skip
-def test_what_the_state_was_made_under_may_not_change(text, then):
+def test_settings_under_stored_state_may_not_change(text, then):
     error = refusal(text, then=then)
     [name] = then
     assert name in error.detail
@@ -227,7 +227,7 @@ def test_what_the_state_was_made_under_may_not_change(text, then):
          {"ksql.functions.collect_list.limit": "3"}),
     ],
 )  # fmt: skip
-def test_what_no_state_was_made_under_may_change(text, then):
+def test_settings_without_stored_state_may_change(text, then):
     _, report = replaced(text, then=then)
     assert report.accepted
     assert report.classes == ("configuration",)

@@ -57,15 +57,15 @@ def test_an_unknown_function_is_taken_as_steady():
 @pytest.mark.parametrize("exactly_once", [True, False])
 def test_guarantees(classes, notes, words, exactly_once):
     promised = guarantees(classes, notes, exactly_once=exactly_once)
-    found = {g.name: g for g in promised}
-    assert {name: g.holds for name, g in found.items()} == {
+    guarantees_ = {g.name: g for g in promised}
+    assert {name: g.holds for name, g in guarantees_.items()} == {
         "backfill": classes == ("transparent",),
         "cascading": True,
         "exactly once": exactly_once,
         "ordered": True,
         "live": False,
     }
-    assert words == found["backfill"].note
+    assert words == guarantees_["backfill"].note
 
 
 GROUPED = "SELECT K, COUNT(*) N {} FROM S {} GROUP BY K {}"
@@ -90,7 +90,7 @@ GROUPED = "SELECT K, COUNT(*) N {} FROM S {} GROUP BY K {}"
          False, False),
     ],
 )  # fmt: skip
-def test_what_is_not_filled_is_said_where_it_is_so(old, new, empty, rows):
+def test_unfilled_columns_are_named_where_they_occur(old, new, empty, rows):
     verdict = upgrade(old, new)
     assert verdict.accepted
     note = verdict.guarantees[0].note
@@ -110,8 +110,8 @@ def test_an_aggregate_that_is_given_up_is_named(old, new, gone):
     verdict = upgrade(f"SELECT K, {old} FROM S GROUP BY K", f"SELECT K, {new} FROM S GROUP BY K")
     assert verdict.accepted
     note = verdict.guarantees[0].note
-    told = f"{gone}: no longer kept; its state is gone if it comes back"
-    assert note == told if gone else "no longer kept" not in note
+    lost_note = f"{gone}: no longer kept; its state is gone if it comes back"
+    assert note == lost_note if gone else "no longer kept" not in note
 
 
 def test_the_answer_holds_all_three():

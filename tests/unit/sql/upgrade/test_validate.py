@@ -42,13 +42,13 @@ def upgrade(old, new, between="", **settings):
     text = _create(kind, new, replace=True)
     statement = world.parse(text)
     try:
-        found = world.engine.dry_run(
+        verdict = world.engine.dry_run(
             statement, text, world.settings.with_overrides(settings)
         ).verdict
     except UpgradeRefused as refused:
-        found = refused.verdict
-    assert found is not None
-    return found
+        verdict = refused.verdict
+    assert verdict is not None
+    return verdict
 
 
 def _create(kind, select, *, replace=False):
@@ -306,17 +306,17 @@ def test_a_source_that_grew(kind, headers):
     )
     world.feed("g", ("k", {"V": 1}, 1))
     world.run(f"ALTER {kind} G ADD COLUMN W INT;")
-    found = []
+    verdicts = []
     for columns in ("K, V", "K, V, W", "K, V, W"):
         text = f"CREATE OR REPLACE {kind} O AS SELECT {columns} FROM G;"
-        found.append(world.engine.dry_run(world.parse(text), text, world.settings).verdict)
+        verdicts.append(world.engine.dry_run(world.parse(text), text, world.settings).verdict)
         world.run(text)
-    assert [each.classes for each in found] == [
+    assert [each.classes for each in verdicts] == [
         ("transparent",),
         ("schema evolution",),
         ("transparent",),
     ]
-    assert [str(change) for change in found[1].changes] == [
+    assert [str(change) for change in verdicts[1].changes] == [
         "SELECT: added `W` INTEGER (schema evolution)"
     ]
     world.feed("g", ("k", {"V": 1, "W": 2}, 2), ("l", {"V": 3, "W": 4}, 3))
@@ -346,7 +346,7 @@ def test_a_replacement_keeps_what_its_times_are_counted_for():
     assert aligned.lanes == 0
 
 
-def test_a_having_that_starts_empty_takes_back_what_does_not_pass():
+def test_having_that_starts_empty_undoes_what_does_not_pass():
     world = World(SCRIPT, "CREATE TABLE X AS SELECT K, COUNT(*) N FROM S GROUP BY K;")
     world.feed("s", ("k", {"A": 5}, 1), ("l", {"A": 5}, 2))
     world.run(
@@ -362,8 +362,8 @@ def test_another_grace_counts_other_late_records():
     world.feed("s", ("k", {"A": 1}, 0), ("l", {"A": 1}, 75_000), ("k", {"A": 1}, 1))
     world.run("CREATE OR REPLACE TABLE X AS " + GRACE.format(30) + ";")
     world.feed("s", ("k", {"A": 1}, 2))
-    found = [json.loads(record.value)["N"] for record in world.topics.records["X"]]
-    assert found == [1, 1, 2]
+    counts = [json.loads(record.value)["N"] for record in world.topics.records["X"]]
+    assert counts == [1, 1, 2]
 
 
 def test_growth_in_both_orders_of_aggregates_that_are_the_same():
@@ -375,7 +375,7 @@ def test_growth_in_both_orders_of_aggregates_that_are_the_same():
     assert world.last("X") == {"k": {"N": 2, "M": 2}}
 
 
-def test_all_reasons_are_told_at_once():
+def test_all_reasons_are_reported_at_once():
     verdict = upgrade(
         "SELECT K, COUNT(*) N, SUM(A) A FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
         "VALUE_FORMAT='DELIMITED'|SELECT B AS K, CAST(COUNT(*) AS STRING) N FROM S2 "
@@ -456,10 +456,10 @@ def test_the_key_stays_what_it_is(kind, old, new, planner):
     world = World(SCRIPT.replace("C INT", "C INT, D BIGINT"))
     settings = {"ksql.new.query.planner.enabled": planner}
     world.run(f"CREATE {kind} X WITH (KEY_FORMAT='JSON') AS SELECT {old};", **settings)
-    found = world.refuse(
+    verdict = world.refuse(
         f"CREATE OR REPLACE {kind} X WITH (KEY_FORMAT='JSON') AS SELECT {new};", **settings
     )
-    assert isinstance(found, UpgradeRefused)
+    assert isinstance(verdict, UpgradeRefused)
 
 
 def test_a_refusal_lists_the_change_behind_each_class():
@@ -499,7 +499,7 @@ def test_the_reason_names_the_key_column():
          "SELECT K, A, EXPLODE(ARRAY[1E0]) + 0E0 E FROM S", "SELECT"),
     ],
 )  # fmt: skip
-def test_what_looks_alike_is_told_apart_by_its_types(old, new, clause):
+def test_similar_columns_are_distinguished_by_type(old, new, clause):
     verdict = upgrade(old, new)
     assert verdict.classes == ("data selection",)
     assert clause in [change.clause for change in verdict.changes]

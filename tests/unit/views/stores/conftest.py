@@ -18,6 +18,6 @@ def kind(request):
 
 @pytest.fixture
 def store(kind, tmp_path, budget):
-    made = open_store(kind, tmp_path / "s", budget)
-    yield made
-    made.close()
+    store_ = open_store(kind, tmp_path / "s", budget)
+    yield store_
+    store_.close()

@@ -69,14 +69,14 @@ def test_ranges_are_half_open_and_in_byte_order(store):
     keys = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff", b"\xff\xffa"]
     apply(store, [(key, key, 0) for key in reversed(keys)], 1)
 
-    def found(*bounds):
+    def keys_in(*bounds):
         return [row.key for row in store.range(*bounds)]
 
-    assert found() == keys
-    assert found(b"a", b"b") == [b"a", b"a\x00", b"ab"]
-    assert found(None, b"a") == [b"", b"\x00"]
-    assert found(b"b", None) == keys[5:]
-    assert found(b"c", b"b") == []
+    assert keys_in() == keys
+    assert keys_in(b"a", b"b") == [b"a", b"a\x00", b"ab"]
+    assert keys_in(None, b"a") == [b"", b"\x00"]
+    assert keys_in(b"b", None) == keys[5:]
+    assert keys_in(b"c", b"b") == []
     assert [row.key for row in store.prefix(b"a")] == [b"a", b"a\x00", b"ab"]
     assert [row.key for row in store.prefix(b"\xff")] == keys[6:]
     assert [row.key for row in store.prefix(b"\xff\xff")] == keys[7:]

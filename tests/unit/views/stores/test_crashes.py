@@ -76,7 +76,7 @@ def test_a_killed_process_loses_nothing(kind, layout, point, tmp_path):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_was_not_committed_is_not_there_after_a_kill(layout, tmp_path):
+def test_uncommitted_rows_are_gone_after_a_kill(layout, tmp_path):
     killed("txn_rocksdb", layout, "before the commit", tmp_path / "s")
     store = fed.opened("txn_rocksdb", layout, tmp_path / "s")
     assert list(store.scan()) == model(layout, FIRST)

@@ -29,8 +29,8 @@ def later(monkeypatch):
 def test_each_format_has_a_way_to_the_newest():
     for number in range(KNOWN.newest):
         data = FORMATS[number].pack(b"v", 7)
-        found = FORMATS[KNOWN.newest].unpack(KNOWN.convert(number)(data))
-        assert found == FORMATS[number].unpack(data)
+        value = FORMATS[KNOWN.newest].unpack(KNOWN.convert(number)(data))
+        assert value == FORMATS[number].unpack(data)
 
 
 def test_rows_say_which_format_they_are():

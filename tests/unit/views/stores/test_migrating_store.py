@@ -28,16 +28,16 @@ def path(tmp_path):
 @pytest.fixture
 def opened(path, budget):
     """Opens the store as one that is upgraded; what is open at the end is closed."""
-    made: list[Any] = []
+    stores: list[Any] = []
 
     def open_():
-        for each in made:
+        for each in stores:
             each.close()
-        made.append(MigratingStore.open(path, budget))
-        return made[-1]
+        stores.append(MigratingStore.open(path, budget))
+        return stores[-1]
 
     yield open_
-    for each in made:
+    for each in stores:
         each.close()
 
 
@@ -67,7 +67,7 @@ def test_the_old_store_answers_without_times(opened):
     assert store.committed().get(b"key1") == Stored(b"new", UNKNOWN_TIME)
 
 
-def test_what_is_written_meanwhile_is_in_both(opened, path, budget):
+def test_concurrent_writes_go_to_both_stores(opened, path, budget):
     store = opened()
     assert store._copy.step(2) == 2  # key0 and key1
     apply(store, [(b"key0", b"new", 70), (b"key4", b"new", 71), (b"key3", None, 72)], 8)
@@ -110,7 +110,7 @@ def test_a_time_does_not_give_way_to_an_unknown_one(opened, path, budget):
     assert copied(path, budget)[0][-1] == StoredRow(b"key4", b"value4", 99)
 
 
-def test_the_version_that_wrote_it_can_go_on_with_it(opened, path):
+def test_the_version_that_wrote_it_can_continue_with_it(opened, path):
     store = opened()
     apply(store, [(b"key1", b"new", 70)], 6)
     store.close()
@@ -120,7 +120,7 @@ def test_the_version_that_wrote_it_can_go_on_with_it(opened, path):
     plain.close()
 
 
-def test_a_copy_is_gone_on_with_where_it_was(opened, path, budget):
+def test_a_copy_is_continued_where_it_was(opened, path, budget):
     store = opened()
     store._copy.step(3)
     store = opened()
@@ -131,7 +131,7 @@ def test_a_copy_is_gone_on_with_where_it_was(opened, path, budget):
     assert copied(path, budget)[0] == [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
 
 
-def test_a_copy_that_another_version_left_behind_is_made_anew(opened, path, budget):
+def test_a_copy_that_another_version_left_behind_is_recreated(opened, path, budget):
     store = opened()
     complete(store)
     store.close()
@@ -146,7 +146,7 @@ def test_a_copy_that_another_version_left_behind_is_made_anew(opened, path, budg
     assert copied(path, budget) == (expected[1:], 9)
 
 
-def test_a_damaged_copy_is_made_anew(opened, path, budget):
+def test_a_damaged_copy_is_recreated(opened, path, budget):
     store = opened()
     complete(store)
     store.close()
@@ -166,7 +166,9 @@ def test_damage_of_the_old_store_is_its_own(tmp_path, budget):
     store.close()
 
 
-def test_a_copy_that_cannot_be_written_is_given_up_and_the_store_goes_on(opened, path, monkeypatch):
+def test_a_copy_that_cannot_be_written_is_given_up_and_the_store_continues(
+    opened, path, monkeypatch
+):
     store = opened()
     store._copy.step(2)
     real = Rocks.apply
@@ -200,7 +202,7 @@ def test_an_emptied_store_has_a_whole_copy_of_nothing(opened, path, budget):
     assert copied(path, budget) == ([StoredRow(b"a", b"1", 70)], 7)
 
 
-def test_what_is_not_committed_is_discarded_from_both(opened, path, budget):
+def test_uncommitted_rows_are_discarded_from_both_stores(opened, path, budget):
     store = opened()
     complete(store)
     store.put([(b"a", b"1", 70)])
@@ -217,15 +219,15 @@ def test_a_store_of_no_certain_offset_has_nothing_to_keep(tmp_path, budget):
 
 def test_windows_keep_their_clock_and_are_forgotten_in_both(tmp_path, budget):
     path = sample("windows", tmp_path / "0")
-    found = MigratingStore.open(path, budget)
-    store = RetentionStore(found, HOUR_MS)
+    migrating = MigratingStore.open(path, budget)
+    store = RetentionStore(migrating, HOUR_MS)
     assert [row.value for row in store.scan()] == [b"value2", b"value2"]
     later = WINDOWS[0][0][:-8] + (4 * HOUR_MS).to_bytes(8, "big")
     store.put([(later, b"later", 70)])
     while store.tidy():
         pass
     store.commit(Offset(7))
-    complete(found)
+    complete(migrating)
     store.close()
     copy = TxnStore.open(copy_of(path), budget)
     assert (list(copy.scan()), copy.clock()) == ([(later, b"later", 70)], 4 * HOUR_MS)
@@ -234,7 +236,7 @@ def test_windows_keep_their_clock_and_are_forgotten_in_both(tmp_path, budget):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_happens_the_copy_has_the_rows_of_the_store(tmp_path, budget, seed):
+def test_copy_has_the_rows_of_the_store_after_any_failure(tmp_path, budget, seed):
     """Random writes, slices, restarts and rollbacks, against a dictionary."""
     random, path, position = Random(seed), tmp_path / "0", 1
     rows: dict[bytes, tuple[bytes | None, int]] = {
@@ -267,5 +269,8 @@ def test_whatever_happens_the_copy_has_the_rows_of_the_store(tmp_path, budget, s
     assert {row.key: row.value for row in store.scan()} == {k: v for k, (v, _) in expected.items()}
     complete(store, 7)
     store.close()
-    found, at = copied(path, budget)
-    assert ({row.key: (row.value, row.timestamp) for row in found}, at) == (expected, position)
+    copied_rows, at = copied(path, budget)
+    assert ({row.key: (row.value, row.timestamp) for row in copied_rows}, at) == (
+        expected,
+        position,
+    )

@@ -81,10 +81,10 @@ def test_a_restart_or_a_rebuild_gives_the_same_answer(tmp_path, rebuilt):
         return store
 
     first = filled(tmp_path / "one")
-    wanted = [row.key for row in first.scan()]
+    keys = [row.key for row in first.scan()]
     first.close()
     again = filled(tmp_path / ("two" if rebuilt else "one"))
-    assert [row.key for row in again.scan()] == wanted
+    assert [row.key for row in again.scan()] == keys
     assert again.clock() == DAY
     again.clear()
     assert (again.clock(), list(again.scan())) == (None, [])
@@ -128,7 +128,7 @@ def test_removed_windows_stay_known_as_hidden():
     assert store.hidden_from() == 5
 
 
-def test_what_comes_too_late_to_be_put_is_hidden_and_a_deletion_is_not():
+def test_late_row_is_hidden_and_a_deletion_is_not():
     store = hidden_by([put(DAY)], [put(5, value=None)])
     assert store.hidden() is None
     apply(store, [put(9), put(9, value=None)], 3)
@@ -174,12 +174,12 @@ def test_hidden_windows_are_known_after_a_restart_and_in_another_type(tmp_path, 
         assert (each.hidden(), each.hidden_from()) == (None, None)
         apply(each, [put(DAY)], 1)
         each.close()
-    found = RetentionStore(open_store(kind, path, StoreBudget()), HOUR)
-    assert (found.hidden(), found.clock()) == (None, DAY)
-    found.close()
+    reopened = RetentionStore(open_store(kind, path, StoreBudget()), HOUR)
+    assert (reopened.hidden(), reopened.clock()) == (None, DAY)
+    reopened.close()
 
 
-def test_what_was_not_committed_is_not_hidden_any_more(tmp_path):
+def test_uncommitted_rows_are_no_longer_hidden(tmp_path):
     store = RetentionStore(open_store("txn_rocksdb", tmp_path / "0", StoreBudget()), HOUR)
     apply(store, [put(DAY)], 1)
     store.put([put(5)])

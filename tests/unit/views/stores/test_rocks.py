@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from ksql.views.stores.base import StoreClosed, StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import destroy
 from ksql.views.stores.store_types import open_store
 from tests.unit.views.stores.support import apply
+from tests.waits import await_true
 
 ROOT = Path(__file__).parents[4]
 ROWS = [(b"%06d" % n, b"%0100d" % (n * 7919), n) for n in range(20_000)]
@@ -84,7 +84,7 @@ def test_a_table_file_that_is_gone_is_damage(kind, tmp_path, budget):
         list(open_store(kind, tmp_path / "s", budget).scan())
 
 
-def test_what_the_system_refuses_is_no_damage(tmp_path, budget):
+def test_refusals_of_the_system_are_no_damage(tmp_path, budget):
     (tmp_path / "s").write_text("a file where a directory should be")
     with pytest.raises(StoreFailed, match="cannot be read or written"):
         open_store("txn_rocksdb", tmp_path / "s", budget)
@@ -104,9 +104,9 @@ def test_what_the_system_refuses_is_no_damage(tmp_path, budget):
     ],
 )
 def test_errors_are_known_by_their_texts(tmp_path, text, kind, fact):
-    found = rocks.failure(RuntimeError(text), tmp_path)
-    assert type(found) is kind
-    assert fact in found.message
+    error = rocks.failure(RuntimeError(text), tmp_path)
+    assert type(error) is kind
+    assert fact in error.message
 
 
 SMALL = """
@@ -193,24 +193,23 @@ def test_other_threads_run_while_a_store_is_read(kind, tmp_path, budget):
 def test_a_store_is_closed_behind_the_reads_that_run(kind, tmp_path, budget):
     store = open_store(kind, tmp_path / "s", budget)
     apply(store, [(b"k", bytes(20_000_000), 0)], 1)
-    found: list[int | Exception] = []
+    outcomes: list[int | Exception] = []
 
     def read():
         try:
             while True:
-                found.append(len(store.get(b"k").value))
+                outcomes.append(len(store.get(b"k").value))
         except ServerError as error:
-            found.append(error)
+            outcomes.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while len(found) < 6 and all(thread.is_alive() for thread in threads):
-        time.sleep(0.001)
+    await_true("they read", lambda: len(outcomes) >= 6)
     store.close()
     for thread in threads:
         thread.join()
-    errors = [each for each in found if not isinstance(each, int)]
+    errors = [each for each in outcomes if not isinstance(each, int)]
     assert [type(each) for each in errors] == [StoreClosed, StoreClosed]
 
 

@@ -64,7 +64,7 @@ def test_a_discarded_store(tmp_path):
     assert store_paths.places(tmp_path / "none") == set()
 
 
-def test_what_an_end_leaves_of_a_discarded_store_is_found_again(tmp_path):
+def test_leftovers_of_a_discarded_store_are_listed(tmp_path):
     directory(tmp_path, at_7_gone="part", at_x="what is this")
     assert store_paths.places(tmp_path) == {7}
     discard(tmp_path / "7")
@@ -103,11 +103,11 @@ def test_an_end_at_any_renaming_or_deletion(tmp_path, monkeypatch, step):
             ended = True
         monkeypatch.undo()
         settle(store)
-        found = listed(place)
+        paths = listed(place)
         done = {swap: {"0": "new"}, discard_copy: {"0": "old"}, discard: {}}[step]
         allowed = [{"0": "old", "0.new": "new"}, done]
-        assert found in ([*allowed, {"0": "old"}] if step is discard else allowed)
+        assert paths in ([*allowed, {"0": "old"}] if step is discard else allowed)
         if not ended:
-            assert found == done
+            assert paths == done
     assert not ended
     assert copy_of(store).name == "0.new"

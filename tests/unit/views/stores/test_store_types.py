@@ -36,7 +36,7 @@ def test_a_store_that_was_closed_is_opened_as_another_type(tmp_path, budget, bef
 
 
 @pytest.mark.parametrize("after", TYPES)
-def test_what_is_of_no_certain_offset_is_not_taken_over(tmp_path, budget, after):
+def test_store_without_certain_offset_is_not_adopted(tmp_path, budget, after):
     """A store that puts at once, and was not ended in order, may be ahead of its position."""
     store = open_store("rocksdb", tmp_path / "s", budget)
     apply(store, ROWS[:50], 50)

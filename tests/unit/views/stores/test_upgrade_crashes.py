@@ -67,11 +67,11 @@ def test_a_killed_process_loses_nothing(mode, layout, point, tmp_path):
     fed.feed(writer, part, layout, THIRD)
     writer.commit()
     expected = model(layout, FIRST, SECOND, THIRD)
-    found = list(kept.committed().scan())
-    assert [row[:2] for row in found] == [row[:2] for row in expected]
+    rows = list(kept.committed().scan())
+    assert [row[:2] for row in rows] == [row[:2] for row in expected]
     times = {row.key: row.timestamp for row in expected}
-    assert {row.timestamp for row in found} > {UNKNOWN_TIME}
-    assert all(row.timestamp in (UNKNOWN_TIME, times[row.key]) for row in found)
-    assert all(row.timestamp == times[row.key] for row in found if times[row.key] >= THIRD[0])
+    assert {row.timestamp for row in rows} > {UNKNOWN_TIME}
+    assert all(row.timestamp in (UNKNOWN_TIME, times[row.key]) for row in rows)
+    assert all(row.timestamp == times[row.key] for row in rows if times[row.key] >= THIRD[0])
     assert kept.position() == THIRD[-1] + 2
     kept.close()

@@ -85,7 +85,7 @@ def test_in_place_the_second_start_changes_places(path, budget):
     store.close()
 
 
-def test_in_place_goes_on_until_it_is_whole(path, budget):
+def test_in_place_continues_until_it_is_whole(path, budget):
     first = Upgrades("in_place", budget)
     first.open("txn_rocksdb", path)
     second = ended(first, path)
@@ -97,7 +97,7 @@ def test_in_place_goes_on_until_it_is_whole(path, budget):
     store.close()
 
 
-def test_what_in_place_has_begun_another_mode_ends(path, budget):
+def test_upgrade_begun_in_place_is_finished_by_another_mode(path, budget):
     first = Upgrades("in_place", budget)
     apply(first.open("txn_rocksdb", path), [(b"key0", b"new", 70)], 6)
     first.leave(path)
@@ -135,7 +135,7 @@ def test_a_table_that_takes_another_type_meanwhile(path, budget, kind):
 
 
 @pytest.mark.parametrize("mode", [*BEFORE, "in_place"])
-def test_a_store_of_no_certain_offset_begins_anew(tmp_path, budget, mode, caplog):
+def test_a_store_of_no_certain_offset_restarts(tmp_path, budget, mode, caplog):
     path = sample("killed", tmp_path / "stores" / "0")
     store = Upgrades(mode, budget).open("rocksdb", path)
     assert isinstance(store, DiskStore)

@@ -26,16 +26,16 @@ MASK = 0xFFFFFFFF
 
 def plain(key: bytes) -> int:
     """One key's hash, as Kafka has it."""
-    found = 0x9747B28C ^ len(key)
+    hash_ = 0x9747B28C ^ len(key)
     whole = len(key) // 4 * 4
     for place in range(0, whole, 4):
         word = int.from_bytes(key[place : place + 4], "little") * 0x5BD1E995 & MASK
         word = (word ^ word >> 24) * 0x5BD1E995 & MASK
-        found = (found * 0x5BD1E995 & MASK) ^ word
+        hash_ = (hash_ * 0x5BD1E995 & MASK) ^ word
     if whole < len(key):
-        found = (found ^ int.from_bytes(key[whole:], "little")) * 0x5BD1E995 & MASK
-    found = (found ^ found >> 13) * 0x5BD1E995 & MASK
-    return found ^ found >> 15
+        hash_ = (hash_ ^ int.from_bytes(key[whole:], "little")) * 0x5BD1E995 & MASK
+    hash_ = (hash_ ^ hash_ >> 13) * 0x5BD1E995 & MASK
+    return hash_ ^ hash_ >> 15
 
 
 def test_the_hashes_that_kafka_states():

@@ -48,7 +48,7 @@ PLACEMENTS = {
 
 
 @pytest.mark.parametrize("statement", PLACEMENTS)
-def test_who_writes_a_partition(statement):
+def test_placement_of_a_plan(statement):
     world = World(SETUP, f"CREATE {statement};")
     plan = codec.loads(world.query("X").plan)
     assert plan.placement == PLACEMENTS[statement]
@@ -66,8 +66,8 @@ def test_a_bucket_has_all_keys_of_a_partition(key_format):
     keys = ["x" * length + "ü" for length in (0, 1, 29, 30, 31, 200, 253, 254, 300, 70_000)]
     keys += [f"key {number}" for number in range(100)]
     records = [Record(0, pack((key,)), (), 0) for key in keys]
-    found = by_bucket(records, 3, keyed=program.buckets_of(3))
-    buckets = {record.key: bucket for bucket, some in found for record in some}
+    grouped = by_bucket(records, 3, keyed=program.buckets_of(3))
+    buckets = {record.key: bucket for bucket, some in grouped for record in some}
     quote = '"' if key_format == "JSON" else ""
     partitions = partitions_of([f"{quote}{key}{quote}".encode() for key in keys], 4)
     assert [buckets[pack((key,))] for key in keys] == [number % 3 for number in partitions]
@@ -97,11 +97,11 @@ def test_results_that_move_bring_their_place(fast):
     if not fast:
         batch = batch._replace(headers=[[("h", b"1")], *[None] * 4])
     errors = []
-    found = program.straight_moved(batch, SequenceKeys(), lambda *error: errors.append(error))
-    assert [(r[0], r[2], *r[4:]) for r in found] == [
+    moved = program.straight_moved(batch, SequenceKeys(), lambda *error: errors.append(error))
+    assert [(r[0], r[2], *r[4:]) for r in moved] == [
         (b"a", 100, 100, 0, 2, 7),
         (b"c", 50, 900, 0, 2, 9),
         (b"d", 1000, 1000, 0, 2, 11),
     ]
-    assert found[0][3] == (None if fast else [("h", b"1")])
+    assert moved[0][3] == (None if fast else [("h", b"1")])
     assert len(errors) == 1

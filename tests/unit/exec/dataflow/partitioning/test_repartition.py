@@ -48,9 +48,9 @@ class Animals:
 
 
 def functions():
-    found, problems = load_sources({"sets.py": SETS})
+    library, problems = load_sources({"sets.py": SETS})
     assert not problems
-    return Functions([*BUILTINS.all(), *found])
+    return Functions([*BUILTINS.all(), *library])
 
 
 class Query:
@@ -101,13 +101,13 @@ def exchanged(program, records):
 
 def flags(chunks):
     """The flags of all changes in chunks."""
-    found = []
+    values = []
     for chunk in chunks:
         assert chunk[0] == 3
         for record in unpack_chunks([chunk]):
             both = record.row is not None and record.old is not None
-            found.append(2 if both else int(record.row is not None))
-    return found
+            values.append(2 if both else int(record.row is not None))
+    return values
 
 
 COUNT = "CREATE TABLE X AS SELECT ID, COUNT(PLACE) AS C FROM ZOO GROUP BY ID;"

@@ -63,14 +63,14 @@ def by_both(event):
 
 def right_by_group(event):
     """The right side moves; what has no key stays."""
-    found = None if event.topic == "S" else by_group(event)
-    return event.partition if found is None else found
+    group = None if event.topic == "S" else by_group(event)
+    return event.partition if group is None else group
 
 
 def left_by_group(event):
     """The left side moves; what has no key stays."""
-    found = None if event.topic == "R" else by_group(event)
-    return event.partition if found is None else found
+    group = None if event.topic == "R" else by_group(event)
+    return event.partition if group is None else group
 
 
 def right_as_kafka(event):
@@ -147,7 +147,7 @@ def row_of(topic, group, value):
 @st.composite
 def events(draw, topics):
     """Records out of order, each partition with times of its own."""
-    found = []
+    drawn = []
     now = [draw(st.integers(0, 60)) for _ in range(PARTITIONS)]
     for _ in range(draw(st.integers(1, 40))):
         topic, partition = draw(st.sampled_from(topics)), draw(st.integers(0, PARTITIONS - 1))
@@ -158,12 +158,12 @@ def events(draw, topics):
         group = draw(st.sampled_from(("a", "b", "cd", None)))
         row = row_of(topic, group, draw(st.sampled_from((1, 2, None))))
         dead = draw(st.integers(0, 9)) == 0
-        found.append(Event(topic, partition, key, None if dead else row, time))
-    return found
+        drawn.append(Event(topic, partition, key, None if dead else row, time))
+    return drawn
 
 
-def cut(draw, found):
-    return [replace(each, cut=draw(st.booleans())) for each in found]
+def cut(draw, drawn):
+    return [replace(each, cut=draw(st.booleans())) for each in drawn]
 
 
 @pytest.mark.slow
@@ -171,16 +171,16 @@ def cut(draw, found):
 @given(data=st.data())
 def test_each_partition_is_as_if_it_were_alone(name, data):
     whole, alone, lane = program(name), program(name, lanes=1), QUERIES[name].lane
-    found = merged(data.draw(events(whole.topics)), whole.topics)
+    merged_events = merged(data.draw(events(whole.topics)), whole.topics)
     expected = [
-        run(alone, [[event] for event in found if lane(event) == number], 1)
+        run(alone, [[event] for event in merged_events if lane(event) == number], 1)
         for number in range(PARTITIONS)
     ]
     buckets = data.draw(st.integers(1, PARTITIONS + 1))
-    together = run(whole, list(pieces(cut(data.draw, found))), buckets)
+    together = run(whole, list(pieces(cut(data.draw, merged_events))), buckets)
     assert Counter(together.records) == Counter(r for one in expected for r in one.records)
     # the model leaves out what has no lane; of rows, their offsets would differ
-    assert told(together) >= sum(map(told, expected), Counter())
+    assert rows_of(together) >= sum(map(rows_of, expected), Counter())
     for key in {record[0] for record in together.records}:
         owners = [one for one in expected if any(record[0] == key for record in one.records)]
         if len(owners) == 1:
@@ -188,7 +188,7 @@ def test_each_partition_is_as_if_it_were_alone(name, data):
             assert of_key(together, key) == of_key(owner, key)
 
 
-def told(results):
+def rows_of(results):
     return Counter((operator, message) for operator, message, _ in results.errors)
 
 
@@ -210,7 +210,7 @@ def test_plans_that_go_by_time_know_the_partitions(name):
         "STREAM X AS SELECT K0, V0, V3 FROM S JOIN T ON K0 = K3",
     ],
 )
-def test_other_plans_have_no_lanes(text):
+def test_other_plans_have_no_stream_partitions(text):
     world = World(SETUP, f"CREATE {text};")
     assert world.plan("X").lanes == 0
     assert '"lanes"' not in world.query("X").plan
@@ -229,9 +229,9 @@ def test_it_is_shown_for_what_time_is_counted(window, expected):
     [explained] = world.run(f"EXPLAIN {query_id};")
     [described] = world.run("DESCRIBE X EXTENDED;")
     shown = explained.query_description.topology.split("\n")
-    told = described.source_description.statistics.split("\n")
+    lines = described.source_description.statistics.split("\n")
     assert [line for line in shown if "stream time" in line] == ([expected] if expected else [])
-    assert f"{query_id}: {expected}" in told if expected else "stream time" not in str(told)
+    assert f"{query_id}: {expected}" in lines if expected else "stream time" not in str(lines)
 
 
 def test_a_plan_of_an_earlier_version_shows_its_buckets():
@@ -243,18 +243,18 @@ def test_a_partition_that_lags_behind_is_not_late():
     ahead = Event("S", 0, "a", row_of("S", "g", 1), 100_000)
     behind = [Event("S", 1, key, row_of("S", "g", 1), 1000) for key in "bb"]
     for buckets in (1, 2):
-        found = run(program("tumbling"), [[ahead], behind], buckets)
-        assert (len(found.records), found.errors) == (3, [])
+        results = run(program("tumbling"), [[ahead], behind], buckets)
+        assert (len(results.records), results.errors) == (3, [])
 
 
 def test_plans_of_earlier_versions_count_per_bucket_as_they_did():
     ahead = Event("S", 0, "a", row_of("S", "g", 1), 100_000)
     behind = Event("S", 1, "b", row_of("S", "g", 1), 1000)
     old = program("tumbling", lanes=0)
-    found = run(old, [[ahead], [behind]], 1)
+    results = run(old, [[ahead], [behind]], 1)
     assert not old.laned
-    assert len(found.records) == 1
-    assert [message for _, message, _ in found.errors] == [
+    assert len(results.records) == 1
+    assert [message for _, message, _ in results.errors] == [
         "late record for the window starting at 0"
     ]
 
@@ -296,25 +296,25 @@ def by_key(key, _start):
 
 @pytest.mark.parametrize("scattered", [(), ("G",), ("H",), ("G", "H")])
 def test_windows_meet_wherever_their_topics_have_them(scattered):
-    found = [
+    joined = [
         event
         for topic in "GH"
         for event in windows_of(topic, by_window if topic in scattered else by_key)
     ]
-    assert len({(event.topic, event.partition) for event in found}) > PARTITIONS
-    results = run(windowed(MEETING, *scattered), [found], PARTITIONS)
+    assert len({(event.topic, event.partition) for event in joined}) > PARTITIONS
+    results = run(windowed(MEETING, *scattered), [joined], PARTITIONS)
     assert len(results.records) == 15
 
 
 def test_windows_of_plans_of_earlier_versions_stay_where_they_are():
-    found = [event for topic in "GH" for event in windows_of(topic, by_window)]
-    assert len(run(windowed(MEETING), [found], PARTITIONS).records) == 15
+    grouped = [event for topic in "GH" for event in windows_of(topic, by_window)]
+    assert len(run(windowed(MEETING), [grouped], PARTITIONS).records) == 15
 
 
 def test_a_group_is_one_wherever_its_windows_lie():
-    found = [replace(event, time=25_000) for event in windows_of("G", by_window)]
-    assert len({event.partition for event in found if event.key == "a"}) > 1
-    results = run(windowed(GROUPED, "G"), [found], PARTITIONS)
+    moved = [replace(event, time=25_000) for event in windows_of("G", by_window)]
+    assert len({event.partition for event in moved if event.key == "a"}) > 1
+    results = run(windowed(GROUPED, "G"), [moved], PARTITIONS)
     last = {key: value for key, value, *_ in results.records}
     assert [*last.values()] == [b'{"C":3}'] * 5
 

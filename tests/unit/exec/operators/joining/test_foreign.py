@@ -22,7 +22,7 @@ from tests.examples import examples
 from tests.unit.exec.operators.joining.test_tablejoin import CUTS, cut
 from tests.unit.exec.operators.support import Log, in_sequence, record
 
-LEFT, RIGHT, ASKED, ANSWERED = 4, 5, 6, 7
+LEFT, RIGHT, SUBSCRIBE, ANSWERED = 4, 5, 6, 7
 
 
 def bytes_of(packed):
@@ -40,11 +40,11 @@ class Pipeline:
 
     def shape(self, outer, left, right):
         self.steps: list[Processor] = [
-            Referrer(outer, ASKED, ANSWERED, right),
-            Referred(Side(ASKED, (left,)), Side(RIGHT, (right,)), outer, ANSWERED, bytes_of),
+            Referrer(outer, SUBSCRIBE, ANSWERED, right),
+            Referred(Side(SUBSCRIBE, (left,)), Side(RIGHT, (right,)), outer, ANSWERED, bytes_of),
             Answers(Side(ANSWERED, (left, right))),
         ]
-        self.step_of = {LEFT: 0, ASKED: 1, RIGHT: 1, ANSWERED: 2}
+        self.step_of = {LEFT: 0, SUBSCRIBE: 1, RIGHT: 1, ANSWERED: 2}
 
     def __call__(self, batch):
         records = in_sequence(batch)
@@ -72,7 +72,7 @@ def right(key, value, time):
     return record(key, row, time, time, topic=1)._replace(port=RIGHT)
 
 
-def told(out):
+def rows_of(out):
     """Key, row, the row before, time; the rows' own times are the same."""
     assert all(r.row is None or r.row[-1] == r.timestamp for r in out)
     return [
@@ -84,11 +84,11 @@ def told(out):
 def test_a_left_row_meets_the_row_that_it_refers_to(outer):
     run = Pipeline(outer)
     first = [(1, ("l", None), None, 1)] if outer else []
-    assert told(run([left(1, "a", "l", 1)])) == first
+    assert rows_of(run([left(1, "a", "l", 1)])) == first
     before = ("l", None) if outer else None
-    assert told(run([right("a", "r", 2)])) == [(1, ("l", "r"), before, 2)]
-    assert told(run([left(2, "a", "m", 0)])) == [(2, ("m", "r"), None, 2)]
-    assert told(run([right("a", "s", 1)])) == [
+    assert rows_of(run([right("a", "r", 2)])) == [(1, ("l", "r"), before, 2)]
+    assert rows_of(run([left(2, "a", "m", 0)])) == [(2, ("m", "r"), None, 2)]
+    assert rows_of(run([right("a", "s", 1)])) == [
         (1, ("l", "s"), ("l", "r"), 1),
         (2, ("m", "s"), ("m", "r"), 1),
     ]
@@ -98,26 +98,26 @@ def test_a_left_row_meets_the_row_that_it_refers_to(outer):
 def test_another_foreign_key_leaves_the_old_one(outer):
     run = Pipeline(outer)
     run([right("a", "A", 1), right("b", "B", 2), left(1, "a", "l", 3)])
-    assert told(run([left(1, "b", "l", 4)])) == [(1, ("l", "B"), ("l", "A"), 4)]
-    assert told(run([right("a", "A2", 5)])) == []
-    assert told(run([right("b", "B2", 6)])) == [(1, ("l", "B2"), ("l", "B"), 6)]
-    assert told(run([left(1, "none", "l", 7)])) == [
+    assert rows_of(run([left(1, "b", "l", 4)])) == [(1, ("l", "B"), ("l", "A"), 4)]
+    assert rows_of(run([right("a", "A2", 5)])) == []
+    assert rows_of(run([right("b", "B2", 6)])) == [(1, ("l", "B2"), ("l", "B"), 6)]
+    assert rows_of(run([left(1, "none", "l", 7)])) == [
         (1, ("l", None) if outer else None, ("l", "B2"), 7)
     ]
 
 
 def test_inner_a_row_that_moves_between_keys_without_rows_is_deleted_once_more():
     run = Pipeline(outer=False)
-    assert told(run([left(1, "a", "l", 1)])) == []
-    assert told(run([left(1, "a", "m", 2)])) == []
-    assert told(run([left(1, "b", "m", 3)])) == [(1, None, None, 3)]
+    assert rows_of(run([left(1, "a", "l", 1)])) == []
+    assert rows_of(run([left(1, "a", "m", 2)])) == []
+    assert rows_of(run([left(1, "b", "m", 3)])) == [(1, None, None, 3)]
 
 
 @pytest.mark.parametrize("outer", [False, True])
 def test_a_deleted_right_row(outer):
     run = Pipeline(outer)
     run([right("a", "A", 1), left(1, "a", "l", 2), left(0, "a", "k", 3)])
-    assert told(run([right("a", None, 4)])) == [
+    assert rows_of(run([right("a", None, 4)])) == [
         (0, ("k", None) if outer else None, ("k", "A"), 4),
         (1, ("l", None) if outer else None, ("l", "A"), 4),
     ]
@@ -126,38 +126,38 @@ def test_a_deleted_right_row(outer):
 def test_a_deleted_left_row_has_the_later_time_where_the_right_row_answers():
     run = Pipeline(outer=False)
     run([right("a", "A", 9), left(1, "a", "l", 2)])
-    assert told(run([left(1, None, None, 3)])) == [(1, None, ("l", "A"), 9)]
+    assert rows_of(run([left(1, None, None, 3)])) == [(1, None, ("l", "A"), 9)]
     run = Pipeline(outer=True)
     run([right("a", "A", 9), left(1, "a", "l", 2)])
-    assert told(run([left(1, None, None, 3)])) == [(1, None, ("l", "A"), 3)]
+    assert rows_of(run([left(1, None, None, 3)])) == [(1, None, ("l", "A"), 3)]
 
 
 def test_inner_a_deleted_left_row_is_deleted_whether_it_had_a_result_or_not():
     run = Pipeline(outer=False)
     run([left(1, "a", "l", 1)])
-    assert told(run([left(1, None, None, 2)])) == [(1, None, None, 2)]
-    assert told(run([left(1, None, None, 3)])) == []
+    assert rows_of(run([left(1, None, None, 2)])) == [(1, None, None, 2)]
+    assert rows_of(run([left(1, None, None, 3)])) == []
 
 
 def test_foreign_keys_that_are_null():
     run = Pipeline(outer=False)
-    assert told(run([left(1, None, "l", 1)])) == []
+    assert rows_of(run([left(1, None, "l", 1)])) == []
     assert [entry[1] for entry in run.log] == [NULL_REFERENCE]
     run([right("a", "A", 2), left(1, "a", "l", 3)])
-    assert told(run([left(1, None, "l", 4)])) == [(1, None, ("l", "A"), 4)]
-    assert told(run([left(1, None, None, 5)])) == []
+    assert rows_of(run([left(1, None, "l", 4)])) == [(1, None, ("l", "A"), 4)]
+    assert rows_of(run([left(1, None, None, 5)])) == []
     run = Pipeline(outer=True)
-    assert told(run([left(1, None, "l", 1)])) == [(1, ("l", None), None, 1)]
+    assert rows_of(run([left(1, None, "l", 1)])) == [(1, ("l", None), None, 1)]
     run([right("a", "A", 2), left(1, "a", "l", 3)])
-    assert told(run([left(1, None, "l", 4)])) == [(1, ("l", None), ("l", "A"), 4)]
-    assert told(run([left(1, None, None, 5)])) == [(1, None, ("l", None), 5)]
+    assert rows_of(run([left(1, None, "l", 4)])) == [(1, ("l", None), ("l", "A"), 4)]
+    assert rows_of(run([left(1, None, None, 5)])) == [(1, None, ("l", None), 5)]
     assert run.log == []
 
 
-def test_who_refers_hears_in_the_order_of_the_keys_bytes():
+def test_references_are_notified_in_the_byte_order_of_keys():
     run = Pipeline(outer=True)
     run([left(key, "a", "l", 0) for key in (10, 9, 1, 100, 2)])
-    assert [key for key, *_ in told(run([right("a", "A", 1)]))] == [1, 10, 100, 2, 9]
+    assert [key for key, *_ in rows_of(run([right("a", "A", 1)]))] == [1, 10, 100, 2, 9]
 
 
 def test_an_answer_that_was_overtaken_is_dropped():
@@ -176,21 +176,21 @@ def test_times_in_disorder_leave_no_stale_answer(buckets):
     run([right("a", "A", 0), right("b", "B", 1), left(1, "a", "l", 2), left(2, "b", "m", 3)])
     sent = [right("b", "B2", 9), right("a", "A2", 1), left(1, "b", "l", 5)]
     out = run([each._replace(offset=10 + place) for place, each in enumerate(sent)])
-    assert [row for key, row, *_ in told(out) if key == 1][-1] == ("l", "B2")
+    assert [row for key, row, *_ in rows_of(out) if key == 1][-1] == ("l", "B2")
 
 
 def test_rows_of_before_a_side_got_more_columns_are_padded():
     run = Pipeline(outer=True)
     run([left(1, "a", "l", 1), left(2, "b", "m", 1), right("b", "B", 2)])
     run.shape(True, 2, 2)
-    assert told(run([right("a", "A", 3)._replace(row=("A", 1))])) == [
+    assert rows_of(run([right("a", "A", 3)._replace(row=("A", 1))])) == [
         (1, ("l", None, "A", 1), ("l", None, None, None), 3)
     ]
-    assert told(run([left(2, "b", "n", 4)._replace(row=("b", "n", 5))])) == [
+    assert rows_of(run([left(2, "b", "n", 4)._replace(row=("b", "n", 5))])) == [
         (2, ("n", 5, "B", None), ("m", None, "B", None), 4)
     ]
     run.shape(True, 1, 1)
-    assert told(run([right("a", "A2", 5)])) == [(1, ("l", "A2"), ("l", "A"), 5)]
+    assert rows_of(run([right("a", "A2", 5)])) == [(1, ("l", "A2"), ("l", "A"), 5)]
 
 
 # --- against a model, in any cut, over any number of buckets -------------------------------------
@@ -233,8 +233,8 @@ def model(outer, changes):
         results[key] = row
 
     def joined(row, reference):
-        found = rights.get(reference)
-        return (row, found) if outer or found is not None else None
+        match = rights.get(reference)
+        return (row, match) if outer or match is not None else None
 
     for port, key, reference, value in changes:
         if port == RIGHT:
@@ -261,10 +261,10 @@ def model(outer, changes):
 @settings(max_examples=examples(100), deadline=None)
 @given(changes=CHANGES, sizes=CUTS, buckets=st.integers(1, 4))
 def test_neither_cuts_nor_buckets_change_the_results(outer, changes, sizes, buckets):
-    run, found = Pipeline(outer, buckets), []
+    run, results = Pipeline(outer, buckets), []
     for batch in cut(records_of(changes, range(len(changes))), sizes):
-        found += run(batch)
-    got = [(key, row, old) for key, row, old, _ in told(in_time(found))]
+        results += run(batch)
+    got = [(key, row, old) for key, row, old, _ in rows_of(in_time(results))]
     assert per_key(got) == per_key(model(outer, changes))
     if buckets == 1:
         assert got == model(outer, changes)
@@ -275,24 +275,24 @@ def test_neither_cuts_nor_buckets_change_the_results(outer, changes, sizes, buck
 @given(changes=CHANGES, sizes=CUTS, buckets=st.integers(1, 4), data=st.data())
 def test_times_in_disorder_end_in_the_same_table(outer, changes, sizes, buckets, data):
     times = [data.draw(st.integers(0, 9)) for _ in changes]
-    run, found = Pipeline(outer, buckets), []
+    run, results = Pipeline(outer, buckets), []
     ends: dict[Any, Any] = {}
     taken: list[Record] = []
     for batch in cut(records_of(changes, times), sizes):
         taken += in_order(in_sequence(batch))
-        for key, row, old, _ in told(run(batch)):
+        for key, row, old, _ in rows_of(run(batch)):
             assert old == ends.get(key)
             ends[key] = row
-            found.append((key, row, old))
+            results.append((key, row, old))
     expected = {key: row for key, row, _ in model(outer, changes)}
     assert drop_gone(ends) == drop_gone(expected)
     if buckets == 1:
-        assert found == model(outer, [changes[record.offset] for record in taken])
+        assert results == model(outer, [changes[record.offset] for record in taken])
 
 
-def in_time(found):
+def in_time(results):
     """Buckets answer side by side: their answers by the time of the change that caused them."""
-    return sorted(found, key=lambda r: r.offset)
+    return sorted(results, key=lambda r: r.offset)
 
 
 def per_key(results):
@@ -322,7 +322,7 @@ class Counting(MemoryStore):
 
 
 @pytest.mark.slow
-def test_one_of_many_who_comes_or_goes_changes_one_chunk():
+def test_reference_that_comes_or_goes_changes_one_chunk():
     store = Counting()
     many = Subscribers(store, bytes_of)
     order = random.Random(7)

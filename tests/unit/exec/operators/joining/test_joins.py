@@ -25,11 +25,11 @@ def table(key, row, time, offset=0):
 
 
 def run(processor, batch, store):
-    found = [
+    results = [
         (r.row, r.timestamp) for r in processor.process(in_order(in_sequence(batch)), store, Log())
     ]
-    assert all(row[-1] == time for row, time in found)
-    return [(row[:-1], time) for row, time in found]
+    assert all(row[-1] == time for row, time in results)
+    return [(row[:-1], time) for row, time in results]
 
 
 @pytest.mark.parametrize("outer", [False, True])

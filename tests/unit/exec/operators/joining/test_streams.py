@@ -44,16 +44,16 @@ def right(key, value, time, offset=0, **more):
 
 def run(join, records, store=None, log=None):
     log = Log() if log is None else log
-    found = list(join.process(records, MemoryStore() if store is None else store, log))
-    assert all(each.timestamp == each.row[-1] for each in found)
-    return [each.row for each in found]
+    results = list(join.process(records, MemoryStore() if store is None else store, log))
+    assert all(each.timestamp == each.row[-1] for each in results)
+    return [each.row for each in results]
 
 
 ORDINARY = [left("k", "a", 0), right("k", "b", 10), right("k", "c", 11), left("k", "d", 20)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"),
+    ("kind", "missing"),
     [
         ("INNER", [("a", "b", 10), ("d", "b", 20), ("d", "c", 20)]),
         ("LEFT", [("a", None, 0), ("a", "b", 10), ("d", "b", 20), ("d", "c", 20)]),
@@ -61,12 +61,12 @@ ORDINARY = [left("k", "a", 0), right("k", "b", 10), right("k", "c", 11), left("k
         ("FULL", [("a", None, 0), ("a", "b", 10), (None, "c", 11), ("d", "b", 20), ("d", "c", 20)]),
     ],
 )  # fmt: skip
-def test_without_grace_a_missing_match_is_told_at_once(kind, found):
-    assert run(join_of(kind), ORDINARY) == found
+def test_without_grace_a_missing_match_is_reported_at_once(kind, missing):
+    assert run(join_of(kind), ORDINARY) == missing
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"),
+    ("kind", "missing"),
     [
         ("INNER", [("a", "b", 10)]),
         ("LEFT", [("a", "b", 10)]),
@@ -74,15 +74,15 @@ def test_without_grace_a_missing_match_is_told_at_once(kind, found):
         ("FULL", [("a", "b", 10), (None, "c", 11)]),
     ],
 )
-def test_with_grace_a_missing_match_is_told_when_none_can_come(kind, found):
+def test_with_grace_a_missing_match_is_reported_when_none_can_come(kind, missing):
     join, store = join_of(kind, grace=5), MemoryStore()
-    assert run(join, ORDINARY[:3], store) == found[:1]
+    assert run(join, ORDINARY[:3], store) == missing[:1]
     assert run(join, [right("other", "x", 26)], store) == []
-    told = run(join, [left("other", "y", 27)], store)
-    assert told[: len(found) - 1] == found[1:]
+    rows = run(join, [left("other", "y", 27)], store)
+    assert rows[: len(missing) - 1] == missing[1:]
 
 
-def test_what_waits_is_told_by_time_the_right_side_first():
+def test_unmatched_rows_leave_by_time_the_right_side_first():
     join, store = join_of("FULL", grace=0), MemoryStore()
     records = [
         left("b", "l1", 5), right("c", "r1", 5), left("a", "l2", 5), left("a", "l3", 3),
@@ -97,7 +97,7 @@ def test_what_waits_is_told_by_time_the_right_side_first():
     assert {(each.offset, each.timestamp == each.row[-1]) for each in out} == {(9, True)}
 
 
-def test_a_late_record_without_match_is_told_at_once():
+def test_a_late_record_without_match_is_reported_at_once():
     join, store = join_of("LEFT", grace=5), MemoryStore()
     assert run(join, [right("x", "r", 100), left("k", "a", 80)], store) == [("a", None, 80)]
     assert run(join, [left("k", "b", 95)], store) == []
@@ -142,8 +142,8 @@ def test_null_keys_meet_nothing(kind):
     records = ([left(None, "a", 1)] if outer_left else []) + (
         [right(None, "b", 1)] if outer_right else []
     )
-    found = ([("a", None, 1)] if outer_left else []) + ([(None, "b", 1)] if outer_right else [])
-    assert run(join_of(kind, grace=5), records) == found
+    unmatched = ([("a", None, 1)] if outer_left else []) + ([(None, "b", 1)] if outer_right else [])
+    assert run(join_of(kind, grace=5), records) == unmatched
 
 
 def test_records_are_forgotten_by_the_time_of_their_own_side():
@@ -239,13 +239,13 @@ def plainly(kind, before, after, grace, records):
         others = sides[not is_left]
         seen = max((t for t, _, _ in others), default=-1)
         first = max(time - earlier, seen - kept_ms + 1)
-        found = [o for o in others if o[1] == key and first <= o[0] <= time + later]
-        for when, _, other in sorted(found, key=lambda o: o[0]):
+        matches = [o for o in others if o[1] == key and first <= o[0] <= time + later]
+        for when, _, other in sorted(matches, key=lambda o: o[0]):
             pair = (value, other) if is_left else (other, value)
             out.append((*pair, max(time, when)))
             waits = [w for w in waits if w[:3] != (when, not is_left, key)]
         sides[is_left].append((time, key, value))
-        if outer[is_left] and not found:
+        if outer[is_left] and not matches:
             if eager or time + later < now:
                 alone(is_left, value, time)
             else:
@@ -256,14 +256,14 @@ def plainly(kind, before, after, grace, records):
 @st.composite
 def inputs(draw):
     count = draw(st.integers(0, 40))
-    base, found = 0, []
+    base, drawn = 0, []
     for number in range(count):
         base += draw(st.integers(0, 30))
         time = max(0, base - draw(st.integers(0, 90)))
         key = draw(st.sampled_from(["a", "b", "a", "b", None]))
         make = draw(st.sampled_from([left, right]))
-        found.append(make(key, number, time, number))
-    return found
+        drawn.append(make(key, number, time, number))
+    return drawn
 
 
 @given(
@@ -297,9 +297,9 @@ def test_many_that_wait(monkeypatch):
 
     def go(records):
         store = PagedStore(backend)
-        found = run(join, records, store)
+        results = run(join, records, store)
         store.flush()
-        return found
+        return results
 
     out = []
     for start in range(0, 60, 7):

@@ -63,8 +63,8 @@ def test_either_side_triggers(kind):
 def test_a_change_comes_with_the_row_that_it_replaces_and_the_later_time(kind):
     store = MemoryStore()
     run(join_of(kind), BOTH, store)
-    found = run(join_of(kind), [left(("l0",), 0)], store)
-    assert found == [(("l0", "r2"), MATCH, 2)]
+    results = run(join_of(kind), [left(("l0",), 0)], store)
+    assert results == [(("l0", "r2"), MATCH, 2)]
     assert run(join_of(kind), [right(("r9",), 9)], store) == [(("l0", "r9"), ("l0", "r2"), 9)]
 
 
@@ -103,7 +103,7 @@ def test_the_deletion_of_an_unknown_row_says_nothing_where_the_other_side_is_emp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_deletion_of_an_unknown_row_goes_on_where_the_other_side_has_one(kind):
+def test_the_deletion_of_an_unknown_row_continues_where_the_other_side_has_one(kind):
     """Kafka Streams does not know better either: a tombstone, or the kept side's row once more."""
     keeps_left, keeps_right = KINDS[kind]
     store = MemoryStore()
@@ -116,7 +116,7 @@ def test_the_deletion_of_an_unknown_row_goes_on_where_the_other_side_has_one(kin
     assert run(join_of(kind), [right(None, 2)], store) == [(same, same, 2)]
 
 
-def test_the_synthetic_key_stands_before_the_time():
+def test_synthetic_key_precedes_the_time():
     [out] = join_of("FULL", key=True).process([right(("r",), 7)], MemoryStore(), Log())
     assert out.row == (None, "r", "k", 7)
 
@@ -184,11 +184,11 @@ def model(kind, changes):
 @settings(max_examples=examples(60), deadline=None)
 @given(changes=CHANGES, sizes=CUTS)
 def test_no_cut_into_batches_changes_the_results(kind, changes, sizes):
-    store, processor, found = MemoryStore(), join_of(kind, key=True), []
+    store, processor, results = MemoryStore(), join_of(kind, key=True), []
     for batch in cut(records_of(changes), sizes):
         for out in processor.process(in_order(in_sequence(batch)), store, Log()):
             key = (out.row or out.old or (None, None, None))[2]
-            found.append((key, out.row and out.row[:2], out.old and out.old[:2], out.timestamp))
+            results.append((key, out.row and out.row[:2], out.old and out.old[:2], out.timestamp))
     expected = model(kind, changes)
-    assert [f[1:] for f in found] == [e[1:] for e in expected]
-    assert all(f[0] in (None, e[0]) for f, e in zip(found, expected, strict=True))
+    assert [f[1:] for f in results] == [e[1:] for e in expected]
+    assert all(f[0] in (None, e[0]) for f, e in zip(results, expected, strict=True))

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 
 def counted_twice(scene, state):
@@ -23,19 +23,19 @@ def goes_on(scene, state):
         pull = f"SELECT K, C FROM {scene.dst};"
         await_true("the table's store", lambda: http.rows(pull) == [["k", 3]])
         (query,) = http.queries()
-        told = http.one(f"EXPLAIN {query};")["queryDescription"]
-        assert told["queryErrors"] == []
+        description = http.one(f"EXPLAIN {query};")["queryDescription"]
+        assert description["queryErrors"] == []
     return query
 
 
 @pytest.mark.parametrize("place", ["elsewhere", "with blank+ü %41"])
-def test_counting_goes_on_in_a_directory_that_was_renamed(scene, place):
+def test_counting_continues_in_a_directory_that_was_renamed(scene, place):
     counted_twice(scene, "state").rename(scene.folder / place)
     goes_on(scene, place)
     assert not (scene.folder / "state").exists()
 
 
-def test_counting_goes_on_in_a_copy_and_does_not_touch_its_original(scene):
+def test_counting_continues_in_a_copy_and_does_not_touch_its_original(scene):
     """A path into the original would work as long as that is there."""
     original = counted_twice(scene, "state")
     held = files(original)
@@ -61,5 +61,5 @@ def test_a_count_comes_home_from_where_an_earlier_version_let_spark_write_it(sce
 
 def files(folder):
     """Every file of the queries and its content."""
-    found = (path for path in folder.glob("*/queries/**/*") if path.is_file())
-    return {path.relative_to(folder): path.read_bytes() for path in found}
+    paths = (path for path in folder.glob("*/queries/**/*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in paths}

@@ -13,16 +13,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.core.records import LATEST_MS
+from tests.kafka.records import create_topic, produce, read_all, topics, unique
 from tests.kafka.servers import Hosted, ServerProcess, hosted
-from tests.kafka.wires import (
-    PATIENCE_S,
-    await_true,
-    create_topic,
-    produce,
-    read_all,
-    topics,
-    unique,
-)
+from tests.waits import PATIENCE_S, await_true
 
 EXACTLY_ONCE = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 
@@ -52,7 +45,7 @@ class Scene:
     def crashing(self, point, beginning):
         return ServerProcess(
             self.folder / "log",
-            [sys.executable, "-m", "tests.kafka.crashing", point, beginning],
+            [sys.executable, "-m", "tests.kafka.crashing_server", point, beginning],
             ksql__state__dir=str(self.folder / "state"),
             ksql__service__id=self.service_id,
             bootstrap__servers=self.bootstrap,
@@ -85,7 +78,7 @@ class Scene:
         return [seen.value["N"] for seen in read_all(self.bootstrap, self.dst)]
 
     def await_out(self, last):
-        return await_true(f"{last} comes out", lambda: last in (found := self.out()) and found)
+        return await_true(f"{last} comes out", lambda: last in (rows := self.out()) and rows)
 
     def groups(self):
         """The groups of the service's queries."""
@@ -115,7 +108,7 @@ def test_an_id_that_is_used_again_is_not_muted(scene):
         assert scene.out() == list(range(6))
 
 
-def test_a_query_that_lost_its_checkpoint_says_so_and_begins_anew_when_it_is_told_to(scene):
+def test_query_without_its_checkpoint_says_so_and_restarts_on_request(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         http.ksql(f"CREATE STREAM {scene.dst}_2 AS SELECT * FROM {scene.dst};", EXACTLY_ONCE)
@@ -149,7 +142,7 @@ def test_a_new_state_directory_is_no_new_beginning(scene):
     assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
 
 
-def test_a_checkpoint_of_a_former_version_goes_on_in_its_group(scene, monkeypatch):
+def test_a_checkpoint_of_a_former_version_continues_in_its_group(scene, monkeypatch):
     monkeypatch.setattr("ksql.app.node.secrets.token_hex", lambda _length: "")
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
@@ -168,11 +161,13 @@ def test_a_checkpoint_of_a_former_version_goes_on_in_its_group(scene, monkeypatc
     assert scene.out() == list(range(6))
 
 
-def test_a_replacement_goes_on_with_the_life_and_the_description_names_it(scene):
+def test_replacement_keeps_the_incarnation_and_the_description_names_it(scene):
     with scene.served() as http:
         http.ksql(scene.declared())
-        made = http.one(f"CREATE STREAM O_{scene.dst} AS SELECT * FROM {scene.src};", EXACTLY_ONCE)
-        query_id = made["commandStatus"]["queryId"]
+        status = http.one(
+            f"CREATE STREAM O_{scene.dst} AS SELECT * FROM {scene.src};", EXACTLY_ONCE
+        )
+        query_id = status["commandStatus"]["queryId"]
 
         def group():
             return http.one(f"EXPLAIN {query_id};")["queryDescription"]["consumerGroupId"]
@@ -190,7 +185,7 @@ def test_a_replacement_goes_on_with_the_life_and_the_description_names_it(scene)
         assert scene.groups() == {before}
 
 
-def test_a_terminated_cluster_begins_anew_over_a_sink_that_stays(scene):
+def test_a_terminated_cluster_restarts_over_a_sink_that_stays(scene):
     for base in (0, 3):
         with scene.served() as http:
             http.ksql(
@@ -202,7 +197,7 @@ def test_a_terminated_cluster_begins_anew_over_a_sink_that_stays(scene):
     assert scene.dst in topics(scene.bootstrap)
 
 
-def test_what_no_query_knows_is_kept(scene):
+def test_unknown_state_is_kept(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         scene.batches(1)
@@ -247,7 +242,7 @@ def remade(scene, count):
     scene.send(count)
 
 
-def test_a_source_that_is_made_anew_while_its_query_rests_is_not_read_from_the_middle(scene):
+def test_a_source_that_is_recreated_while_its_query_rests_is_not_read_from_the_middle(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         scene.batches(2)
@@ -279,7 +274,7 @@ def test_a_record_of_others_that_is_too_late_is_named(scene):
         http.await_error(query, f'topic "{late.topic}" has a record that cannot be read: {said}')
 
 
-def test_one_that_may_lose_data_reads_a_source_that_was_made_anew_from_its_beginning(scene):
+def test_data_loss_option_reads_a_recreated_source_from_its_beginning(scene):
     with scene.served() as http:
         http.ksql(scene.declared())
         http.ksql(scene.copy(), {**EXACTLY_ONCE, "ksql.query.fail.on.data.loss": "false"})
@@ -306,11 +301,11 @@ def test_a_statement_that_is_tried_again_after_a_crash_is_not_muted(scene, point
         assert http.queries() == {}
         http.ksql(scene.copy(), EXACTLY_ONCE)
         scene.await_out(5)
-    found = scene.out()
-    assert found[-6:] == list(range(6))  # the whole of its first batch
+    rows = scene.out()
+    assert rows[-6:] == list(range(6))  # the whole of its first batch
 
 
-def test_two_lives_in_one_process_keep_their_producers_apart(scene):
+def test_two_incarnations_in_one_process_keep_their_producers_apart(scene):
     """The workers that keep producers outlive a life."""
     server = Hosted(scene.bootstrap, scene.runtime, scene.folder / "state", scene.service_id)
     http = server.start()

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.kafka.fleet import Counting, fleet
-from tests.kafka.reading import copies, reading
+from tests.kafka.read_load import copies, reading
 from tests.kafka.servers import EARLIEST, TableNotReady
-from tests.kafka.wires import await_true
+from tests.waits import await_true
 
 STANDBY = "ksql.query.pull.enable.standby.reads"
 TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"
@@ -28,23 +28,23 @@ def three(broker, tmp_path):
         STANDBY: "true",
         "ksql.query.pull.forwarding.timeout.ms": "3600000",  # no read ends by it
     }
-    with fleet(broker.bootstrap, tmp_path, **properties) as found:
+    with fleet(broker.bootstrap, tmp_path, **properties) as servers:
         for number in (1, 2, 3):
-            found.start(number)
-        yield found
+            servers.start(number)
+        yield servers
 
 
 def number_of(fleet_, host):
-    [found] = [n for n, each in fleet_.servers.items() if each.http.url.endswith(host)]
-    return found
+    [number] = [n for n, each in fleet_.servers.items() if each.http.url.endswith(host)]
+    return number
 
 
 def sources(http, sql):
     """The server that each row of an answer names."""
     body = {"ksql": sql, "requestProperties": {"request.ksql.debug.request": True}}
     _header, *rows = http.client.post("/query", json=body).json()
-    found = [(row["row"]["columns"][0], row["sourceHost"]) for row in rows]
-    return {key: f"{host['host']}:{host['port']}" for key, host in found}
+    hosts_by_key = [(row["row"]["columns"][0], row["sourceHost"]) for row in rows]
+    return {key: f"{host['host']}:{host['port']}" for key, host in hosts_by_key}
 
 
 def placed_at(server, table, k1):
@@ -60,7 +60,7 @@ def placed_at(server, table, k1):
     return placed
 
 
-def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_property):
+def test_reads_continue_when_the_server_of_the_active_copy_is_killed(three, record_property):
     counting = Counting(three)
     counting.declare(three.servers[1], EARLIEST)
     counting.send(100)
@@ -104,12 +104,12 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
         refused = survivor.http.refused_query(k1, {STANDBY: "false"})
         assert "no server can answer for partition" in refused["message"]
         time.sleep(5)
-    [found] = seen
+    [host] = seen
     for name in ("per_second", "p50_ms", "p99_ms", "cores"):
-        record_property(f"reads {name}", found[name])
-    record_property("reads slowest_ms", max(each["slowest_ms"] for each in found["clients"]))
-    assert all(len(each["failures"]) <= 1 for each in found["clients"]), found
-    kinds = {kind for each in found["clients"] for kind in each["copies"]}
+        record_property(f"reads {name}", host[name])
+    record_property("reads slowest_ms", max(each["slowest_ms"] for each in host["clients"]))
+    assert all(len(each["failures"]) <= 1 for each in host["clients"]), host
+    kinds = {kind for each in host["clients"] for kind in each["copies"]}
     assert "STANDBY RUNNING known" in kinds, kinds
     assert not any(kind.startswith("STANDBY") and kind.endswith("?") for kind in kinds), kinds
 
@@ -131,9 +131,9 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
 
     place = await_true("the active copy answers", placed_at(survivor, counting.table, k1))
     victim = number_of(three, place["active"])
-    asked = next(each for number, each in three.servers.items() if number != victim)
+    standby_server = next(each for number, each in three.servers.items() if number != victim)
     three.pause(victim)
-    [copy] = copies(asked.http, k1)  # it is sent before anyone can know
+    [copy] = copies(standby_server.http, k1)  # it is sent before anyone can know
     assert copy["state"] == "RUNNING"
     assert copy["host"] != place["active"]
     three.resume()
@@ -177,9 +177,9 @@ def test_reads_do_not_pause_when_a_server_leaves_and_comes_back_to_its_stores(br
             two.again(2)
             await_true("it has moved again", lambda: holders() == {there})
             time.sleep(2)
-        [found] = seen
-        assert [each["failures"] for each in found["clients"]] == [[]] * 10, found
-        assert max(each["slowest_ms"] for each in found["clients"]) < 5_000
+        [host] = seen
+        assert [each["failures"] for each in host["clients"]] == [[]] * 10, host
+        assert max(each["slowest_ms"] for each in host["clients"]) < 5_000
 
 
 def under_limit(server, pull, limit):

@@ -1,10 +1,10 @@
 """``ksql server`` as a version with another store format runs it; in place of the command.
 
-``python -m tests.kafka.rolling elder OPTIONS..``: a version that knows the format without times
-only, and like the first one states none in its stores.
+``python -m tests.kafka.older_server elder OPTIONS..``: a version that knows the format without
+times only, and like the first one states none in its stores.
 
-``python -m tests.kafka.rolling paced FILE OPTIONS..``: today's version, whose copies of stores rest
-behind their first row until that file exists.
+``python -m tests.kafka.older_server paced FILE OPTIONS..``: today's version, whose copies of stores
+rest after their first row until that file exists.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.kafka.readers import INFO
+from tests.kafka.read_clients import INFO
 from tests.kafka.servers import EARLIEST, ROOT, Http, ServerProcess
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 
 def copies(http: Http, sql: str, properties: Mapping[str, str] = EARLIEST) -> list[dict[str, Any]]:
@@ -19,8 +19,8 @@ def copies(http: Http, sql: str, properties: Mapping[str, str] = EARLIEST) -> li
     body = {"sql": sql, "properties": dict(properties), "requestProperties": {INFO: "true"}}
     response = http.client.post("/query-stream", json=body)
     assert response.is_success, response.text
-    found: list[dict[str, Any]] = json.loads(response.text.splitlines()[-1])["consistencyInfo"]
-    return found
+    info: list[dict[str, Any]] = json.loads(response.text.splitlines()[-1])["consistencyInfo"]
+    return info
 
 
 @contextlib.contextmanager
@@ -39,15 +39,15 @@ def reading(
         "clients": clients,
         "per_second": per_second,
     }
-    command = [sys.executable, "-m", "tests.kafka.readers"]
+    command = [sys.executable, "-m", "tests.kafka.read_clients"]
     pipe = subprocess.PIPE
-    found: list[dict[str, Any]] = []
+    offsets: list[dict[str, Any]] = []
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
         try:
             assert process.stdin is not None
             process.stdin.write(json.dumps(task) + "\n")
             process.stdin.flush()
-            yield found
-            found.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
+            yield offsets
+            offsets.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
         finally:
             process.kill()

@@ -1,4 +1,4 @@
-"""Two roads of one join: its loop, and the same plan step by step."""
+"""Two paths of one join: its loop, and the same plan step by step."""
 
 from __future__ import annotations
 

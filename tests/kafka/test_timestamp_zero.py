@@ -14,7 +14,7 @@ from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.partition import broker_with_a_way
+from tests.kafka.network_outage import broker_with_a_way
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -35,7 +35,7 @@ def _closed():
         (None, None, None),
     ],
 )
-def test_whatever_is_legal_can_be_written_at_the_epoch(broker, request, key, value, headers):
+def test_any_legal_record_can_be_written_at_timestamp_zero(broker, request, key, value, headers):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     topic = f"epoch-{abs(hash(request.node.name))}"
     Admin(kafka).create(Topic(topic, 1))
@@ -60,37 +60,37 @@ def test_a_header_without_value_is_empty_at_the_epoch(broker):
     assert list(record.headers or []) == [("a", b"")]
 
 
-def test_one_that_is_too_large_is_told_and_left_out(broker):
+def test_too_large_record_is_reported_and_skipped(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     Admin(kafka).create(Topic("epoch-large", 1, configs={"max.message.bytes": "2000"}))
     producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
-    told: list[str] = []
+    notes: list[str] = []
     records = [(None, b"x" * 5000, 0, None), (None, b"a", 0, None), (None, b"b", 1, None)]
-    assert producer.send("epoch-large", records, told.append) == 2
-    producer.flush(told.append)
-    assert told == ["Broker: Message size too large"]
+    assert producer.send("epoch-large", records, notes.append) == 2
+    producer.flush(notes.append)
+    assert notes == ["Broker: Message size too large"]
 
 
 def test_records_around_the_epoch_keep_their_order_and_lack_only_what_is_too_large(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     Admin(kafka).create(Topic("epoch-order", 2, configs={"max.message.bytes": "20000"}))
     producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
-    told: list[str] = []
+    notes: list[str] = []
     large = {40, 41, 3000}
     sent = [
         (b"k%d" % (n % 7), b"%d" % n + b"x" * (30_000 * (n in large)), n % 10 and n, None)
         for n in range(1, 5000)
     ]
-    assert producer.send("epoch-order", sent, told.append) == len(sent) - len(large)
-    producer.flush(told.append)
-    assert told == ["Broker: Message size too large"] * 3
+    assert producer.send("epoch-order", sent, notes.append) == len(sent) - len(large)
+    producer.flush(notes.append)
+    assert notes == ["Broker: Message size too large"] * 3
     with Reader(kafka) as reader:
         reader.assign_topics(["epoch-order"])
-        found = [r for batch in reader.read_to_end() for r in batch]
+        records_read = [r for batch in reader.read_to_end() for r in batch]
     for key in {key for key, *_ in sent}:
-        wanted = [(v, t) for k, v, t, _ in sent if k == key and len(v) < 30_000]
-        assert [(r.value, r.timestamp) for r in found if r.key == key] == wanted
-    assert len({(r.key, r.partition) for r in found}) == 7
+        expected = [(v, t) for k, v, t, _ in sent if k == key and len(v) < 30_000]
+        assert [(r.value, r.timestamp) for r in records_read if r.key == key] == expected
+    assert len({(r.key, r.partition) for r in records_read}) == 7
 
 
 def far(one, other):
@@ -98,7 +98,7 @@ def far(one, other):
     return len(set(partitions_of([one, other], 4))) == 2
 
 
-def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
+def test_too_large_record_is_the_only_one_reported(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     Admin(kafka).create(Topic("epoch-mixed", 4, configs={"max.message.bytes": "20000"}))
     values = [b"%d" % n + b"x" * 2000 for n in range(400)]
@@ -107,17 +107,17 @@ def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
     # many batches of one partition wait when the broker refuses the first one of another
     keys = [first] * 200 + [second] * 200
     records: list[OutRecord] = [(k, v, 0, None) for k, v in zip(keys, values, strict=True)]
-    told = timestamp_zero.send_from_epoch(kafka.producer(), "epoch-mixed", records)
-    assert [n for n, each in enumerate(told) if isinstance(each, timestamp_zero.EpochTooLarge)] == [
-        200
-    ]
+    refused = timestamp_zero.send_from_epoch(kafka.producer(), "epoch-mixed", records)
+    assert [
+        n for n, each in enumerate(refused) if isinstance(each, timestamp_zero.EpochTooLarge)
+    ] == [200]
     with Reader(kafka) as reader:
         reader.assign_topics(["epoch-mixed"])
-        found = {r.value for batch in reader.read_to_end() for r in batch}
-    assert found == set(values) - {values[200]}
+        kept = {r.value for batch in reader.read_to_end() for r in batch}
+    assert kept == set(values) - {values[200]}
 
 
-def test_what_an_outage_has_failed_is_not_written_later(tmp_path):
+def test_records_failed_by_an_outage_are_not_written_later(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
         Admin(KafkaSettings(bootstrap)).create(Topic("t", 4))
         config = KafkaSettings(by_the_way).producer(**{"delivery.timeout.ms": 2000})
@@ -132,6 +132,6 @@ def test_what_an_outage_has_failed_is_not_written_later(tmp_path):
         timestamp_zero.send_at_epoch(config, "t", None, b"after", None)
         with Reader(KafkaSettings(bootstrap)) as reader:
             reader.assign_topics(["t"])
-            found = [r.value for batch in reader.read_to_end() for r in batch]
-    assert len(found) == 2
-    assert set(found) == {b"before", b"after"}
+            values = [r.value for batch in reader.read_to_end() for r in batch]
+    assert len(values) == 2
+    assert set(values) == {b"before", b"after"}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from typing import Any
 
 import psutil
 import pytest
 
 from tests.kafka.servers import Refused, ServerProcess
-from tests.kafka.wires import PATIENCE_S
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +39,10 @@ def served(tmp_path_factory):
 
 def jvm(server: ServerProcess, sign: str) -> psutil.Process:
     """The one JVM of the server whose command line has that word."""
-    found = {p.pid: p for p in server.family() if sign in " ".join(words(p))}
-    eldest = [p for p in found.values() if parent(p) not in found]  # a fork has its words at first
+    processes = {p.pid: p for p in server.family() if sign in " ".join(words(p))}
+    eldest = [
+        p for p in processes.values() if parent(p) not in processes
+    ]  # a fork has its words at first
     assert len(eldest) == 1, eldest
     return eldest[0]
 
@@ -62,39 +63,32 @@ def words(process: psutil.Process) -> list[str]:
         return []
 
 
-def await_(what, is_so) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.05)
-
-
 def health(server: ServerProcess) -> dict[str, Any]:
-    found: dict[str, Any] = server.http.client.get("/healthcheck").json()
-    return found
+    body: dict[str, Any] = server.http.client.get("/healthcheck").json()
+    return body
 
 
 def counts(server: ServerProcess) -> dict[str, Any]:
     """The table, as soon as it answers."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def answers() -> bool:
         try:
-            found.append(dict(server.http.rows("SELECT * FROM t;")))
+            rows.append(dict(server.http.rows("SELECT * FROM t;")))
         except Refused as refused:
             if refused.status != 503:
                 raise
-        return bool(found)
+        return bool(rows)
 
-    await_("an answer", answers)
-    return found[0]
+    await_true("an answer", answers)
+    return rows[0]
 
 
 def count_on(server: ServerProcess, key: str) -> None:
     """One more record is counted, exactly."""
     before = counts(server).get(key, 0)
     server.http.ksql(f"INSERT INTO s (k, n) VALUES ('{key}', 1);")
-    await_(f"{key} counted", lambda: counts(server).get(key) == before + 1)
+    await_true(f"{key} counted", lambda: counts(server).get(key) == before + 1)
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -105,20 +99,20 @@ def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     lines = len(served.log.read_text().splitlines())
     victim.kill()
 
-    await_("shown", lambda: not health(served)["isHealthy"])
+    await_true("shown", lambda: not health(served)["isHealthy"])
     parts = health(served)["details"]
     if not parts["spark"]["isHealthy"]:
         assert "signal 9" in parts["spark"]["reason"]
     (shown,) = served.http.one("SHOW QUERIES;")["queries"]
     assert shown["state"] in {"ERROR", "RUNNING"}
-    await_("back", lambda: health(served)["isHealthy"])
-    await_("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
+    await_true("back", lambda: health(served)["isHealthy"])
+    await_true("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
     count_on(served, "spark")
     _gone, alive = psutil.wait_procs(family, timeout=PATIENCE_S)
     assert alive == []
-    told = served.log.read_text().splitlines()[lines:]
-    assert len(told) < 10, told
-    assert "Traceback" not in "\n".join(told)
+    log_lines = served.log.read_text().splitlines()[lines:]
+    assert len(log_lines) < 10, log_lines
+    assert "Traceback" not in "\n".join(log_lines)
     errors = served.http.one(f"EXPLAIN {shown['id']};")["queryDescription"]["queryErrors"]
     assert any("Spark's process" in e["errorMessage"] for e in errors)
 
@@ -131,7 +125,7 @@ def test_a_statement_in_flight_ends_with_an_error_and_one_plan(served):
     refused = served.http.refused("CREATE STREAM u AS SELECT * FROM s;")
     killer.join()
     assert "Spark" in refused["message"]
-    await_("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
+    await_true("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
     count_on(served, "in flight")
     served.http.ksql("CREATE STREAM u AS SELECT * FROM s;")
     assert set(served.http.queries().values()) == {"RUNNING"}
@@ -141,10 +135,10 @@ def test_a_statement_in_flight_ends_with_an_error_and_one_plan(served):
 def test_a_dead_broker_is_shown_and_comes_back(served):
     count_on(served, "broker")
     jvm(served, "kafka.Kafka").kill()
-    await_("shown", lambda: not health(served)["isHealthy"])
+    await_true("shown", lambda: not health(served)["isHealthy"])
     (shown,) = served.http.one("SHOW QUERIES;")["queries"]
     assert shown["state"] in {"ERROR", "RUNNING"}
-    await_("back", lambda: health(served)["isHealthy"])
+    await_true("back", lambda: health(served)["isHealthy"])
     count_on(served, "broker")
 
 
@@ -153,7 +147,7 @@ def test_a_dead_supervisor_of_the_broker_leaves_nothing_behind(served):
     victim.parent().kill()
     _gone, alive = psutil.wait_procs([victim], timeout=PATIENCE_S)
     assert alive == []
-    await_("back", lambda: any("kafka.Kafka" in words(p) for p in served.family()))
+    await_true("back", lambda: any("kafka.Kafka" in words(p) for p in served.family()))
 
     def answers() -> bool:
         try:
@@ -162,4 +156,4 @@ def test_a_dead_supervisor_of_the_broker_leaves_nothing_behind(served):
             return False
         return True
 
-    await_("going on", answers)
+    await_true("going on", answers)

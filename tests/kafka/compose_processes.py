@@ -23,8 +23,8 @@ import psutil
 from ksql.core.process.jars import cache_dir
 from tests import composed
 from tests.kafka.cluster import free_port
-from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.reaper import MARKS
+from tests.waits import PATIENCE_S, NotYet, await_true
 
 USER: Final = 65_534
 _MARK: Final = "KSQL_TEST_COMPOSED"
@@ -42,8 +42,8 @@ def as_nobody() -> list[str]:
     words = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs"]
     bare = [*words, "--bounding-set=-all", "--inh-caps=-all"]
     # setpriv itself still has root's rights while it looks for a program
-    asked = [*bare, "env", sys.executable, "-c", ""]
-    if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+    command = [*bare, "env", sys.executable, "-c", ""]
+    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
         return bare
     sets = ("bounding-set", "inh-caps", "ambient-caps")
     return [*words, *(f"--{each}=-all,+{_RIGHTS}" for each in sets)]
@@ -137,8 +137,8 @@ class Composed:
             process.terminate()
             status = process.wait(PATIENCE_S)
             # Spark's daemons have no other way to end
-            wanted = 0 if name == "server" else 128 + signal.SIGTERM
-            assert status == wanted, f"{name}: {status}\n{self.log(name).read_text()}"
+            exit_code = 0 if name == "server" else 128 + signal.SIGTERM
+            assert status == exit_code, f"{name}: {status}\n{self.log(name).read_text()}"
         await_true("nothing is left", lambda: not self.processes())
 
     def kill(self) -> None:

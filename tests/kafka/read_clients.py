@@ -1,8 +1,8 @@
 """Clients that read one key after another at a steady rate, each from one server until that fails.
 
-``python -m tests.kafka.readers``: the task as JSON on standard input; ends when that is closed and
-prints what each client has seen. All of them are one process with a connection each that is kept:
-what they take of a small machine is missing to the servers.
+``python -m tests.kafka.read_clients``: the task as JSON on standard input; ends when that is closed
+and prints what each client has seen. All of them are one process with a connection each that is
+kept: what they take of a small machine is missing to the servers.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Client:
         if self._open is None:
             self._open = await asyncio.open_connection(place.hostname, place.port)
         reader, writer = self._open
-        asked = {"sql": self.sql.format(key=key), "requestProperties": {INFO: "true"}}
-        body = json.dumps(asked).encode()
+        request = {"sql": self.sql.format(key=key), "requestProperties": {INFO: "true"}}
+        body = json.dumps(request).encode()
         head = f"POST /query-stream HTTP/1.1\r\nHost: {place.netloc}\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         status, text = await _answer(reader)
@@ -77,7 +77,7 @@ class Client:
             kind = f"{copy['role']} {copy['state']} {'?' if copy['offsetLag'] is None else 'known'}"
             self.copies[kind] = self.copies.get(kind, 0) + 1
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return {
             "asked": len(self.latencies_ms),
             "failures": self.failures,
@@ -109,17 +109,17 @@ async def read_all(task: dict[str, Any]) -> dict[str, Any]:
     running = [asyncio.ensure_future(each.run(ended)) for each in clients]
     await asyncio.to_thread(sys.stdin.read)
     seconds = time.monotonic() - began
-    asked = sum(len(each.latencies_ms) for each in clients)
+    requests = sum(len(each.latencies_ms) for each in clients)
     ended.set()
     await asyncio.gather(*running)
     used = resource.getrusage(resource.RUSAGE_SELF)
     cuts = statistics.quantiles([ms for each in clients for ms in each.latencies_ms], n=100)
     return {
-        "per_second": round(asked / seconds),
+        "per_second": round(requests / seconds),
         "p50_ms": round(cuts[49], 1),
         "p99_ms": round(cuts[98], 1),
         "cores": round((used.ru_utime + used.ru_stime) / seconds, 2),
-        "clients": [each.told() for each in clients],
+        "clients": [each.report() for each in clients],
     }
 
 

@@ -109,20 +109,20 @@ def test_windows_lie_with_their_key(desk, start, tag, base, window, size_ms, gua
 
 def frozen(place, query_id):
     """The last plan of a frozen query."""
-    found = [
+    plans = [
         change.query.plan
         for line in read_lines(place / "commands.jsonl")
         for change in decode(0, line["key"].encode(), line["value"].encode()).changes
         if isinstance(change, PutQuery) and change.query.id == query_id
     ]
-    return found[-1]
+    return plans[-1]
 
 
 def over(plan, source, sink):
     """The stored plan over other topics."""
-    found = codec.loads(plan)
-    below = with_sources(found.sink.source, lambda each: replace(each, topic=source))
-    return codec.dumps(replace(found, sink=replace(found.sink, source=below, topic=sink)))
+    stored = codec.loads(plan)
+    below = with_sources(stored.sink.source, lambda each: replace(each, topic=source))
+    return codec.dumps(replace(stored, sink=replace(stored.sink, source=below, topic=sink)))
 
 
 def test_a_query_of_an_earlier_version_places_its_windows_as_before(desk, start, tag, base):
@@ -171,8 +171,8 @@ def test_topics_of_windowed_tables_meet_as_streams(desk, start, tag, base, old):
         desk.admin.create(Topic(f"s{table}", PARTITIONS))
         fed(desk, f"s{table}", base, base + 20_000, base + 40_000)
         hosted(desk, start, world.query(table).plan, name)
-    found = hosted(desk, start, world.query(f"J{tag}").plan, "j")
-    assert sorted(each.key for each in found) == sorted(each.key for each in desk.read(names["V"]))
-    assert len(found) == 3 * len(KEYS)
+    query = hosted(desk, start, world.query(f"J{tag}").plan, "j")
+    assert sorted(each.key for each in query) == sorted(each.key for each in desk.read(names["V"]))
+    assert len(query) == 3 * len(KEYS)
     expected = chosen(desk, [key.encode() for key in KEYS])
-    assert {(inner(each), each.partition) for each in found} == set(expected.items())
+    assert {(inner(each), each.partition) for each in query} == set(expected.items())

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from ksql.sql.catalog.topic import Topic
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.test_registry import url_of
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.waits import PATIENCE_S, await_true
 
 STRICT = """{"type": "record", "name": "Strict", "fields": [
   {"name": "V", "type": "string"}]}"""
@@ -33,16 +34,16 @@ def log_of(server, query_id: str) -> list[dict[str, Any]]:
 
 def await_entry(server, query_id: str, kind: int) -> dict[str, Any]:
     """An entry of that type about a query."""
-    found: list[dict[str, Any]] = await_true(
+    entries: list[dict[str, Any]] = await_true(
         f"an entry of type {kind}",
         lambda: [e["message"] for e in log_of(server, query_id) if e["message"]["type"] == kind],
     )
-    return found[0]
+    return entries[0]
 
 
 def the_query(http, sink: str) -> str:
-    (found,) = [str(q) for q in http.queries() if f"_{sink}_" in q]
-    return found
+    (query_id,) = [str(q) for q in http.queries() if f"_{sink}_" in q]
+    return query_id
 
 
 def test_a_row_that_the_sink_cannot_hold(server, http, source):
@@ -55,9 +56,9 @@ def test_a_row_that_the_sink_cannot_hold(server, http, source):
     )
     query_id = the_query(http, sink)
     produce(server.bootstrap, source, [(None, {"V": "a"}), (None, {"V": None})])
-    told = await_entry(server, query_id, 3)["serializationError"]
-    assert told["errorMessage"] == f"Error serializing message to topic: {sink}"
-    assert "null used for required field" in told["cause"][0]
+    error = await_entry(server, query_id, 3)["serializationError"]
+    assert error["errorMessage"] == f"Error serializing message to topic: {sink}"
+    assert "null used for required field" in error["cause"][0]
     ended = await_entry(server, query_id, 4)["kafkaStreamsThreadError"]
     assert "Unable to serialize record" in ended["cause"][0]
     http.await_error(query_id, "Unable to serialize record")
@@ -89,8 +90,8 @@ def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     produce(server.bootstrap, source, [*small, (None, {"V": "x" * 5000}), (None, {"V": "a"})])
     await_true("the small ones come", lambda: len(read_all(server.bootstrap, lenient)) == 201)
     for query_id in (failing, going):
-        told = await_entry(server, query_id, 2)["productionError"]["errorMessage"]
-        assert "too large" in told
+        message = await_entry(server, query_id, 2)["productionError"]["errorMessage"]
+        assert "too large" in message
     assert http.queries()[going] == "RUNNING"
     ended = await_entry(server, failing, 4)["kafkaStreamsThreadError"]["cause"][0]
     assert "max.message.bytes" in ended
@@ -133,8 +134,8 @@ def test_a_record_that_its_topic_refuses(
     failing, going = the_query(http, strict), the_query(http, lenient)
     await_true("the others come", lambda: len(read_all(server.bootstrap, lenient)) == 2)
     for query_id in (failing, going):
-        told = await_entry(server, query_id, 2)["productionError"]["errorMessage"]
-        assert setting in told
+        message = await_entry(server, query_id, 2)["productionError"]["errorMessage"]
+        assert setting in message
     assert http.queries()[going] == "RUNNING"
     ended = await_entry(server, failing, 4)["kafkaStreamsThreadError"]["cause"][0]
     assert setting in ended

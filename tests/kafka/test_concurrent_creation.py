@@ -13,7 +13,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
 from ksql.sql.catalog.topic import Topic
-from tests.kafka.wires import unique
+from tests.kafka.records import unique
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def followed_command_log(kafka, name):
 
 
 def claims(kafka, name):
-    found = KafkaLeadershipLog(kafka, name, 1)
-    found.open()
-    found.close()
+    log = KafkaLeadershipLog(kafka, name, 1)
+    log.open()
+    log.close()
 
 
 def schemas(kafka, name):

@@ -77,8 +77,8 @@ def test_each_partition_has_its_own_time(desk, start, name):
         running = start(spec)
         assert running.await_idle(desk.ends(source)), running.status()
         running.stop(graceful=True)
-    found = Counter((each.key, each.value, each.timestamp) for each in desk.read(sink))
+    counts = Counter((each.key, each.value, each.timestamp) for each in desk.read(sink))
     expected = run(program, steps, 2)
-    assert found == Counter((key, value, at) for key, value, at, _ in expected.records)
+    assert counts == Counter((key, value, at) for key, value, at, _ in expected.records)
     # of each partition one record is late, measured by its own time; moved, they meet others
     assert (len(expected.records), len(expected.errors)) == LATE[name]

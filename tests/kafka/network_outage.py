@@ -6,12 +6,12 @@ import contextlib
 import selectors
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.brokers import adapted_broker
 from tests.kafka.cluster import free_port
+from tests.waits import await_true
 
 _CHUNK = 65536
 
@@ -32,8 +32,7 @@ class Way:
     def cut(self) -> None:
         """Cut it; nothing is under way any more when this returns."""
         self._cut.set()
-        while self._pairs:
-            time.sleep(0.01)
+        await_true("nothing is under way", lambda: not self._pairs)
 
     def mend(self) -> None:
         self._cut.clear()
@@ -51,12 +50,12 @@ class Way:
                     for each in list(self._pairs):
                         self._drop(selector, each)
                 for key, _ in selector.select(0.05):
-                    found = key.fileobj
-                    assert isinstance(found, socket.socket)
-                    if found is self._listener:
+                    connection = key.fileobj
+                    assert isinstance(connection, socket.socket)
+                    if connection is self._listener:
                         self._accept(selector)
-                    elif found in self._pairs:
-                        self._carry(selector, found)
+                    elif connection in self._pairs:
+                        self._carry(selector, connection)
             for each in list(self._pairs):
                 self._drop(selector, each)
 

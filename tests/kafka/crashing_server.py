@@ -1,7 +1,7 @@
 """``ksql server`` that kills itself in the middle of a statement.
 
-``python -m tests.kafka.crashing POINT BEGINNING OPTIONS..``: a statement that begins so does not
-survive the point.
+``python -m tests.kafka.crashing_server POINT BEGINNING OPTIONS..``: a statement that begins
+so does not survive the point.
 """
 
 from __future__ import annotations

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-PATIENCE_S = int(os.environ.get("KSQL_TEST_PATIENCE_S", "90"))
-"""How long a test waits for what must come; longer on a machine that does other work as well."""
+from tests.waits import PATIENCE_S, await_true
 
 
 class Seen(NamedTuple):
@@ -31,25 +29,6 @@ class Seen(NamedTuple):
 def unique(stem: str) -> str:
     """A name that no other test uses; fit for topics and for SQL."""
     return f"{stem}_{uuid.uuid4().hex[:8]}"
-
-
-class NotYet(AssertionError):
-    """An answer that asks for patience: ``await_true`` has it."""
-
-
-def await_true(what: str, holds: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Wait until it holds; its value. Looking takes a fifth of the time at most."""
-    deadline, answer = time.monotonic() + patience_s, ""
-    while True:
-        began = time.monotonic()
-        try:
-            if found := holds():
-                return found
-        except NotYet as not_yet:
-            answer = f" ({not_yet})"
-        now = time.monotonic()
-        assert now < deadline, f"not within {patience_s} s: {what}{answer}"
-        time.sleep(min(max(0.05, 4 * (now - began)), 0.5))
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
@@ -92,7 +71,7 @@ def read_all(bootstrap: str, topic: str) -> list[Seen]:
     try:
         parts = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, part, 0) for part in parts])
-        found: list[Seen] = []
+        records: list[Seen] = []
         open_parts = set(parts)
         deadline = time.monotonic() + PATIENCE_S
         while open_parts:
@@ -103,8 +82,8 @@ def read_all(bootstrap: str, topic: str) -> list[Seen]:
                 if message.error() is not None:
                     open_parts.discard(message.partition())
                 else:
-                    found.append(_seen(message))
-        return sorted(found, key=lambda seen: seen[:2])
+                    records.append(_seen(message))
+        return sorted(records, key=lambda seen: seen[:2])
     finally:
         consumer.close()
 
@@ -175,13 +154,13 @@ class Feeder:
                 for part in range(self._partitions):
                     value = json.dumps({"P": part, "N": self.sent}).encode()
                     self._producer.produce(
-                        self._topic, value, f"k{part}", part, on_delivery=self._told
+                        self._topic, value, f"k{part}", part, on_delivery=self._delivered
                     )
                 self.sent += 1
             self._producer.poll(0)
             self._ending.wait(self._pause_s)
 
-    def _told(self, error: Any, _message: Any) -> None:
+    def _delivered(self, error: Any, _message: Any) -> None:
         if error is None:
             self.acknowledged += 1
         else:

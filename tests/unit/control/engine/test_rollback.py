@@ -79,7 +79,7 @@ def test_an_aggregate_never_reads_what_another_one_left(left, added, caching):
 
 
 @pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 MINUTE)"])
-def test_the_old_plan_goes_on_over_what_was_left_and_so_does_the_next(window):
+def test_the_old_plan_continues_over_what_was_left_and_so_does_the_next(window):
     world = Torn()
     world.run(f"CREATE {counting(window=window)}")
     world.one(1)
@@ -99,7 +99,7 @@ def test_the_old_plan_goes_on_over_what_was_left_and_so_does_the_next(window):
     assert world.out("U")[-1][1] == {"N": 8, "M": 3, "O": 100}
 
 
-def test_an_attempt_of_the_same_text_begins_anew():
+def test_an_attempt_of_the_same_text_restarts():
     world = Torn()
     world.run(f"CREATE {counting()}")
     text = f"CREATE OR REPLACE {counting(', SUM(A) M')}"
@@ -120,7 +120,7 @@ def test_an_attempt_that_dropped_an_aggregate_leaves_it_to_the_old_plan():
     assert world.last("U") == {"k": {"N": 3}}  # the old plan still knows of the first 100
 
 
-def test_what_was_stored_before_slots_had_generations_is_read():
+def test_state_from_before_slot_generations_is_read():
     world = Torn()
     world.run(f"CREATE {counting(', SUM(A) M')}")
     world.one(1)
@@ -132,7 +132,7 @@ def test_what_was_stored_before_slots_had_generations_is_read():
     assert world.last("U") == {"k": {"N": 2, "M": 200, "O": 1}}
 
 
-def test_an_aggregate_over_a_table_goes_on_taking_back():
+def test_aggregate_over_a_table_continues_to_undo():
     world = Torn("CREATE TABLE U AS SELECT B, COUNT(*) N FROM T GROUP BY B;")
     world.one(1, "x", "t")
     world.one(1, "y", "t")

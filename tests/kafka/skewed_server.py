@@ -1,6 +1,6 @@
 """``ksql server`` as if on a machine whose clock goes ahead; in place of the command.
 
-``python -m tests.kafka.elsewhere SECONDS OPTIONS..``: a negative number for one that is behind.
+``python -m tests.kafka.skewed_server SECONDS OPTIONS..``: a negative number for one that is behind.
 """
 
 from __future__ import annotations

@@ -30,13 +30,13 @@ def server(foreign, tmp_path_factory):
     root = tmp_path_factory.mktemp("doors")
     # as the installed command: -m alone would look for modules in the folder itself
     command = [sys.executable, "-P", "-m", "server.entry", "server"]
-    found = ServerProcess(root / "log", command, foreign, ksql__state__dir=str(root / "state"))
-    found.http.ksql(
+    process = ServerProcess(root / "log", command, foreign, ksql__state__dir=str(root / "state"))
+    process.http.ksql(
         "CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
         "VALUE_FORMAT='JSON');"
     )
-    yield found
-    found.stop()
+    yield process
+    process.stop()
 
 
 def test_no_code_of_the_folder_it_is_started_in_runs(server, foreign):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.records import produce, read_all, unique
 from tests.kafka.servers import hosted
 from tests.kafka.test_crashes import Scene
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.waits import await_true
 
 EOS = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
 PLAIN: dict[str, str] = {}
@@ -27,15 +28,15 @@ def declared(name):
 def await_values(bootstrap, topic, count):
     """The values of the topic's committed records, once there are so many."""
 
-    def found():
+    def full_topic():
         seen = [s.value for s in read_all(bootstrap, topic)]
         return seen if len(seen) >= count else None
 
-    return await_true(f"{count} records in {topic}", found)
+    return await_true(f"{count} records in {topic}", full_topic)
 
 
 @pytest.mark.proof
-def test_an_aggregate_reads_nothing_of_one_that_a_crash_took_back(broker, runtime, tmp_path):
+def test_aggregate_ignores_records_of_an_aborted_transaction(broker, runtime, tmp_path):
     scene = Scene(broker.bootstrap, runtime, tmp_path)
     text = (
         f"CREATE OR REPLACE TABLE {scene.table} AS "

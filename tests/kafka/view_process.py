@@ -1,4 +1,4 @@
-"""Follows a table until it is killed: ``python -m tests.kafka.follows BOOTSTRAP DIRECTORY``.
+"""Follows a table until it is killed: ``python -m tests.kafka.view_process BOOTSTRAP DIRECTORY``.
 
 It prints the position of the store whenever that has moved.
 """
@@ -16,8 +16,8 @@ from ksql.core.trash import Trash
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.store_writer import PartitionStore
 from ksql.views.view_maintainer import ViewMaintainer
-from tests.kafka.wires import await_true
 from tests.unit.world import World
+from tests.waits import await_true
 
 
 @contextmanager
@@ -39,8 +39,8 @@ def following(
     tables.follow(world.catalog)
     tables.start()
     try:
-        found = await_true("the table is followed", lambda: tables.table(source))
-        yield tables, found.parts[0]
+        table = await_true("the table is followed", lambda: tables.table(source))
+        yield tables, table.parts[0]
     finally:
         tables.close()
 

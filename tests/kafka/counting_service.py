@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from tests.kafka.records import create_topic, produce, read_all, unique
 from tests.kafka.servers import EARLIEST, hosted
-from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+from tests.waits import await_true
 
 
 class Scene:

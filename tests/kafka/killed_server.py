@@ -12,8 +12,9 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Lying
+from tests.kafka.records import unique
 from tests.kafka.servers import Http, ServerProcess
-from tests.kafka.wires import await_true, unique
+from tests.waits import await_true
 
 SETTLE_S = 600.0
 """How long queries may take for all that there is."""
@@ -109,9 +110,9 @@ class Site:
 @contextlib.contextmanager
 def site(bootstrap: str, folder: Path, **properties: str) -> Iterator[Site]:
     """A service whose server runs, for the length of a block."""
-    made = Site(bootstrap, folder, **properties)
+    site_ = Site(bootstrap, folder, **properties)
     try:
-        made.start()
-        yield made
+        site_.start()
+        yield site_
     finally:
-        made.close()
+        site_.close()

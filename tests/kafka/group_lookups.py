@@ -21,12 +21,12 @@ def main(bootstrap: str, group: str) -> None:
     coordinators = Coordinators(KafkaSettings(bootstrap))
     answers = 0
     while not select.select([sys.stdin], [], [], 0.05)[0]:
-        asked = coordinators.ask(
+        description = coordinators.ask(
             lambda client, **more: client.describe_consumer_groups([group], **more), _LIMIT_S
         )
         answers += 1
         with contextlib.suppress(KafkaException):
-            asked[group].result()
+            description[group].result()
             continue
         answers = 0
     sys.stdout.write(f"{answers}\n")
