@@ -11,6 +11,10 @@ A control file says what is to happen; it is read at each statement and each bat
     {"batch": "commit", "victim": PID, "hit": FILE}    a worker kills PID there, once
     {"batch": "commit", "hit": FILE}                   it fails there, once
     {"batch": "commit", "hit": FILE, "go": FILE}       it stops there, once, until the test goes on
+    {"batch": .., "hit": .., "go": .., "fails": true}  it fails after that
+    {"batch": "commit", "sink": "D", "hit": FILE}      only batches that write there
+
+Several orders at once are a list, ``{"orders": [..]}``.
 """
 
 from __future__ import annotations
@@ -34,8 +38,11 @@ CONTROL = "KSQL_CRASH_CONTROL"
 ANSWER = "answer"
 """The last point of every statement: all is done and the client does not know."""
 
+BETWEEN = "the look at the position"
+"""No plan of a query that is replaced runs, and the command is not written."""
+
 _here = threading.local()
-_PATIENCE_S = 90.0
+_PATIENCE_S = 240.0
 
 
 def install() -> None:
@@ -73,13 +80,14 @@ class _Statement:
             Path(self._orders["trace"]).write_text(json.dumps(self.effects), encoding="utf-8")
 
 
-def orders() -> dict[str, Any]:
+def orders() -> list[dict[str, Any]]:
     """What the control file says now."""
     try:
-        control: dict[str, Any] = json.loads(Path(os.environ[CONTROL]).read_text(encoding="utf-8"))
+        content = json.loads(Path(os.environ[CONTROL]).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
-    return control
+        return []
+    several: list[dict[str, Any]] = content.get("orders", [content])
+    return several
 
 
 def reach(effect: str) -> None:
@@ -122,11 +130,9 @@ def _watch_service(module: ModuleType) -> None:
     usual = module.KsqlService.begin
 
     def begin(self: Any, text: str, *args: Any) -> Any:
-        control = orders()
+        meant = [each for each in orders() if text.startswith(each.get("statement", "\0"))]
         running = usual(self, text, *args)
-        if not text.startswith(control.get("statement", "\0")):
-            return running
-        return _Watched(running, _Statement(control))
+        return _Watched(running, _Statement(meant[0])) if meant else running
 
     module.KsqlService.begin = begin
 
@@ -190,53 +196,63 @@ def _watch_end(module: ModuleType) -> None:
     _watch(module, "finish_batch_and_stop", "end of the old plan")
 
 
+def _watch_gap(module: ModuleType) -> None:
+    _watch(module.SparkRunner, "_position", BETWEEN)
+
+
 # --- effects of a batch ---------------------------------------------------------------------------
 
 
-def _strike(point: str) -> None:
-    """Kill the victim if this is the place; only once, whichever worker comes first."""
-    control = orders()
-    if control.get("batch") != point:
-        return
+def _strike(point: str, sink: str) -> None:
+    """Carry out the orders for this point of a batch that writes to the topic ``sink``."""
+    for order in orders():
+        if order.get("batch") == point and order.get("sink", sink) == sink:
+            _strike_once(order, point)
+
+
+def _strike_once(order: dict[str, Any], point: str) -> None:
+    """Kill the victim, wait, or fail; only once, whichever worker comes first."""
     try:
-        os.close(os.open(control["hit"], os.O_CREAT | os.O_EXCL))
+        os.close(os.open(order["hit"], os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    if "victim" in control:
-        os.kill(control["victim"], signal.SIGKILL)
-    elif "go" in control:
-        _await(control["go"])
-    else:
+    if "victim" in order:
+        os.kill(order["victim"], signal.SIGKILL)
+        return
+    if "go" in order:
+        _await(order["go"])
+    if "go" not in order or order.get("fails"):
         raise RuntimeError(f"struck at {point}")
 
 
 def _await(file: str) -> None:
-    """Wait until the test has made the file; it does so within a minute, or has given up."""
+    """Wait until the test has made the file; it does so within minutes, or has given up."""
     end = time.monotonic() + _PATIENCE_S
     while not Path(file).exists() and time.monotonic() < end:
         time.sleep(0.01)
 
 
-def _around(owner: Any, name: str, before: str, after: str) -> None:
+def _around(owner: Any, name: str, before: str, after: str, sink: str) -> None:
+    """``sink`` is the attribute that has the name of the topic."""
     usual = getattr(owner, name)
 
-    def struck(*args: Any, **kwargs: Any) -> Any:
-        _strike(before)
-        done = usual(*args, **kwargs)
-        _strike(after)
+    def struck(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _strike(before, getattr(self, sink))
+        done = usual(self, *args, **kwargs)
+        _strike(after, getattr(self, sink))
         return done
 
     setattr(owner, name, struck)
 
 
 def _watch_sink(module: ModuleType) -> None:
-    _around(module.TaskSink, "write", "read", "sent")
-    _around(module.TaskSink, "close", "unacknowledged", "acknowledged")
+    _around(module.TaskSink, "write", "read", "sent", "_topic")
+    _around(module.TaskSink, "close", "unacknowledged", "acknowledged", "_topic")
 
 
 def _watch_transactions(module: ModuleType) -> None:
-    _around(module.TaskTransactions, "begin", "unbegun", "begun")
-    _around(module.TaskTransactions, "commit", "uncommitted", "committed")
+    _around(module.TaskTransactions, "begin", "unbegun", "begun", "_marker")
+    _around(module.TaskTransactions, "commit", "uncommitted", "committed", "_marker")
 
 
 _PATCHES: dict[str, Callable[[ModuleType], None]] = {
@@ -249,6 +265,7 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "pyspark.sql.streaming.query": _watch_stop,
     "ksql.spark.task.trial_task": _watch_trial,
     "ksql.spark.query.internals": _watch_end,
+    "ksql.spark.query.runner": _watch_gap,
     "ksql.spark.task.sink": _watch_sink,
     "ksql.kafka.producers.task_transactions": _watch_transactions,
 }

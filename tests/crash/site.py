@@ -53,8 +53,10 @@ class Broker:
 class Site:
     """One service id and state directory, and the servers that come and go on it."""
 
-    def __init__(self, broker: Broker, folder: Path, service_id: str) -> None:
+    def __init__(self, broker: Broker, folder: Path, service_id: str, cores: int = 2) -> None:
+        """Take ``cores``: how many of Spark's tasks run at once."""
         self.broker = broker
+        self.cores = cores
         self.folder = folder
         self.service_id = service_id
         self.control = folder / "control.json"
@@ -76,7 +78,7 @@ class Site:
                 ksql__state__dir=str(self.folder / "state"),
                 ksql__service__id=self.service_id,
                 bootstrap__servers=self.broker.bootstrap,
-                ksql__spark__master="local[2]",
+                ksql__spark__master=f"local[{self.cores}]",
                 ksql__query__retry__backoff__initial__ms="1000",
                 ksql__query__retry__backoff__max__ms="4000",
             )

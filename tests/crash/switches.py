@@ -1,406 +1,232 @@
 """``python -m tests.crash.switches``: faults at every write of a replacement, judged by rows.
 
-The statement is stopped before each of its effects (files, Kafka, database, registry, Spark), and
-the new plan's first batch at each of its own. There the server is killed, a task fails, Spark's JVM
-or the broker goes away, the query is paused or ended, its source is altered. Then everything
-continues, and the rows of the result are compared with a model.
+The statement is stopped before each of its effects (files, Kafka, database, registry, Spark), the
+old plan's last batch and the new plan's first one at each of their own. There the server is killed,
+a batch fails, Spark's JVM or the broker goes away, the query is paused or ended, its source is
+altered. Then everything continues, and the rows of the result are compared with a model
+(``switch_model``).
 
-Plan ``v`` lets a record pass unless ``N % 4 == v % 3``, and writes ``v`` into each row. So a record
-that no row shows must have been dropped by a plan, and a row's plan must let it pass. The plans of
-a key's records never go back, and the log knows all of them.
+Each point is a line of a file, so that an interrupted run can be continued::
+
+    python -m tests.crash.switches --results FILE --resume
+    python -m tests.crash.switches --results FILE --only "first batch begun, kill"
+    python -m tests.crash.switches --results FILE --table
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import random
+import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from tests.crash.points import ANSWER, BETWEEN
 from tests.crash.site import Broker, Site
-from tests.kafka.records import produce, read_all, unique
+from tests.crash.switch_model import CELLS, GUARANTEES, KINDS, Cell
+from tests.crash.switch_world import END, Part, Point, Service
+from tests.kafka.records import unique
 from tests.kafka.servers import Refused
-from tests.waits import await_true
 
-GUARANTEES = ("at_least_once", "exactly_once_v2")
-KINDS = ("stateless", "aggregate", "join")
-STATEMENT_FAULTS = ("kill", "pause", "terminate", "alter", "broker", "jvm")
-BATCH_FAULTS = ("kill", "fail", "pause", "terminate", "broker", "jvm")
-BATCH_POINTS = {
-    "exactly_once_v2": ("unbegun", "begun", "uncommitted", "committed"),
-    "at_least_once": ("read", "sent", "unacknowledged", "acknowledged"),
+QUERY_FAULTS = ("pause", "terminate", "alter", "fail")
+SERVER_FAULTS = ("broker", "jvm", "kill")
+"""Those that strike all queries at once; much has to be started again after them."""
+FAULTS = (*QUERY_FAULTS, *SERVER_FAULTS)
+TOGETHER = ("trial", END, BETWEEN, ANSWER)
+"""Effects at which several statements can stand; at others one of them has the engine's lock."""
+ALONE = ("begin_transaction", "commit_transaction", "os.mkdir", "os.replace")
+NO_BATCH = {
+    BETWEEN: "no plan of the query runs, so no batch can fail",
+    "begin_transaction": "no plan of the query runs, so no batch can fail",
+    "commit_transaction": "no plan of the query runs, so no batch can fail",
+    "os.mkdir": "the batch that can fail is the first one of the new plan: see there",
+    "os.replace": "the batch that can fail is the first one of the new plan: see there",
 }
-KEYS = ("k0", "k1", "k2", "k3")
-ROUND = 4
-TEXTS = {
-    "stateless": ("STREAM", "SELECT K, N, {v} AS V FROM {source} WHERE {passes}"),
-    "aggregate": (
-        "TABLE",
-        "SELECT K, COUNT(*) AS C, LATEST_BY_OFFSET(N) AS N, {v} AS V FROM {source} "
-        "WHERE {passes} GROUP BY K",
-    ),
-    "join": (
-        "STREAM",
-        "SELECT S.K AS K, N, {v} AS V, W FROM {source} S LEFT JOIN {table} T ON S.K = T.K "
-        "WHERE {passes}",
-    ),
-}
-
-
-def passes(version: int, n: int) -> bool:
-    """The filter of a plan; the last record of each round passes every one."""
-    return n % ROUND != version % 3
-
-
-def judge(rows: Sequence[tuple[int, int]], sent: int, logged: Sequence[int], *, once: bool) -> str:
-    """What is wrong with a key's rows, each ``(N, V)`` in their order; empty if nothing is.
-
-    ``logged`` are the plans of the log in their order, ``sent`` is how many records there were.
-    """
-    makers: dict[int, list[int]] = {}
-    for n, version in rows:
-        makers.setdefault(n, []).append(version)
-    for n, versions in makers.items():
-        if once and len(versions) > 1:
-            return f"record {n} has {len(versions)} results, of the plans {versions}"
-        if unknown := set(versions) - set(logged):
-            return f"record {n} has a result of plan {unknown}, which the log does not know"
-        if wrong := [v for v in versions if not passes(v, n)]:
-            return f"record {n} has a result of plan {wrong}, which drops it"
-    first_rows = list(dict.fromkeys(n for n, _ in rows))
-    if first_rows != sorted(first_rows):
-        return f"out of order: {first_rows[-8:]}"
-    at = 0  # the earliest plan that may have made a record, given those before it
-    for n in range(sent):
-        expected = makers.get(n)
-        fits = [
-            place
-            for place in range(at, len(logged))
-            if (logged[place] in expected if expected else not passes(logged[place], n))
-        ]
-        if not fits:
-            what = f"a result of plan {expected}" if expected else "no result"
-            return f"record {n} has {what}, behind records of plan {logged[at]}"
-        at = fits[0]
-    return ""
-
-
-@dataclass
-class Query:
-    """A replaced query: what was sent to it, and the plans that the log has."""
-
-    kind: str
-    name: str
-    sent: int = 0
-    logged: list[int] = field(default_factory=lambda: [1])
-    tried: int = 1
-
-    @property
-    def source(self) -> str:
-        return f"{self.name}_IN"
-
-
-class World:
-    """A service with one query of a kind under a guarantee."""
-
-    def __init__(self, site: Site, kind: str, guarantee: str) -> None:
-        self.site, self.kind, self.guarantee = site, kind, guarantee
-        self.settings = {
-            "auto.offset.reset": "earliest",
-            "cache.max.bytes.buffering": "0",
-            "processing.guarantee": guarantee,
-        }
-        self.table = unique("T").upper()
-        site.http.ksql(
-            f"CREATE TABLE {self.table} (K STRING PRIMARY KEY, W STRING) "
-            f"WITH (KAFKA_TOPIC='{self.table}', PARTITIONS=2, VALUE_FORMAT='JSON');"
-        )
-        for part, key in enumerate(KEYS):
-            produce(site.broker.bootstrap, self.table, [(key, {"W": f"w{key}"})], part % 2)
-        self.query = self.create()
-
-    def create(self) -> Query:
-        """A query of its own, with its source."""
-        query = Query(self.kind, unique(self.kind[:1]).upper())
-        self.site.http.ksql(
-            f"CREATE STREAM {query.source} (K STRING KEY, N INT) WITH "
-            f"(KAFKA_TOPIC='{query.source}', PARTITIONS=2, VALUE_FORMAT='JSON');"
-        )
-        self.site.http.ksql(self.text(query, "CREATE", 1), self.settings)
-        self.query = query
-        self.feed()
-        self.verify()
-        return query
-
-    def text(self, query: Query, verb: str, version: int) -> str:
-        entity, select = TEXTS[self.kind]
-        statement = select.format(
-            v=version, source=query.source, table=self.table, passes=f"N % 4 <> {version % 3}"
-        )
-        return f"{verb} {entity} {query.name} AS {statement};"
-
-    def feed(self) -> None:
-        query = self.query
-        for part, key in enumerate(KEYS):
-            records = [(key, {"N": n}) for n in range(query.sent, query.sent + ROUND)]
-            produce(self.site.broker.bootstrap, query.source, records, part % 2)
-        query.sent += ROUND
-
-    def state(self) -> tuple[str, str]:
-        """The id and state of the query; empty if there is none."""
-        queries = self.site.http.queries()
-        return next(((i, s) for i, s in queries.items() if f"_{self.query.name}_" in i), ("", ""))
-
-    def learn(self) -> None:
-        """Note which plan the catalog has."""
-        query_id, _ = self.state()
-        text = self.site.http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
-        version = int(text.split(" AS V")[0].rsplit(" ", 1)[1])
-        if version != self.query.logged[-1]:
-            self.query.logged.append(version)
-
-    def rows(self) -> dict[str, list[tuple[int, int]]]:
-        versions: dict[str, list[tuple[int, int]]] = {key: [] for key in KEYS}
-        for seen in read_all(self.site.broker.bootstrap, self.query.name):
-            versions[str(seen.key)].append((seen.value["N"], seen.value["V"]))
-        return versions
-
-    def verify(self) -> None:
-        """All that was sent has come out right."""
-        last = self.query.sent - 1
-
-        def complete() -> bool:
-            return all(any(n == last for n, _ in rows) for rows in self.rows().values())
-
-        try:
-            await_true("complete", complete)
-        except AssertionError:
-            tails = {key: rows[-4:] for key, rows in self.rows().items()}
-            raise AssertionError(f"not complete up to {last}: {tails}; {self.state()}") from None
-        self.judge(self.query.sent)
-
-    def judge(self, sent: int) -> None:
-        once = self.guarantee == "exactly_once_v2"
-        for key, rows in self.rows().items():
-            if wrong := judge(rows, sent, self.query.logged, once=once):
-                raise AssertionError(f"{key}: {wrong}; the log has {self.query.logged}")
-
-    # --- one point
-
-    def strike_statement(self, number: int, fault: str) -> None:
-        """Replace the query, and let the fault happen before the statement's effect."""
-        with self._replacing(number) as (held, go, answer, pool):
-            self._await(held, answer)
-            self.feed()
-            struck = pool.submit(self._strike, fault)
-            time.sleep(0.3)
-            go.touch()
-            _ended(struck)
-        self._settle(fault)
-
-    def strike_batch(self, before_commit: int, point: str, fault: str) -> None:
-        """Let records come when no plan runs; then let the fault happen in the first batch."""
-        hit, resume = (self.site.folder / unique(name) for name in ("hit", "go"))
-        with self._replacing(before_commit) as (held, go, answer, pool):
-            self._await(held, answer)
-            self.feed()
-            stops = {} if fault == "fail" else {"go": str(resume)}
-            self.site.order(batch=point, hit=str(hit), **stops)
-            go.touch()
-            await_true("the first batch is there", hit.exists)
-            struck = pool.submit(self._strike, fault)
-            time.sleep(0.3)
-            resume.touch()
-            _ended(struck)
-        self._settle(fault)
-
-    @contextlib.contextmanager
-    def _replacing(
-        self, number: int
-    ) -> Iterator[tuple[Path, Path, Future[Any], ThreadPoolExecutor]]:
-        site, query = self.site, self.query
-        held, go = (site.folder / unique(name) for name in ("held", "go"))
-        query.tried += 1
-        text = self.text(query, "CREATE OR REPLACE", query.tried)
-        site.order(statement=text[:40], hold_at=number, held=str(held), go=str(go))
-        with ThreadPoolExecutor(3) as pool:
-            answer = pool.submit(site.http.ksql, text, self.settings)
-            try:
-                yield held, go, answer, pool
-            finally:
-                go.touch()
-            _ended(answer)
-        site.order()
-
-    @staticmethod
-    def _await(held: Path, answer: Future[Any]) -> None:
-        def reached() -> bool:
-            if held.exists():
-                return True
-            assert not answer.done(), f"the statement has outlived the point: {answer.result()}"
-            return False
-
-        await_true("the statement is at the point", reached)
-
-    def _strike(self, fault: str) -> None:
-        site, query = self.site, self.query
-        query_id, _ = ("", "") if fault in ("kill", "fail", "broker", "jvm") else self.state()
-        match fault:
-            case "kill":
-                site.kill()
-            case "jvm":
-                os.kill(site.jvm_pid(), signal.SIGKILL)
-            case "broker":
-                site.broker.kill()
-                time.sleep(1.0)
-                site.broker.restart()
-            case "pause":
-                site.http.ksql(f"PAUSE {query_id};")
-            case "terminate":
-                site.http.ksql(f"TERMINATE {query_id};")
-            case "alter":
-                site.http.ksql(f"ALTER STREAM {query.source} ADD COLUMN {unique('X')} INT;")
-            case _:  # a task fails by itself
-                pass
-
-    def _settle(self, fault: str) -> None:
-        if fault == "kill" and not self.site.runs:
-            self.site.start()
-        await_true("no command is in doubt", self._answers)
-        query_id, _ = self.state()
-        if not query_id:
-            self.query.logged.append(self.query.tried)  # it may have counted before the end
-            self._judge_ended()
-            self.create()
-            return
-        self.learn()
-        with contextlib.suppress(Refused):
-            self.site.http.ksql(f"RESUME {query_id};")
-        await_true("it runs", lambda: self.state()[1] == "RUNNING")
-        self.feed()
-        self.verify()
-
-    def _answers(self) -> bool:
-        try:
-            self.site.http.ksql(f"CREATE TYPE {unique('TY').upper()} AS STRUCT<A INT>;")
-        except (Refused, httpx.TransportError):
-            return False
-        return True
-
-    def _judge_ended(self) -> None:
-        """Of a query that was ended the last records may be missing."""
-        for key, rows in self.rows().items():
-            sent = max((n for n, _ in rows), default=-1) + 1
-            once = self.guarantee == "exactly_once_v2"
-            if wrong := judge(rows, sent, self.query.logged, once=once):
-                raise AssertionError(f"{key}: {wrong}; the log has {self.query.logged}")
-
-    def effects(self) -> list[str]:
-        """The effects of a replacement, in their order."""
-        file, query = self.site.folder / unique("trace"), self.query
-        query.tried += 1
-        text = self.text(query, "CREATE OR REPLACE", query.tried)
-        self.site.order(statement=text[:40], trace=str(file))
-        self.site.http.ksql(text, self.settings)
-        self.site.order()
-        self._settle("none")
-        names: list[str] = json.loads(file.read_text(encoding="utf-8"))
-        return names
-
-
-def _ended(future: Future[Any]) -> None:
-    """Wait for a request, whatever became of it."""
-    with contextlib.suppress(Refused, httpx.TransportError):
-        future.result()
+"""Why ``fail`` cannot arise before these effects."""
+_CORES = 8
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table."""
+    """One point of one query; ``plan`` is the one that runs afterwards, ``wrong`` empty if good.
+
+    ``seconds`` are those of the ``together`` points of which it was one.
+    """
 
     guarantee: str
     kind: str
     point: str
     fault: str
+    plan: str
     seconds: float
+    together: int
     wrong: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is about."""
+        return self.guarantee, self.kind, self.point, self.fault
+
+
+def points() -> list[tuple[Point, tuple[Cell, ...]]]:
+    """All points that can arise, each with the queries that can be at it at once.
+
+    The cheap and the telling ones come first, so that half a run has seen most.
+    """
+    return sorted(_points(), key=lambda run: _rank(run[0]))
+
+
+def _points() -> Iterator[tuple[Point, tuple[Cell, ...]]]:
+    for fault in FAULTS:
+        for effect in TOGETHER:
+            if fault != "fail" or effect not in NO_BATCH:
+                yield Point(Part.STATEMENT, effect, fault), CELLS
+        for part in (Part.FIRST, Part.LAST):
+            for step in range(4):
+                yield Point(part, step, fault), CELLS
+        for effect in ALONE:
+            if effect not in NO_BATCH or fault != "fail":
+                for cell in CELLS:
+                    yield Point(Part.STATEMENT, effect, fault), (cell,)
+
+
+def _rank(point: Point) -> int:
+    strikes_all = point.fault in SERVER_FAULTS
+    if point.step in ALONE:
+        return 6 if strikes_all else 1 if point.step == "commit_transaction" else 4
+    if point.part is Part.LAST:
+        return 5 if strikes_all else 3
+    if not strikes_all:
+        return 0
+    return 2 if point.step in (END, BETWEEN, 1, 3) else 5
 
 
 class Matrix:
-    """Runs the points of one guarantee and kind; a fault gets the next point a new service."""
+    """Runs points over one service; a fault gets the next point a new one on the same broker."""
 
-    def __init__(self, guarantee: str, kind: str, make_site: Callable[[], Site]) -> None:
-        self.guarantee, self.kind = guarantee, kind
-        self._make_site = make_site
-        self._world: World | None = None
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._broker: Broker | None = None
+        self._service: Service | None = None
 
-    def run(self, faults: Sequence[str], chance: random.Random, share: float) -> Iterator[Row]:
-        """Yield the lines of that share of all points, chosen by ``chance``."""
-        effects: list[str] = []
-        yield self._row("not stopped", "none", lambda: effects.extend(self._ready().effects()))
-        points: list[tuple[str, str, Callable[[], None]]] = []
-        for number, effect in enumerate(effects, 1):
-            name = f"{number} before {effect}"
-            points += [
-                (name, fault, lambda n=number, f=fault: self._hold(n, f))
-                for fault in STATEMENT_FAULTS
-            ]
-        for point in BATCH_POINTS[self.guarantee]:
-            points += [
-                (
-                    f"first batch {point}",
-                    fault,
-                    lambda p=point, f=fault: self._batch(
-                        effects.index("commit_transaction") + 1, p, f
-                    ),
-                )
-                for fault in BATCH_FAULTS
-            ]
-        for name, fault, run in points:
-            if fault in faults and chance.random() < share:
-                yield self._row(name, fault, run)
-
-    def _hold(self, number: int, fault: str) -> None:
-        self._ready().strike_statement(number, fault)
-
-    def _batch(self, number: int, point: str, fault: str) -> None:
-        self._ready().strike_batch(number, point, fault)
-
-    def _row(self, point: str, fault: str, run: Callable[[], None]) -> Row:
-        began, wrong = time.monotonic(), ""
+    def run(self, point: Point, cells: Sequence[Cell]) -> list[Row]:
+        """The lines of a point."""
+        began = time.monotonic()
         try:
-            run()
-        except (AssertionError, Refused, httpx.HTTPError, OSError) as problem:
+            service = self._ready()
+            began = time.monotonic()
+            struck = service.strike(point, cells)
+        except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
+            self._give_up()
             wrong = f"{type(problem).__name__}: {problem}"
-            self.end()
-        return Row(self.guarantee, self.kind, point, fault, time.monotonic() - began, wrong)
+            endings = dict.fromkeys(cells, ("", wrong))
+        else:
+            endings = {cell: (each.plan, each.wrong) for cell, each in struck.items()}
+        seconds = round(time.monotonic() - began, 1)
+        return [
+            Row(*cell, point.name(cell), point.fault, plan, seconds, len(cells), wrong)
+            for cell, (plan, wrong) in endings.items()
+        ]
 
-    def _ready(self) -> World:
-        if self._world is None:
-            site = self._make_site()
+    def _ready(self) -> Service:
+        if self._broker is None:
+            self._broker = Broker(self.folder / "kafka")
+        if self._service is None:
+            place = self.folder / unique("site")
+            place.mkdir()
+            site = Site(self._broker, place, unique("switch") + "_", _CORES)
             site.order()
             site.start()
-            self._world = World(site, self.kind, self.guarantee)
-        return self._world
+            try:
+                self._service = Service(site)
+            except BaseException:
+                site.abandon()
+                raise
+        return self._service
+
+    def _give_up(self) -> None:
+        if self._service is not None:
+            self._service.site.abandon()
+            self._service = None
 
     def end(self) -> None:
         """End the processes."""
-        if self._world is not None:
-            self._world.site.abandon()
-            self._world.site.broker.stop()
-            self._world = None
+        self._give_up()
+        if self._broker is not None:
+            self._broker.stop()
+            self._broker = None
+
+
+class Results:
+    """The lines of all runs, kept in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        content = file.read_text(encoding="utf-8") if file.exists() else ""
+        self.rows = [Row(**json.loads(line)) for line in content.splitlines()]
+
+    def add(self, row: Row) -> None:
+        """Keep a line, and say it."""
+        self.rows.append(row)
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
+        sys.stdout.write(_line(row) + "\n")
+        sys.stdout.flush()
+
+    @property
+    def known(self) -> set[tuple[str, str, str, str]]:
+        """The points that were run."""
+        return {row.key for row in self.rows}
+
+    def table(self) -> str:
+        """Points by faults: how many queries were at it, and which plan they have afterwards."""
+        last = {row.key: row for row in self.rows}
+        names = list(dict.fromkeys(row.point for row in last.values()))
+        lines = [f"| point | {' | '.join(FAULTS)} |", "|---" * (len(FAULTS) + 1) + "|"]
+        for name in sorted(names, key=_place):
+            cells = [
+                _cell([r for r in last.values() if (r.point, r.fault) == (name, fault)], name)
+                for fault in FAULTS
+            ]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append("")
+        for cell in CELLS:
+            found = [row for row in last.values() if row.key[:2] == cell]
+            wrong = sum(bool(row.wrong) for row in found)
+            lines.append(f"{cell.guarantee}, {cell.kind}: {len(found)} points, {wrong} wrong")
+        lines += [f"- before {name}, fail cannot arise: {why}" for name, why in NO_BATCH.items()]
+        lines += [f"WRONG, {_line(row)}" for row in self.rows if row.wrong]
+        return "\n".join(lines)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Where a point stands in the table."""
+    effects = ("trial", END, BETWEEN, *ALONE, ANSWER)
+    orders = [f"before {effect}" for effect in effects]
+    return (orders.index(name) if name in orders else len(orders), name)
+
+
+def _cell(rows: Sequence[Row], name: str) -> str:
+    if not rows:
+        return "cannot arise" if name.removeprefix("before ") in NO_BATCH else "-"
+    plans = Counter(row.plan for row in rows if not row.wrong)
+    wrong = sum(bool(row.wrong) for row in rows)
+    endings = [f"{count} {plan}" for plan, count in sorted(plans.items())]
+    return ", ".join([*endings, *([f"{wrong} WRONG"] if wrong else [])])
+
+
+def _line(row: Row) -> str:
+    ending = f"WRONG {row.wrong}" if row.wrong else f"ok, {row.plan}"
+    seconds = f"{row.seconds:.0f} s for {row.together}"
+    return f"| {' | '.join((*row.key, seconds, ending))} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -408,46 +234,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests.crash.switches", description=__doc__)
     parser.add_argument("--guarantee", choices=GUARANTEES, action="append")
     parser.add_argument("--kind", choices=KINDS, action="append")
-    parser.add_argument("--fault", choices={*STATEMENT_FAULTS, *BATCH_FAULTS}, action="append")
-    parser.add_argument("--share", type=float, default=1.0, help="of the points, by chance")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault", choices=FAULTS, action="append")
+    parser.add_argument("--only", default="", help='points whose "POINT, FAULT" holds this text')
+    parser.add_argument("--results", type=Path, help="a file that keeps a line per point")
+    parser.add_argument("--resume", action="store_true", help="leave out what the file has")
+    parser.add_argument("--table", action="store_true", help="only print what the file has")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     chosen = parser.parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    faults = chosen.fault or sorted({*STATEMENT_FAULTS, *BATCH_FAULTS})
-    wrong = count = 0
-    with tempfile.TemporaryDirectory(prefix="ksql-switch-") as folder:
-        for guarantee in chosen.guarantee or GUARANTEES:
-            for kind in chosen.kind or KINDS:
-                matrix = Matrix(guarantee, kind, _sites(Path(folder)))
-                try:
-                    for row in matrix.run(faults, random.Random(chosen.seed), chosen.share):
-                        count, wrong = count + 1, wrong + bool(row.wrong)
-                        _say(row)
-                finally:
-                    matrix.end()
-    sys.stdout.write(f"{count} points, {wrong} wrong\n")
+    folder = Path(tempfile.mkdtemp(prefix="ksql-switch-"))
+    results = Results(chosen.results or folder / "results.jsonl")
+    try:
+        if not chosen.table:
+            _run(chosen, folder, results)
+    finally:
+        sys.stdout.write(f"{results.table()}\n")
+        if not chosen.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    wrong = sum(bool(row.wrong) for row in {row.key: row for row in results.rows}.values())
+    sys.stdout.write(f"{len(results.known)} points, {wrong} wrong\n")
     return int(wrong > 0)
 
 
-def _sites(folder: Path) -> Callable[[], Site]:
-    def make() -> Site:
-        place = folder / unique("site")
-        place.mkdir()
-        return Site(Broker(place / "kafka"), place, unique("switch") + "_")
+def _run(chosen: argparse.Namespace, folder: Path, results: Results) -> None:
+    done = results.known if chosen.resume else set()
+    matrix = Matrix(folder)
+    try:
+        for point, possible in points():
+            cells = [cell for cell in possible if _is_chosen(chosen, point, cell, done)]
+            for row in matrix.run(point, cells) if cells else ():
+                results.add(row)
+    finally:
+        matrix.end()
 
-    return make
+
+def _is_chosen(
+    chosen: argparse.Namespace, point: Point, cell: Cell, done: set[tuple[str, str, str, str]]
+) -> bool:
+    name = point.name(cell)
+    return (
+        cell.guarantee in (chosen.guarantee or GUARANTEES)
+        and cell.kind in (chosen.kind or KINDS)
+        and point.fault in (chosen.fault or FAULTS)
+        and chosen.only in f"{name}, {point.fault}"
+        and (*cell, name, point.fault) not in done
+    )
 
 
 def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
-
-
-def _say(row: Row) -> None:
-    outcome = f"WRONG {row.wrong}" if row.wrong else "ok"
-    cells = (row.guarantee, row.kind, row.point, row.fault, f"{row.seconds:.0f} s", outcome)
-    sys.stdout.write(f"| {' | '.join(cells)} |\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
