@@ -156,7 +156,8 @@ def _sentences(parts: Iterator[Sentence], *, verbs: bool = False) -> Iterator[Fi
         begin = " ".join(sentence.text.split()[:6])
         if sentence.words > LONGEST:
             yield Finding(sentence.line, f"{begin} ..", f"{sentence.words} words: cut it in two")
-        if verbs and sentence.text.endswith(".") and sentence.paragraph and not has_verb(sentence):
+        full = sentence.text.endswith(".") and not sentence.text.endswith("**.")
+        if verbs and full and sentence.paragraph and not has_verb(sentence):
             yield Finding(sentence.line, sentence.text, "a sentence with a verb")
 
 
