@@ -32,6 +32,8 @@ PLACES = ("ksql", "server", "qtt", "migrations", "docs", "tests", "README.md", "
 LEFT = ROOT / "tests" / "prose_left.toml"
 # they name the phrases to avoid
 SPARED = ("tests/prose.py", "tests/unit/test_prose.py", "tests/unit/test_sentences.py")
+# the bold words that begin a paragraph
+_LEAD = re.compile(r"\*\*[^*]+\*\*( \(.*\))?\.")
 # descriptions of functions are noun phrases
 NOUNS = ("docs/functions.md",)
 # messages whose words the documents and test files pin
@@ -156,7 +158,8 @@ def _sentences(parts: Iterator[Sentence], *, verbs: bool = False) -> Iterator[Fi
         begin = " ".join(sentence.text.split()[:6])
         if sentence.words > LONGEST:
             yield Finding(sentence.line, f"{begin} ..", f"{sentence.words} words: cut it in two")
-        if verbs and sentence.text.endswith(".") and sentence.paragraph and not has_verb(sentence):
+        full = sentence.text.endswith(".") and not _LEAD.fullmatch(sentence.text)
+        if verbs and full and sentence.paragraph and not has_verb(sentence):
             yield Finding(sentence.line, sentence.text, "a sentence with a verb")
 
 

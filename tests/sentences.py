@@ -26,8 +26,8 @@ _VERB = re.compile(
     r"\b(?:am|are|be|been|can|could|did|do|had|has|have|is|may|might|must|shall|should|was|were|will|"
     r"would|cannot|began|came|chose|gave|held|kept|knew|lay|left|lost|meant|put|read|sent|set|spent|"
     r"stood|took|went|wrote|ask|add|apply|build|change|check|choose|come|copy|create|count|declare|drop|"
-    r"follow|get|give|go|keep|leave|let|lie|look|lose|mean|mount|name|need|open|pass|prefer|remain|"
-    r"remove|restart|restore|run|see|send|shape|show|start|stay|stop|take|try|use|wait|write|"
+    r"follow|get|give|go|keep|leave|let|lie|look|lose|mean|mount|name|need|open|pass|prefer|raise|remain|"
+    r"remove|restart|restore|run|see|send|shape|show|start|stay|stop|take|try|use|stand|wait|write|"
     r"\w+(?:ed|es|s))\b",
     re.IGNORECASE,
 )

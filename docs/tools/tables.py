@@ -1,7 +1,7 @@
 """Writes the parts of the documents that come from the code: properties and functions.
 
 A page marks such a part: ``<!-- generated: NAME -->`` before it, ``<!-- end: NAME -->`` behind it.
-``make docs-tables`` writes all of them anew; a unit test finds pages that differ.
+``make docs-tables`` writes all of them again; a unit test finds pages that differ.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ MAPS = family(
             ),
         ),
         "split_to_map": (
-            "The map that a text spells, given what stands between entries and before values.",
+            "The map that a text spells, given the text between entries and before values.",
             Scalar(
                 ("STRING input", "STRING entryDelimiter", "STRING kvDelimiter"),
                 "MAP<STRING, STRING>",
