@@ -51,12 +51,12 @@ class HttpDriver:
     @property
     def catalog(self) -> Catalog:
         """Return the present catalog."""
-        return self._service.engine.catalog
+        return self._service.node.engine.catalog
 
     @property
     def registry(self) -> Registry:
         """The server's own registry."""
-        return self._service.registry
+        return self._service.node.registry
 
     def refer(self, name: str, schema: Schema) -> Reference:
         """Register a schema that others import."""
@@ -82,7 +82,7 @@ class HttpDriver:
             for topic, key, value, timestamp, headers in records:
                 self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
             self._shared.sender.flush()
-        await_queries(self.catalog.queries.values(), self._service.runner, self._shared.admin)
+        await_queries(self.catalog.queries.values(), self._service.node.runner, self._shared.admin)
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic."""
@@ -93,7 +93,7 @@ class HttpDriver:
         sources = self.catalog.sources.values()
         names = {source.topic for source in sources} | self._created
         names |= {s.materialization.topic for s in sources if s.materialization is not None}
-        return names | {self._service.log.topic}
+        return names | {self._service.node.log.topic}
 
 
 @contextmanager

@@ -12,12 +12,18 @@ from ksql.app.failures import FailureLog
 from ksql.cluster.heartbeats import Heartbeats
 from ksql.cluster.members import Alone
 from ksql.cluster.replicas.cluster import ENABLED
+from ksql.control.statements.services import CommandRate
+from ksql.core.clock import steady_ms
 from ksql.core.process.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
-from ksql.spark.query.runner import BY_WORKERS, READ
+from ksql.kafka.sampling import record_sizes
+from ksql.serving.limits import UNLIMITED
+from ksql.spark.query.batch_limits import BatchLimits
+from ksql.spark.query.preflight import Preflight
+from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
 from ksql.spark.query.runner_context import RunnerContext
 from ksql.spark.query.spec import RetryPolicy
 from ksql.spark.session.jvm import SparkSettings, is_local
@@ -32,10 +38,15 @@ if TYPE_CHECKING:
     from ksql.cluster.members import Members
     from ksql.core.config import Settings
     from ksql.core.process.lease import Lease
+    from ksql.core.trash import Trash
     from ksql.functions.spec import Function
+    from ksql.kafka.admin import Admin
+    from ksql.kafka.groups import Groups
     from ksql.kafka.producers.shared_sender import SharedSender
     from ksql.kafka.registry_client import RegistrySettings
     from ksql.kafka.settings import KafkaSettings
+    from ksql.spark.query.query_supervisor import OnFailure
+    from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog.catalog import Catalog
     from ksql.views.view_maintainer import ViewMaintainer
 
@@ -115,6 +126,36 @@ def runner_context(
     )
 
 
+def runner(
+    runtime: SparkRuntime,
+    context: RunnerContext,
+    kafka: KafkaSettings,
+    admin: Admin,
+    groups: Groups,
+    on_failure: OnFailure,
+    *,
+    trash: Trash,
+    new_incarnation: Callable[[], str],
+) -> SparkRunner:
+    """Return what runs the queries on Spark."""
+    return SparkRunner(
+        runtime,
+        context,
+        admin.end_offsets,
+        admin.begin_offsets,
+        on_failure,
+        trash=trash,
+        new_incarnation=new_incarnation,
+        end_groups=groups.delete,
+        preflight=Preflight(groups.highest, admin.topic_ids, admin.begin_offsets),
+        bounds=BatchLimits(
+            admin.begin_offsets,
+            admin.end_offsets,
+            lambda places: record_sizes(kafka, places),
+        ),
+    )
+
+
 def java_client(kafka: KafkaSettings) -> dict[str, str]:
     """Return the client properties of Spark's own consumer, under their Java names."""
     properties = {
@@ -166,6 +207,12 @@ def on_change(views: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog]
         writer.renew()
 
     return changed
+
+
+def command_rate(settings: Settings) -> CommandRate | None:
+    """Return the limit on distributed statements; None if there is none."""
+    rate = settings.number("ksql.server.command.topic.rate.limit")
+    return CommandRate(rate, steady_ms) if rate < UNLIMITED else None
 
 
 def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from ksql.app.health_loop import HealthLoop, impatient, kafka_answers
 from ksql.app.monitor import SparkMonitor
 from ksql.app.processing_log_topic import declare, open_log_topic
 from ksql.app.progress import AllEnds, Progress
-from ksql.app.shutdown import end
+from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
 from ksql.cluster.cluster_client import ClusterClient
 from ksql.cluster.leadership.follower import Follower, ServiceEnded
@@ -32,7 +31,7 @@ from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.engine.engine import Engine
 from ksql.control.log.log import KafkaCommandLog
 from ksql.control.log.quarantine import SKIP, offsets_of
-from ksql.control.statements.services import CommandRate, Services
+from ksql.control.statements.services import Services
 from ksql.core import gc_tuning
 from ksql.core.clock import steady_ms
 from ksql.core.config import Settings
@@ -50,21 +49,17 @@ from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.groups import Groups
 from ksql.kafka.processing_log import topic_name
 from ksql.kafka.producers.shared_sender import SharedSender
-from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_watch import QueryTopics, TopicWatch
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.registry import URL as REGISTRY_URL
 from ksql.registry.registry import kafka_log, open_registry
 from ksql.serving.consumer_registry import ConsumerRegistry
-from ksql.serving.limits import UNLIMITED, Limits
+from ksql.serving.limits import Limits
 from ksql.serving.query_service import QueryService
 from ksql.serving.table_provider import TableProvider
 from ksql.spark.checkpoint import checkpoint_topics
-from ksql.spark.query.batch_limits import BatchLimits
-from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import unheard
-from ksql.spark.query.runner import SparkRunner
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.views.view_maintainer import ViewMaintainer
 
@@ -87,6 +82,7 @@ class Node:
     """The parts of one server; ``start`` brings them up, ``stop`` takes them down in order.
 
     ``broker`` and ``runtime`` may be given, open already, to be shared by several services (tests).
+    ``on_replay`` is called with each command of the topic once it has been replayed.
     """
 
     def __init__(
@@ -95,21 +91,23 @@ class Node:
         *,
         broker: str | None = None,
         runtime: SparkRuntime | None = None,
-        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
-        random_name: Callable[[], str] = lambda: secrets.token_hex(6),
-        progress: Callable[[str], None] = lambda _what: None,
+        now_ms: Callable[[], int],
+        random_name: Callable[[], str],
+        progress: Callable[[str], None],
+        on_replay: Callable[[Command], object],
     ) -> None:
         self.settings = settings
         self._given_bootstrap, self._given_runtime = broker, runtime
         self._now_ms, self._random_name, self._progress = now_ms, random_name, progress
-        self._state: StateDir | None = None
+        self._on_replay = on_replay
+        self.state_dir: StateDir | None = None
         self._broker: EmbeddedBroker | None = None
         self._closers: list[Callable[[], object]] = []
         self._own_runtime: SparkRuntime | None = None
-        self._ready = threading.Event()
+        self.ready = threading.Event()
         self._stop_lock = threading.Lock()
-        self._replaying = True
-        self._lost = ""
+        self.replaying = True
+        self.lost = ""
         self.on_lost: Callable[[], object] = lambda: None
         """Called when this server, one of several, must restart to rejoin; see ``again``."""
         self.again = False
@@ -118,7 +116,7 @@ class Node:
         """Whether this standby has found that the service was terminated at another server."""
         self._follower: Follower | None = None
         self._peers: GroupMembers | None = None
-        self._addresses: dict[str, str] = {}
+        self.addresses: dict[str, str] = {}
 
     def start(self) -> None:
         """Bring everything up.
@@ -129,23 +127,23 @@ class Node:
         try:
             self._start()
         except BaseException as problem:
-            if isinstance(problem, NotLeader) and not self._lost:
+            if isinstance(problem, NotLeader) and not self.lost:
                 self._abandon(problem.text())
             self.stop()
             raise
-        self._ready.set()
+        self.ready.set()
 
     def _start(self) -> None:
         check_configuration(self.settings)
         shared = place_name(self.settings) if self.settings.flag(SHARED) else None
-        self._state = state = StateDir.open(self.settings, self._random_name, shared)
+        self.state_dir = state = StateDir.open(self.settings, self._random_name, shared)
         self._closers.append(state.close)
         with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(self._open_spark, state)
             self.kafka = self._open_kafka(state)
             self._open_registry(state)
             self.runtime = spark.result()
-        self._watch = self._open_watch()
+        self.watch = self._open_watch()
         self._compose(state)
         self._progress("replaying the command topic")
         if self._follower is None:
@@ -153,7 +151,7 @@ class Node:
             self.log.open()
         else:
             self.log.follow()
-        self._replaying = False
+        self.replaying = False
         if state.shared:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
         self.views.start()
@@ -169,14 +167,14 @@ class Node:
         if state.shared:
             self.runner.settle(
                 startup_checks.bind_state(
-                    self.settings, self.kafka, self.admin, state, self._leadership, self._now_ms
+                    self.settings, self.kafka, self.admin, state, self.leadership, self._now_ms
                 )
             )
 
     def _promote(self, state: StateDir) -> None:
         """Take charge in place of another server, whose commands were followed so far."""
         _log.warning("takes_charge", extra={"server": str(self.members.me)})
-        self._leadership.start()
+        self.leadership.start()
         self._check_ended()
         self._settle(state)
         with self.engine.exclusive():
@@ -186,17 +184,17 @@ class Node:
 
     def _take_charge(self, state: StateDir) -> None:
         """Start the queries that the command topic knows."""
-        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
+        state.belongs_to(self.cluster_id, self.admin.topic_id(self.log.topic) or "")
         self.upgrade_recorder.rebuild()
         quarantine = self.log.quarantine
         if quarantine is None:  # else a later command may know of what is not known here
             self.runner.sweep(self.engine.catalog.versions)
         self._progress("starting the queries")
         held = {} if quarantine is None else quarantine.held(self.engine.catalog)
-        self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.monitor.hold({query_id: error.text() for query_id, error in held.items()})
         self.engine.start_queries(held)
-        if self._lost:
-            raise NotLeader(self._lost)
+        if self.lost:
+            raise NotLeader(self.lost)
         if quarantine is None:
             declare(self.log_topic, self.services, self.settings, self.admin)
 
@@ -231,13 +229,13 @@ class Node:
             self._progress("starting the embedded Kafka broker")
             self._broker = EmbeddedBroker(state.broker)
             bootstrap = self._broker.start()
-            self._addresses["Kafka"] = bootstrap
+            self.addresses["Kafka"] = bootstrap
             self._set(_BOOTSTRAP, bootstrap)
         kafka = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
         self.admin, self._hasty = Admin(kafka), impatient(kafka)
         self._closers += [self.admin.close, self._hasty.close]
-        self._cluster_id = self.admin.cluster_id()
-        self._leadership = startup_checks.prepare(
+        self.cluster_id = self.admin.cluster_id()
+        self.leadership = startup_checks.prepare(
             self.settings,
             kafka,
             self.admin,
@@ -246,30 +244,30 @@ class Node:
             random_name=self._random_name,
             on_lost=self._abandon,
         )
-        self._closers.append(self._leadership.close)
+        self._closers.append(self.leadership.close)
         if state.shared:
             self._join(kafka, state)
         else:
             self.members: Members = Alone(own_server(self.settings))
-            self._leadership.acquire()
+            self.leadership.acquire()
         if self._follower is None:
-            self._leadership.start()
+            self.leadership.start()
         return kafka
 
     def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
         """Become one of several servers: the leader if nobody else is, else a follower."""
-        members = startup_checks.join(self.settings, kafka, self._leadership)
+        members = startup_checks.join(self.settings, kafka, self.leadership)
         self.members = self._peers = members
         self._closers.append(members.leave)
         try:
-            self._leadership.acquire()
+            self.leadership.acquire()
         except AnotherServer as other:
-            startup_checks.share(state, other.claim, self._leadership.claims_end)
+            startup_checks.share(state, other.claim, self.leadership.claims_end)
             _log.info("stands_by", extra={"leader": other.claim.listener})
             rank = startup_checks.candidate_rank(members)
             self._follower = Follower(
                 self._follow,
-                lambda stop: self._leadership.await_leadership(stop, rank),
+                lambda stop: self.leadership.await_leadership(stop, rank),
                 lambda: self._promote(state),
                 self._abandon,
             )
@@ -278,7 +276,7 @@ class Node:
         """Return the server that runs the queries, if it is another one."""
         if self._follower is None:
             return None
-        return startup_checks.elsewhere(self._leadership, self.members.me)
+        return startup_checks.elsewhere(self.leadership, self.members.me)
 
     def _follow(self) -> None:
         try:
@@ -289,7 +287,7 @@ class Node:
             raise
 
     def _check_ended(self) -> None:
-        if self._state is not None and startup_checks.has_ended(self.admin, self._state):
+        if self.state_dir is not None and startup_checks.has_ended(self.admin, self.state_dir):
             self.terminated = True
             raise ServiceEnded
 
@@ -301,7 +299,7 @@ class Node:
     def _abandon(self, why: str) -> None:
         """Give the queries up: another server leads."""
         _log.error("another_server_in_charge", extra={"reason": why})
-        self._lost = why
+        self.lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
             self.runner.abandon(why)
         self.again = self.settings.flag(SHARED)
@@ -344,25 +342,19 @@ class Node:
             log_topic=logging_to,
             functions=functions,
             registry=self.registry_settings,
-            lease=self._leadership.lease,
+            lease=self.leadership.lease,
         )
         groups = Groups(self.kafka)
         self._closers.append(groups.close)
-        self.runner = SparkRunner(
+        self.runner = compose.runner(
             self.runtime,
             context,
-            self.admin.end_offsets,
-            self.admin.begin_offsets,
+            self.kafka,
+            self.admin,
+            groups,
             self._open_failure_log(logging_to),
             trash=trash,
             new_incarnation=self._random_name,
-            end_groups=groups.delete,
-            preflight=Preflight(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
-            bounds=BatchLimits(
-                self.admin.begin_offsets,
-                self.admin.end_offsets,
-                lambda places: record_sizes(self.kafka, places),
-            ),
         )
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
@@ -384,7 +376,7 @@ class Node:
             registry=self.registry,
             applied_offset=AppliedOffsetFile(state.carried_out),
         )
-        self._kept = DurableTopics(
+        self.durable_topics = DurableTopics(
             self._hasty, self.log, self._schemas, lambda: state.identity.ended
         )
         self._closers.append(self._stop_queries)
@@ -396,7 +388,7 @@ class Node:
         self._writer = writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
         self.engine.on_change = compose.on_change(self.views, writer)
-        self._monitor = SparkMonitor(
+        self.monitor = SparkMonitor(
             self.runner,
             self.admin,
             self.engine,
@@ -405,13 +397,13 @@ class Node:
             self.views,
             self._elsewhere,
         )
-        self._leadership.troubled = lambda: self._monitor.troubled
+        self.leadership.troubled = lambda: self.monitor.troubled
         self.hosts = ClusterClient(self.settings, self.members, self.copies.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
-        processed = Progress(self._monitor, self.members, self.copies.peers).of
+        processed = Progress(self.monitor, self.members, self.copies.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
-        has_processed = self._monitor.has_processed
+        has_processed = self.monitor.has_processed
         tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
         limits = Limits(self.settings, steady_ms)
         self.reads = QueryService(
@@ -422,10 +414,9 @@ class Node:
         )
         self._closers.append(heartbeats.close)
         heartbeats.start()
-        rate = self.settings.number("ksql.server.command.topic.rate.limit")
         self.services = Services(
             engine=self.engine,
-            monitor=self._monitor,
+            monitor=self.monitor,
             writer=writer,
             now_ms=self._now_ms,
             host=self.copies.host,
@@ -434,13 +425,13 @@ class Node:
             pulls=self.reads.pulls(self.copies.host),
             last_upgrade=self.upgrade_recorder.last,
             check_kafka=self._check_kafka,
-            commands=CommandRate(rate, steady_ms) if rate < UNLIMITED else None,
+            commands=compose.command_rate(self.settings),
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(
             lambda: list(self.runner.running.values()), checkpoint_topics.PROBLEMS, time.monotonic
         )
-        users = (self._kept, self.views, queries, self._feeds, writer)
+        users = (self.durable_topics, self.views, queries, self._feeds, writer)
         self._topic_watch = TopicWatch(self._hasty.identities, [user.watched for user in users])
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:
@@ -458,7 +449,7 @@ class Node:
         self.registry, self.registry_settings = registry.registry, registry.settings
         self._schemas = registry.topic
         if registry.topic:
-            self._addresses["schema registry"] = registry.settings.url
+            self.addresses["schema registry"] = registry.settings.url
         self._set(REGISTRY_URL, registry.settings.url)
 
     def _set(self, name: str, value: str) -> None:
@@ -468,10 +459,20 @@ class Node:
     def _replay(self, offset: int, command: Command) -> None:
         """Replay a command in the engine, which is made after the log that calls this."""
         self.engine.replay(offset, command)
+        self._on_replay(command)
 
     def _stop_queries(self) -> None:
-        if not self._replaying:
+        if not self.replaying:
             self.engine.stop()
+
+    def leave(self) -> None:
+        """Let the other servers take over its reads; this ends in five seconds."""
+        members, follower = self._peers, self._follower
+        if members is None or follower is None or not follower.withdraw(WITHDRAWAL_S):
+            return
+        leads = not self.is_follower or members.leader() == members.me
+        if not (leads or self.again):
+            hand_over(members)
 
     def stop(self) -> None:
         """End everything, the last started first; a second call does nothing.
@@ -479,7 +480,7 @@ class Node:
         A query may finish a batch in some seconds; else it is interrupted and repeated at the next
         start. So this takes about ten, ``leave`` five before it; the process has fifteen in all.
         """
-        self._ready.clear()
+        self.ready.clear()
         with self._stop_lock:
             closers, self._closers = self._closers, []
             runtime, self._own_runtime = self._own_runtime, None
@@ -488,13 +489,13 @@ class Node:
 
     def _trouble(self) -> str:
         """Return the reason that no query can work; empty as a rule."""
-        return self.runtime.problem() or self._watch.kafka
+        return self.runtime.problem() or self.watch.kafka
 
     def _check_kafka(self) -> None:
-        if self._watch.kafka:
-            raise KafkaUnreachable(self.kafka.bootstrap, self._watch.kafka)
+        if self.watch.kafka:
+            raise KafkaUnreachable(self.kafka.bootstrap, self.watch.kafka)
 
     def _look(self) -> None:
-        if self._ready.is_set():
-            self._monitor.look()
+        if self.ready.is_set():
+            self.monitor.look()
             self._topic_watch.look()

@@ -12,6 +12,7 @@ from ksql.core.process.background import call_within
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.cluster.group import GroupMembers
     from ksql.kafka.embedded.broker import EmbeddedBroker
     from ksql.spark.session.runtime import SparkRuntime
 
@@ -22,6 +23,9 @@ _STOP_S = 4.0
 _SHARED_STOP_S = 90.0
 _PROCESS_STOP_S = 5.0
 _LEAST_S = 0.3
+WITHDRAWAL_S = 1.0
+_TAKEN_OVER_S = 2.5
+"""The others look once a second who is there, and begin to fill the stores that come to them."""
 
 
 def end(
@@ -43,6 +47,13 @@ def end(
     if broker is not None and not close_all([broker.stop], _PROCESS_STOP_S):
         broker.kill()
     close_all(first, _STOP_S)
+
+
+def hand_over(members: GroupMembers) -> None:
+    """Leave the servers of the service, and wait until the others read in this one's place."""
+    if len(members.alive()) > 1:
+        members.leave(WITHDRAWAL_S)
+        time.sleep(_TAKEN_OVER_S)
 
 
 def close_all(closers: list[Closer], patience_s: float) -> bool:

@@ -87,7 +87,7 @@ def service(
         stack.enter_context(behind_http(running, sockets))
         client = Client(url)
         stack.callback(client.close)
-        yield Site(client, running.kafka, running.admin, running.registry_settings)
+        yield Site(client, running.node.kafka, running.node.admin, running.node.registry_settings)
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ class Inserts:
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
             arguments = (self.write, url, stream, self.clients, each)
             took_s = [pool.submit(all_clients, *arguments).result() for _ in range(_ROUNDS)]
-        written = sum(site.service.admin.end_offsets([stream]).values())
+        written = sum(site.service.node.admin.end_offsets([stream]).values())
         total = _ROUNDS * self.clients * (each + _WARM_UP)
         assert written == total, written
         rss = site.rss_mb()

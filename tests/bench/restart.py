@@ -68,7 +68,7 @@ class Restart:
         site.await_end("kept", "noted")
         seconds = time.monotonic() - began
         query_id = site.query_of("kept")
-        running = site.service.runner.running[QueryVersion(query_id)]
+        running = site.service.node.runner.running[QueryVersion(query_id)]
         running.totals()  # counts the last batch
         size = sum(stage.size_bytes for stage in running.held())
         if size < self.state_mib << 20:
@@ -78,16 +78,15 @@ class Restart:
         return query_id, f"{size >> 20} MiB, {notes:,} keys, made in {seconds:.0f} s"
 
     def _continue(self, site: Site, query_id: QueryId, statement: str) -> Result:
-        place = site.service.runner.checkpoint(QueryVersion(query_id))
+        place = site.service.node.runner.checkpoint(QueryVersion(query_id))
         last = checkpoint.last_committed(place)
         files = _files(place)
         began = time.monotonic()
         site.execute(f"RESUME {query_id};")
         while checkpoint.last_committed(place) == last:
             if time.monotonic() > began + PATIENCE_S:
-                raise Stuck(
-                    f"{query_id}: {site.service.runner.running[QueryVersion(query_id)].status()}"
-                )
+                running = site.service.node.runner.running[QueryVersion(query_id)]
+                raise Stuck(f"{query_id}: {running.status()}")
             time.sleep(0.01)
         seconds = time.monotonic() - began
         site.await_end("kept", "noted")
@@ -96,7 +95,7 @@ class Restart:
 
     def _spent(self, site: Site, query_id: QueryId) -> str:
         """Return what Spark says of the batch: its steps, and the tasks' work on their stores."""
-        query = site.service.runner.running[QueryVersion(query_id)]._query
+        query = site.service.node.runner.running[QueryVersion(query_id)]._query
         deadline = time.monotonic() + _REPORT_S
         while not (batches := [b for b in batches_after(query, "") if b["numInputRows"]]):
             if time.monotonic() > deadline:

@@ -14,6 +14,7 @@ import psutil
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ksql.app.service import KsqlService
+from ksql.control.statements.execute import run
 from ksql.core.config import Settings
 from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
@@ -59,15 +60,15 @@ class Site:
     @property
     def bootstrap(self) -> str:
         """The embedded broker's address."""
-        return self.service.kafka.bootstrap
+        return self.service.node.kafka.bootstrap
 
     def execute(self, text: str, properties: dict[str, str] = EARLIEST) -> None:
         """Run statements."""
-        self.service.execute(text, properties, {}, None)
+        run(text, self.service.node.services, self.service.node.settings, properties, {})
 
     def query_of(self, sink: str) -> QueryId:
         """The id of the query that writes a source."""
-        queries = self.service.engine.catalog.queries.values()
+        queries = self.service.node.engine.catalog.queries.values()
         return next(query.id for query in queries if query.sink == sink.upper())
 
     def await_end(self, sink: str, topic: str) -> None:
@@ -76,9 +77,9 @@ class Site:
         Raises: Stuck.
         """
         goal: dict[str, dict[int, int]] = {topic: {}}
-        for (_, partition), offset in self.service.admin.end_offsets([topic]).items():
+        for (_, partition), offset in self.service.node.admin.end_offsets([topic]).items():
             goal[topic][partition] = offset
-        running = self.service.runner.running[QueryVersion(self.query_of(sink))]
+        running = self.service.node.runner.running[QueryVersion(self.query_of(sink))]
         if not running.await_idle(goal, PATIENCE_S):
             raise Stuck(f"{sink}: {running.status()}")
 
@@ -88,18 +89,18 @@ class Site:
 
     def serde(self, name: str) -> Serde:
         """How the values of a source are read and written."""
-        source = self.service.engine.catalog.sources[name.upper()]
+        source = self.service.node.engine.catalog.sources[name.upper()]
         return topic_serde(
             source.value_format,
             source.schema.value,
             "value",
             source.topic,
-            self.service.engine.registry,
+            self.service.node.engine.registry,
         )
 
     def records(self, topic: str) -> Iterator[Message]:
         """All that a topic holds, each partition in order."""
-        ends = self.service.admin.end_offsets([topic])
+        ends = self.service.node.admin.end_offsets([topic])
         left = {partition: end for (_, partition), end in ends.items() if end > 0}
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "bench"})
         consumer.assign([TopicPartition(topic, partition, 0) for partition in left])

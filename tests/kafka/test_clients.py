@@ -90,7 +90,7 @@ def test_the_lag_of_each_partition_is_that_of_its_topic(server, http):
         return lags[store]["lagByPartition"]
 
     def ends():
-        offsets = server.service.admin.end_offsets([T])
+        offsets = server.service.node.admin.end_offsets([T])
         return {str(partition): end for (_, partition), end in offsets.items()}
 
     def all_there():
@@ -141,17 +141,17 @@ def test_a_pull_query_over_a_websocket_and_one_that_is_wrong(http, sql, last, co
 def test_a_client_that_never_reads_its_push_query(server, caplog):
     body = json.dumps({"sql": f"SELECT A FROM {WIDE} EMIT CHANGES;", "properties": EARLIEST})
     head = f"POST /query-stream HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
-    await_true("nobody else reads", lambda: not server.service.reads.pushes())
+    await_true("nobody else reads", lambda: not server.service.node.reads.pushes())
     with impatient(server.service, 2.0) as (place, context), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(PATIENCE_S)
         client.connect(place)
         client.sendall(f"{head}\r\n{body}".encode())
         await_true("it has begun", lambda: context.running == 1)
-        [push] = await_true("it is listed", server.service.reads.pushes)
+        [push] = await_true("it is listed", server.service.node.reads.pushes)
         query = str(push.plan.query_id)
         await_true("it has ended", lambda: context.running == 0)
-        await_true("nobody lists it", lambda: not server.service.reads.pushes())
+        await_true("nobody lists it", lambda: not server.service.node.reads.pushes())
     [record] = [each for each in caplog.records if each.message == "client_takes_nothing"]
     assert (record.path, record.query_id) == ("/query-stream", query)
 

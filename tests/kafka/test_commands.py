@@ -55,7 +55,7 @@ def test_concurrent_statements_get_one_order(server, http):
     assert {body["@type"] for body in ids} == {"warning_entity"}
     numbers = [a["commandSequenceNumber"] for a in (*answers[:6], *created, *first)]
     assert len(set(numbers)) == len(numbers)
-    topic = topic_name(server.service.settings.text("ksql.service.id"))
+    topic = topic_name(server.service.node.settings.text("ksql.service.id"))
 
     def commands():
         return {seen.offset: json.loads(seen.key) for seen in read_all(server.bootstrap, topic)}
@@ -105,7 +105,7 @@ def test_a_request_waits_for_the_command_it_names(http):
 
 def test_a_request_waits_for_a_command_that_is_still_to_come(server, http, monkeypatch):
     more = {"ksql.server.command.response.timeout.ms": str(PATIENCE_S * 1000)}
-    settings = server.service.settings
+    settings = server.service.node.settings
     patient = replace(settings, overrides={**settings.overrides, **more})
     monkeypatch.setattr(server.service, "settings", patient)
     first, second = unique("early").upper(), unique("late").upper()

@@ -188,7 +188,7 @@ def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
 ):
     source, sink = unique("src").upper(), unique("dst").upper()
     http.ksql(declared(source))
-    log = server.service.log
+    log = server.service.node.log
     short = replace(log._sender._settings, timeout_s=GIVES_UP_S)
     monkeypatch.setattr(log._sender, "_settings", short)
     lose_the_answer(log, after=after)
@@ -210,7 +210,7 @@ def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
     produce(server.bootstrap, source, [("k", {"N": 1})])
     await_true("the prepared query goes on", lambda: read_all(server.bootstrap, sink))
     away.set()
-    await_true("it is settled", lambda: server.service.engine.settled)
+    await_true("it is settled", lambda: server.service.node.engine.settled)
     assert any(f"_{sink}_" in query for query in http.queries()) == after
     assert (sink in Admin(KafkaSettings(server.bootstrap)).topics()) == after
     status = http.client.get(f"/status/stream/`{sink}`/create").json()

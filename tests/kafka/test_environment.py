@@ -54,8 +54,8 @@ def test_a_directory_of_somebody_else_is_left_alone(tmp_path, kind):
 
 
 def test_a_second_server_on_the_same_directory_is_refused(server, runtime):
-    state = server.service.settings.text("ksql.state.dir")
-    service_id = server.service.settings.text("ksql.service.id")
+    state = server.service.node.settings.text("ksql.state.dir")
+    service_id = server.service.node.settings.text("ksql.service.id")
     second = Hosted(server.bootstrap, runtime, state, service_id)
     with pytest.raises(StartError, match="is in use by another server"):
         second.service.start()

@@ -28,7 +28,7 @@ def source(http):
 
 def log_of(server, query_id: str) -> list[dict[str, Any]]:
     """The processing log's entries about a query."""
-    entries = [record.value for record in read_all(server.bootstrap, server.service.log_topic)]
+    entries = [record.value for record in read_all(server.bootstrap, server.service.node.log_topic)]
     return [each for each in entries if each["logger"].split(".")[1] == query_id]
 
 
@@ -82,7 +82,7 @@ def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     select = f"AS SELECT {what} FROM {source}{group};"
     for sink in (strict, lenient):
         change = Topic(sink, 1, configs={"max.message.bytes": "2000"})
-        server.service.admin.create(change)
+        server.service.node.admin.create(change)
     http.ksql(f"CREATE {kind} {strict} {select}")
     http.ksql(f"CREATE {kind} {lenient} {select}", settings)
     failing, going = the_query(http, strict), the_query(http, lenient)
@@ -123,7 +123,7 @@ def test_a_record_that_its_topic_refuses(
     strict, lenient = unique("strict").upper(), unique("lenient").upper()
     settings = {"processing.guarantee": guarantee, "auto.offset.reset": "earliest"}
     for sink, fail in ((strict, "true"), (lenient, "false")):
-        server.service.admin.create(Topic(sink, 1, configs={setting: value}))
+        server.service.node.admin.create(Topic(sink, 1, configs={setting: value}))
         http.ksql(
             f"CREATE STREAM {sink} AS SELECT K, V FROM {source};",
             settings | {"ksql.fail.on.production.error": fail},
@@ -140,7 +140,7 @@ def test_a_record_that_its_topic_refuses(
     ended = await_entry(server, failing, 4)["kafkaStreamsThreadError"]["cause"][0]
     assert setting in ended
     assert "ksql.fail.on.production.error" in ended
-    server.service.admin.alter_configs(strict, {setting: wider})
+    server.service.node.admin.alter_configs(strict, {setting: wider})
     await_true(
         "all come, if only at least once",
         lambda: {r.value["V"] for r in read_all(server.bootstrap, strict)} == {"1", "bad", "2"},

@@ -143,7 +143,7 @@ def test_a_new_state_directory_is_no_new_beginning(scene):
 
 
 def test_a_checkpoint_of_a_former_version_continues_in_its_group(scene, monkeypatch):
-    monkeypatch.setattr("ksql.app.node.secrets.token_hex", lambda _length: "")
+    monkeypatch.setattr("ksql.app.service.secrets.token_hex", lambda _length: "")
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         scene.batches()

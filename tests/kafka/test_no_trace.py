@@ -35,7 +35,7 @@ def source(server, http):
 @pytest.fixture
 def untried(server, monkeypatch):
     """New plans are not tried: so one may fail in its first batch that a trial would find."""
-    monkeypatch.setattr(server.service.runner._runtime, "try_out", lambda *_args: None)
+    monkeypatch.setattr(server.service.node.runner._runtime, "try_out", lambda *_args: None)
 
 
 class Query:
@@ -167,7 +167,7 @@ def test_an_alter_between_the_plans_leaves_the_table_whole(server, http, monkeyp
 
     rows(0)
     query.await_values(60)
-    runner, usual = server.service.runner, server.service.runner.make_way
+    runner, usual = server.service.node.runner, server.service.node.runner.make_way
 
     def make_way(old, new, **more):
         switch = usual(old, new, **more)

@@ -90,7 +90,7 @@ def test_a_replacement_from_a_plain_session_writes_exactly_once_too(server, http
 
 
 def exactly_once(server, query_id):
-    plan = server.service.engine.catalog.queries[query_id].plan
+    plan = server.service.node.engine.catalog.queries[query_id].plan
     return '["processing.guarantee","exactly_once_v2"]' in plan
 
 

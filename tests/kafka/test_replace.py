@@ -244,7 +244,7 @@ def test_a_sink_of_several_queries_is_not_replaced(http, source, running):
 @pytest.fixture
 def broken_plans(server, monkeypatch):
     """New plans of replaced queries fail in the workers."""
-    runner = server.service.runner
+    runner = server.service.node.runner
     ready = runner._spec
 
     def spec(query):

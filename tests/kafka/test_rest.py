@@ -90,7 +90,7 @@ def consumed(http):
 def test_the_server_reports_who_and_how_it_is(server, http):
     info = http.client.get("/", follow_redirects=True).json()["KsqlServerInfo"]
     assert info["serverStatus"] == "RUNNING"
-    assert info["ksqlServiceId"] == server.service.settings.text("ksql.service.id")
+    assert info["ksqlServiceId"] == server.service.node.settings.text("ksql.service.id")
     assert info["kafkaClusterId"]
     health = http.client.get("/healthcheck")
     assert health.status_code == 200
@@ -143,7 +143,7 @@ def test_a_push_query_sees_what_comes_and_ends_with_its_client(server, http):
         f"CREATE STREAM {name} (K STRING KEY, N INT) "
         f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
     )
-    reads = server.service.reads
+    reads = server.service.node.reads
     with http.stream(f"SELECT K, N FROM {name} EMIT CHANGES;", {}) as lines:
         query_id = next(lines)["queryId"]
         assert query_id in reads._open
@@ -345,10 +345,10 @@ def test_too_many_push_queries(server, http, monkeypatch):
     monkeypatch.setattr(
         server.service,
         "settings",
-        server.service.settings.__class__({"ksql.max.push.queries": "1"}),
+        server.service.node.settings.__class__({"ksql.max.push.queries": "1"}),
     )
     sql = f"SELECT * FROM {ORDERS} EMIT CHANGES;"
-    await_true("no other query runs", lambda: not server.service.reads._open)
+    await_true("no other query runs", lambda: not server.service.node.reads._open)
     with http.stream(sql) as lines:
         next(lines)
         with pytest.raises(Refused) as refused, http.stream(sql):

@@ -62,7 +62,7 @@ def server(broker, runtime, tmp_path_factory):
 
 def settled(server):
     """No query has failed and is tried again."""
-    for running in server.service.runner.running.values():
+    for running in server.service.node.runner.running.values():
         assert not running.status().failures, running.status().last_error
     return True
 

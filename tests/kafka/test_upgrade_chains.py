@@ -74,14 +74,14 @@ class Served:
     def _settle(self):
         """The chain's queries, each before those that read its result, read all that is there."""
         service = self.server.service
-        sources = service.engine.catalog.sources
-        for query in service.engine.catalog.queries.values():
+        sources = service.node.engine.catalog.sources
+        for query in service.node.engine.catalog.queries.values():
             if query.sink.endswith(self.tag):
-                ends = service.services.monitor.ends([sources[n].topic for n in query.sources])
+                ends = service.node.services.monitor.ends([sources[n].topic for n in query.sources])
                 goal: dict[str, Any] = {}
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
-                running = service.runner.running[query.version]
+                running = service.node.runner.running[query.version]
                 assert running.await_idle(goal, PATIENCE_S), query.id
 
 

@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.app.service import KsqlService
+from ksql.control.statements.execute import run
 from ksql.core.config import Settings
 from tests.stored.lines import read_lines, write_lines
 
@@ -94,8 +95,8 @@ def make(target: Path) -> None:
         service = KsqlService(Settings({**PROPERTIES, "ksql.state.dir": str(root)}))
         service.start()
         try:
-            service.execute(SCRIPT, SESSION, {}, None)
-            bootstrap = service.kafka.bootstrap
+            run(SCRIPT, service.node.services, service.node.settings, SESSION, {})
+            bootstrap = service.node.kafka.bootstrap
             write(bootstrap, "kept_names", NAMES, BEGIN_MS - 3_600_000)
             _await(service, "KEPT_NAMED", "kept_names", len(NAMES))
             write(bootstrap, "kept_clicks", BEFORE, BEGIN_MS)
@@ -109,9 +110,9 @@ def make(target: Path) -> None:
 
 
 def _await(service: KsqlService, sink: str, topic: str, end: int) -> None:
-    queries = service.engine.catalog.queries.values()
+    queries = service.node.engine.catalog.queries.values()
     version = next(query.version for query in queries if query.sink == sink)
-    assert service.runner.running[version].await_idle({topic: {0: end}}, 120), version
+    assert service.node.runner.running[version].await_idle({topic: {0: end}}, 120), version
 
 
 def _records(bootstrap: str) -> Iterator[Record]:

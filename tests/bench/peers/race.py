@@ -105,7 +105,7 @@ class Race:
     def _theirs(self, workload: Workload, name: str, every_change: bool) -> Run:
         out, application = f"{name}_peer", f"{name}_app"
         records = self.records * workload.streams
-        self.site.service.admin.create(Topic(out, PARTITIONS))
+        self.site.service.node.admin.create(Topic(out, PARTITIONS))
         with Watch(self.peer.rss_mb) as watch:
             broker, cpu = self.site.usage().broker, self.peer.cpu_s()
             moments = self.peer.run(

@@ -7,6 +7,7 @@ import pytest
 from ksql.app import node as module
 from ksql.app.service import KsqlService
 from ksql.core.config import Settings
+from server.service import ServerProcess
 
 
 @pytest.fixture(autouse=True)
@@ -21,20 +22,25 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_kafka(properties: dict[str, str]) -> KsqlService:
     service = KsqlService(Settings(properties))
-    service._open_kafka(SimpleNamespace(broker=None, shared=False))
+    service.node._open_kafka(SimpleNamespace(broker=None, shared=False))
+    return service
+
+
+def as_served(service: KsqlService) -> ServerProcess:
+    """The type checker shows that it is what the process serves."""
     return service
 
 
 def test_the_embedded_broker_reports_its_address() -> None:
     service = open_kafka({})
     assert service.addresses() == {"Kafka": "127.0.0.1:9"}
-    assert service.settings.text("bootstrap.servers") == "127.0.0.1:9"
+    assert service.node.settings.text("bootstrap.servers") == "127.0.0.1:9"
 
 
 def test_address_of_a_named_broker_is_not_repeated() -> None:
     service = open_kafka({"bootstrap.servers": "kafka:9092"})
     assert service.addresses() == {}
-    assert service.settings.text("bootstrap.servers") == "kafka:9092"
+    assert service.node.settings.text("bootstrap.servers") == "kafka:9092"
 
 
 class Leaving:
@@ -44,7 +50,7 @@ class Leaving:
         self.events: list[str] = []
         self.withdrawn = True
         self.promoted = False
-        monkeypatch.setattr("ksql.app.service.time.sleep", lambda _s: self.events.append("waits"))
+        monkeypatch.setattr("ksql.app.shutdown.time.sleep", lambda _s: self.events.append("waits"))
         self.service = KsqlService(Settings({}))
         self.members = SimpleNamespace(
             me="me",
@@ -52,13 +58,13 @@ class Leaving:
             alive=lambda: (None,) * (1 + others),
             leave=lambda _s: self.events.append("leaves"),
         )
-        self.service._peers = self.members  # type: ignore[assignment]
-        self.service._follower = SimpleNamespace(withdraw=self._withdraw)  # type: ignore[assignment]
+        self.service.node._peers = self.members  # type: ignore[assignment]
+        self.service.node._follower = SimpleNamespace(withdraw=self._withdraw)  # type: ignore[assignment]
 
     def _withdraw(self, _patience_s: float) -> bool:
         self.events.append("withdraws")
         if self.promoted:
-            self.service._follower = None
+            self.service.node._follower = None
         return self.withdrawn
 
     def done(self) -> list[str]:
@@ -78,7 +84,7 @@ def test_stopping_alone_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_restarting_server_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
-    leaving.service.again = True
+    leaving.service.node.again = True
     assert leaving.done() == ["withdraws"]
 
 
@@ -104,6 +110,6 @@ def test_leadership_claimed_too_late_is_released_at_once(
 
 def test_leader_and_single_server_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Leaving(monkeypatch)
-    leaving.service._follower = None
+    leaving.service.node._follower = None
     assert leaving.done() == []
     KsqlService(Settings({})).leave()
