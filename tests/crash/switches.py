@@ -205,7 +205,7 @@ class World:
             self._await(held, answer)
             self.feed()
             struck = pool.submit(self._strike, fault)
-            time.sleep(0.3)
+            time.sleep(0.3)  # the fault is on its way; whichever comes first, the results hold
             go.touch()
             _ended(struck)
         self._settle(fault)
@@ -221,7 +221,7 @@ class World:
             go.touch()
             await_true("the first batch is there", hit.exists)
             struck = pool.submit(self._strike, fault)
-            time.sleep(0.3)
+            time.sleep(0.3)  # the fault is on its way; whichever comes first, the results hold
             resume.touch()
             _ended(struck)
         self._settle(fault)
@@ -264,7 +264,7 @@ class World:
                 os.kill(site.jvm_pid(), signal.SIGKILL)
             case "broker":
                 site.broker.kill()
-                time.sleep(1.0)
+                time.sleep(1.0)  # how long the broker is away is the subject
                 site.broker.restart()
             case "pause":
                 site.http.ksql(f"PAUSE {query_id};")
