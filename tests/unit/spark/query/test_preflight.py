@@ -153,8 +153,7 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     older = frozenset({query.id if allowed == "this" else allowed})
     for _ in range(2):  # the second start needs no word any more
-        desk = Desk(tmp_path, preflight=kafka.preflight(), older=older)
-        desk.runner._new_incarnation = lambda: "second"
+        desk = Desk(tmp_path, preflight=kafka.preflight(), names=lambda: "second", older=older)
         desk.runner.resume([query])
         assert desk.application().endswith("-second")
         place = desk.runner.checkpoint(query.id)
@@ -168,8 +167,9 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
 
 def test_all_queries_can_be_restarted_on_request(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, preflight=kafka.preflight(), anew=frozenset({"all"}))
-    desk.runner._new_incarnation = lambda: "second"
+    desk = Desk(
+        tmp_path, preflight=kafka.preflight(), names=lambda: "second", anew=frozenset({"all"})
+    )
     desk.runner.resume([query])
     assert desk.application().endswith("-second")
     assert checkpoint.planned(desk.runner.checkpoint(query.id)) is None
@@ -343,13 +343,13 @@ def test_an_incarnation_that_could_not_be_launched_is_launched_at_the_next_try(
     tmp_path, query, kafka, choice
 ):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    desk = Desk(tmp_path, preflight=kafka.preflight(), **{choice: frozenset({query.id})})
 
     def named():
         kafka.away = True  # from now on, in the midst of the launch
         return "second"
 
-    desk.runner._new_incarnation = named
+    chosen = {choice: frozenset({query.id})}
+    desk = Desk(tmp_path, preflight=kafka.preflight(), names=named, **chosen)
     desk.runner.resume([query])
     assert desk.runtime.started == []
     kafka.away = False
