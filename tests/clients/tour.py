@@ -51,7 +51,9 @@ def pull() -> list[list[object]]:
 
 
 pulled: list[list[object]] = []
+deadline = time.monotonic() + 90
 while not pulled or pulled[0][1] != 2:
+    assert time.monotonic() < deadline, f"not within 90 s: two rides of b7, but {pulled}"
     time.sleep(0.2)
     pulled = pull()
 assert pulled == [["b7", 2]], pulled

@@ -140,7 +140,7 @@ class Matrix:
             feeding = pool.submit(world.feed, kind, 25)  # it waits while the broker is away
             await_true(f"{point} is reached", hit.exists)
             if victim == "broker":
-                time.sleep(1.0)
+                time.sleep(1.0)  # how long the broker is away is the subject
                 site.broker.restart()
             elif victim == "server":
                 site.await_dead(family)

@@ -1,11 +1,10 @@
 """A process that asks for a group's members all the time; its arguments: the brokers, the group.
 
-Ends when its standard input does; prints how often it had an answer since it last had none.
+Ends when its standard input does; prints a line for each try, ``answered`` or ``failed``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import select
 import sys
 
@@ -19,17 +18,18 @@ _LIMIT_S = 1.0
 
 def main(bootstrap: str, group: str) -> None:
     coordinators = Coordinators(KafkaSettings(bootstrap))
-    answers = 0
     while not select.select([sys.stdin], [], [], 0.05)[0]:
         description = coordinators.ask(
             lambda client, **more: client.describe_consumer_groups([group], **more), _LIMIT_S
         )
-        answers += 1
-        with contextlib.suppress(KafkaException):
+        try:
             description[group].result()
-            continue
-        answers = 0
-    sys.stdout.write(f"{answers}\n")
+        except KafkaException:
+            outcome = "failed"
+        else:
+            outcome = "answered"
+        sys.stdout.write(f"{outcome}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import resource
 import statistics
 import sys
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -101,12 +102,20 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, str]:
     return status, body.decode()
 
 
+async def _show(clients: list[Client], progress: Path, ended: asyncio.Event) -> None:
+    """Write how many answers all clients have had, ten times a second."""
+    while not ended.is_set():
+        progress.write_text(f"{sum(len(each.latencies_ms) for each in clients)}\n")
+        await asyncio.sleep(0.1)
+
+
 async def read_all(task: dict[str, Any]) -> dict[str, Any]:
     """Run all clients until standard input is closed; what they have seen."""
     clients = [Client(number, task) for number in range(task["clients"])]
     ended = asyncio.Event()
     began = time.monotonic()
     running = [asyncio.ensure_future(each.run(ended)) for each in clients]
+    running.append(asyncio.ensure_future(_show(clients, Path(task["progress"]), ended)))
     await asyncio.to_thread(sys.stdin.read)
     seconds = time.monotonic() - began
     requests = sum(len(each.latencies_ms) for each in clients)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.kafka.read_clients import INFO
 from tests.kafka.servers import EARLIEST, ROOT, Http, ServerProcess
-from tests.waits import PATIENCE_S
+from tests.waits import PATIENCE_S, await_true
 
 
 def copies(http: Http, sql: str, properties: Mapping[str, str] = EARLIEST) -> list[dict[str, Any]]:
@@ -23,6 +27,23 @@ def copies(http: Http, sql: str, properties: Mapping[str, str] = EARLIEST) -> li
     return info
 
 
+@dataclass
+class Reads:
+    """What clients that read all the while have done; ``reports`` are there at their end."""
+
+    progress: Path
+    reports: list[dict[str, Any]] = field(default_factory=list)
+
+    def await_more(self, count: int) -> None:
+        """Wait until the clients have had so many more answers, or failures."""
+        goal = self._answered() + count
+        await_true(f"{goal} answers", lambda: self._answered() >= goal)
+
+    def _answered(self) -> int:
+        text = self.progress.read_text() if self.progress.exists() else ""
+        return int(text) if text.endswith("\n") else 0
+
+
 @contextlib.contextmanager
 def reading(
     servers: Sequence[ServerProcess],
@@ -30,9 +51,11 @@ def reading(
     keys: Sequence[str],
     clients: int = 30,
     per_second: int = 300,
-) -> Iterator[list[dict[str, Any]]]:
-    """Clients that read all the while; at the end the block's list holds what each has seen."""
+) -> Iterator[Reads]:
+    """Clients that read all the while."""
+    reads = Reads(Path(tempfile.mkdtemp()) / "progress")
     task = {
+        "progress": str(reads.progress),
         "urls": [each.http.url for each in servers],
         "sql": sql,
         "keys": list(keys),
@@ -41,13 +64,13 @@ def reading(
     }
     command = [sys.executable, "-m", "tests.kafka.read_clients"]
     pipe = subprocess.PIPE
-    offsets: list[dict[str, Any]] = []
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
         try:
             assert process.stdin is not None
             process.stdin.write(json.dumps(task) + "\n")
             process.stdin.flush()
-            yield offsets
-            offsets.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
+            yield reads
+            reads.reports.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
         finally:
             process.kill()
+            shutil.rmtree(reads.progress.parent)

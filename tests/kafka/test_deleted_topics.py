@@ -74,6 +74,7 @@ def test_no_client_recreates_it(kafka, admin, client):
     admin.create(Topic(topic, 1))
     resume = client(kafka, topic)
     admin.delete(topic)
+    # their own clocks are the subject: each asks for its topics several times meanwhile
     time.sleep(5 * OFTEN_MS / 1000)
     resume()
     time.sleep(5 * OFTEN_MS / 1000)
@@ -102,6 +103,6 @@ def test_a_topic_of_a_source_or_result_that_is_deleted_stays_so(http, kafka, adm
     http.ksql(f"DROP STREAM {result} DELETE TOPIC;")
     http.ksql(f"INSERT INTO {source} (ROWTIME, V) VALUES (0, 3);")
     admin.delete(source)
-    time.sleep(2.0)
+    time.sleep(2.0)  # the clients' own clocks are the subject: nothing shows when they ask again
     assert "does not exist" in http.refused(f"INSERT INTO {source} (V) VALUES (2);")["message"]
     assert admin.topic_ids([source, result]) == {}

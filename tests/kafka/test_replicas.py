@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 
 from tests.kafka.fleet import Counting, fleet
@@ -91,8 +92,8 @@ def test_reads_continue_when_the_server_of_the_active_copy_is_killed(three, reco
     servers = list(three.servers.values())
     survivor = next(each for number, each in three.servers.items() if number != victim)
 
-    with reading(servers, pull, [f"k{n}" for n in range(5)]) as seen:
-        time.sleep(3)
+    with reading(servers, pull, [f"k{n}" for n in range(5)]) as reads:
+        reads.await_more(900)
         three.kill(victim)
         [copy] = copies(survivor.http, k1)
         assert (copy["role"], copy["state"]) == ("STANDBY", "RUNNING")
@@ -103,8 +104,8 @@ def test_reads_continue_when_the_server_of_the_active_copy_is_killed(three, reco
         assert place["active"] in refused["message"]
         refused = survivor.http.refused_query(k1, {STANDBY: "false"})
         assert "no server can answer for partition" in refused["message"]
-        time.sleep(5)
-    [host] = seen
+        reads.await_more(1500)
+    [host] = reads.reports
     for name in ("per_second", "p50_ms", "p99_ms", "cores"):
         record_property(f"reads {name}", host[name])
     record_property("reads slowest_ms", max(each["slowest_ms"] for each in host["clients"]))
@@ -143,7 +144,7 @@ def table_at(fleet_, number):
     """A counted table of which that server is to hold a partition, and the partition's keys."""
     host = fleet_.servers[number].http.url.removeprefix("http://")
     http = fleet_.servers[1].http
-    while True:
+    for _ in range(20):
         counting = Counting(fleet_)
         counting.declare(fleet_.servers[1], EVERY_CHANGE)
         counting.send(100)
@@ -155,6 +156,7 @@ def table_at(fleet_, number):
         ]
         if held:
             return counting, held
+    return pytest.fail(f"no partition of 20 tables is held by server {number}")
 
 
 @pytest.mark.proof
@@ -171,15 +173,24 @@ def test_reads_do_not_pause_when_a_server_leaves_and_comes_back_to_its_stores(br
 
         there = other.http.url.removeprefix("http://")
         await_true("it has moved", lambda: holders() == {there})
-        with reading([one], pull, keys, clients=10, per_second=100) as seen:
+        with reading([one], pull, keys, clients=10, per_second=100) as reads:
             two.stop(2)
             await_true("it is back", lambda: there not in holders())
             two.again(2)
             await_true("it has moved again", lambda: holders() == {there})
-            time.sleep(2)
-        [host] = seen
+            reads.await_more(200)
+        [host] = reads.reports
         assert [each["failures"] for each in host["clients"]] == [[]] * 10, host
         assert max(each["slowest_ms"] for each in host["clients"]) < 5_000
+
+
+def connections_to(port):
+    """How many connections this process has to that port."""
+    return sum(
+        1
+        for each in psutil.Process().net_connections("tcp")
+        if each.raddr and each.raddr.port == port and each.status == psutil.CONN_ESTABLISHED
+    )
 
 
 def under_limit(server, pull, limit):
@@ -213,13 +224,15 @@ def test_a_server_that_slept_gives_no_old_rows_under_a_limit(broker, tmp_path):
             two.pause(2)
             counting.send(20_000)
             counting.await_counted()
-            time.sleep(6)  # longer than the limit in time, and than the end of a topic is known
+            # how old its rows are is the subject: past the limit, and past what is cached of ends
+            time.sleep(6)
             sent = [
                 clients.submit(under_limit, sleeper, pull, limit)
                 for limit in limits
                 for _ in "1234"
             ]
-            time.sleep(1)  # they are at its door
+            port = int(there.rpartition(":")[2])
+            await_true("they are at its door", lambda: connections_to(port) >= len(sent))
             assert not any(request.done() for request in sent)
             two.resume()
             answered = [request.result() for request in sent]

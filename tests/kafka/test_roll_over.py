@@ -80,7 +80,7 @@ def test_older_server_answers_until_it_is_gone_and_a_killed_builder_loses_nothin
         pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"
         elder = host(servers.servers[1])
         both = [servers.servers[1], servers.servers[2]]
-        with reading(both, pull, KEYS, clients=10, per_second=100) as seen:
+        with reading(both, pull, KEYS, clients=10, per_second=100) as reads:
             servers.stop(2)
             new = servers.again(2, script=paced, **ROLL_OVER)
             under_way = r"upgrade \(roll over\): partition 0 \d\d?%"
@@ -102,7 +102,7 @@ def test_older_server_answers_until_it_is_gone_and_a_killed_builder_loses_nothin
             assert answering(servers.servers[1], counting) == {elder}
             servers.kill(1)
             await_true("it answers", lambda: stores_health(new)["isHealthy"])
-        [source_host] = seen
+        [source_host] = reads.reports
         for client in source_host["clients"]:
             reasons = [failure.partition(": ")[0] for failure in client["failures"]]
             assert len(reasons) == len(set(reasons)), (

@@ -70,7 +70,7 @@ def _pause_and_return(fleet_, countings, seconds):
     for counting in countings:
         counting.await_counted()
         counting.await_committed(fleet_.servers[2])
-    time.sleep(seconds)
+    time.sleep(seconds)  # how long it sleeps is the subject
     before = [fleet_.written(counting) for counting in countings]
     fleet_.resume()
     fleet_.await_anew(1)

@@ -307,18 +307,21 @@ entry.command()
     ("what", "seconds", "forced"),
     [("stop", 0.5, True), ("start", 600, False), ("thread", 600, False)],
 )
-def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, forced: bool) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HANGING, what, str(seconds)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    ) as process:
-        assert process.stdout is not None
-        sign = "ksql 0.1.0 is ready" if what != "start" else "hangs"
-        while sign not in process.stdout.readline():
-            assert process.poll() is None
+def test_a_signal_ends_the_process_whatever_hangs(
+    tmp_path: Path, what: str, seconds: float, forced: bool
+) -> None:
+    out = tmp_path / "out"
+    with (
+        out.open("w") as output,
+        subprocess.Popen(
+            [sys.executable, "-c", HANGING, what, str(seconds)],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        ) as process,
+    ):
+        await_text(out, "ksql 0.1.0 is ready" if what != "start" else "hangs")
         process.send_signal(signal.SIGTERM)
         _out, stderr = process.communicate(timeout=60)
     assert process.returncode == 0

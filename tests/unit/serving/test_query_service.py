@@ -101,10 +101,31 @@ class Ends:
         return {(topic, 0): self.end for topic in topics}
 
 
+class HeldViews(ViewMaintainer):
+    """Follows nothing: its views, and why they cannot answer, are what a test says."""
+
+    def __init__(self, folder):
+        super().__init__(None, folder, None)
+        self.views = {}
+        self.reason = ""
+
+    def tables(self):
+        return list(self.views.values())
+
+    def table(self, source):
+        return self.views.get(source.name)
+
+    def of_query(self, query_id):
+        return next((v for v in self.tables() if v.source.created_by == query_id), None)
+
+    def hindrance(self, source=None):
+        return self.reason
+
+
 class Counted:
     """A table of one partition, in a transactional store that has read some of its topic."""
 
-    def __init__(self, tmp_path, reached, goal=10):
+    def __init__(self, tmp_path, reached, goal=10, copies=None):
         self.world = World(S + COUNT)
         self.store = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
         self.store.put([(b"a", b'{"C": 1}', 0)])
@@ -115,10 +136,9 @@ class Counted:
             place=("T", 0), store=self.store, commit_s=1, reached=reached, goal=goal
         )
         self.part, self.admin, self.begun = part, Ends(), True
-        maintainer = ViewMaintainer(None, tmp_path / "stores", None)
-        maintainer._tables = {
-            "T": MaterializedView(source, StoreConfig("txn_rocksdb", None, 1), {0: part})
-        }
+        self.held = HeldViews(tmp_path / "stores")
+        self.views = self.held.views
+        self.views["T"] = MaterializedView(source, StoreConfig("txn_rocksdb", None, 1), {0: part})
         self.processed: dict[str, dict[int, int]] = {}
         self.failure = ""
         following = ConsistencyResolver(
@@ -126,8 +146,10 @@ class Counted:
             lambda _query, _credentials: Processed(self.processed, self.failure),
             AllEnds(self.admin),
         )
-        tables = TableProvider(maintainer, self.admin, lambda _query: self.begun, None, following)
-        self.reads = QueryService(self.world.engine, None, self.admin, tables, lambda: 1000)
+        self.provider = TableProvider(
+            self.held, self.admin, lambda _query: self.begun, copies, following
+        )
+        self.reads = QueryService(self.world.engine, None, self.admin, self.provider, lambda: 1000)
 
     def open(self, token=None, text="SELECT * FROM T;", info=False, **properties):
         world, caller = self.world, Caller(token=token, info=info)
@@ -266,27 +288,24 @@ class Elsewhere:
 
 
 def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
-    table = counted(10)
-    tables = table.reads._tables
-    tables._copies = others = Elsewhere()
-    stores, tables._tables._tables = tables._tables._tables, {}
+    others = Elsewhere()
+    table = counted(10, copies=others)
+    view = table.views.pop("T")
     trouble = table.trouble()  # its stores were not looked at yet
     assert not trouble.is_ready()
-    tables._tables._hindered = {str(table.world.catalog.source("T").created_by): "it is newer"}
+    table.held.reason = "it is newer"
     assert trouble.is_ready()
     table.admin.end = 99
     table.open()
-    tables._tables._tables = stores
+    table.held.reason, table.views["T"] = "", view
     table.open()
     assert others.requests == [("T", 1)] * 2
 
 
 def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
     """Copies at other servers are not asked for offsets that the new topic does not have."""
-    table = counted(10)
-    tables = table.reads._tables
-    tables._copies = others = Elsewhere()
-    stores = tables._tables._tables
+    others = Elsewhere()
+    table = counted(10, copies=others)
     for topic_id, end, at_least in (
         ("", 9, 9),
         ("a", 11, 11),
@@ -294,7 +313,7 @@ def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
         ("", 13, 11),
         ("b", 2, 2),
     ):
-        stores["T"] = replace(stores["T"], topic_id=topic_id)
+        table.views["T"] = replace(table.views["T"], topic_id=topic_id)
         table.admin.end = end
         table.open()
         assert others.at_least == {("T", 0): at_least}
@@ -302,7 +321,7 @@ def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
 
 def test_a_server_that_is_left_alone_waits_for_the_partitions_of_the_other(counted):
     table = counted(10)
-    tables = table.reads._tables._tables._tables
+    tables = table.views
     tables["T"] = replace(tables["T"], partitions=2)
     trouble = table.trouble()
     assert not trouble.is_ready()
@@ -330,7 +349,7 @@ def test_pull_queries_are_counted_when_they_have_ended(counted):
     with pytest.raises(RequestFailed):
         table.open(text="SELECT NONE FROM T;")
     assert pulls("T")["here:1"] == PullMetrics(total=5, failed=1, local=4, last_ms=1000)
-    table.begun, table.reads._tables._begun = False, set()
+    table.part.goal = 99
     table.trouble()  # it waits, and is started again then
     assert pulls("T")["here:1"].total == 5
 
@@ -374,15 +393,15 @@ class NoOthers:
 def alone(counted, monkeypatch):
     """A table at a server that has parts for its copies; its topic ends where ``admin`` says."""
     monkeypatch.setattr(module, "_READY_S", 0.1)
-    table = counted(10)
+    copies = SimpleNamespace(host="here:1")
+    table = counted(10, copies=copies)
     table.now_s = 0.0
-    stores, assignment = table.reads._tables._tables, PartitionAssignment(Alone(), 0)
+    assignment = PartitionAssignment(Alone(), 0)
     local_replicas = LocalReplicas(
-        stores, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
+        table.held, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
     )
-    replicas = Replicas(assignment, local_replicas, None, stores, NoOthers())
-    copies = SimpleNamespace(host="here:1", local_replicas=local_replicas, replicas=replicas)
-    table.reads._tables._copies = copies
+    copies.local_replicas = local_replicas
+    copies.replicas = Replicas(assignment, local_replicas, None, table.held, NoOthers())
     return table
 
 

@@ -7,6 +7,7 @@ import threading
 from ksql.cluster.leadership.follower import Follower, ServiceEnded
 from ksql.control.log.log import CommandTopicAnew
 from ksql.core.errors import ServerError
+from tests.waits import await_true
 
 PATIENCE_S = 30
 
@@ -22,34 +23,36 @@ class Server:
         self.reasons = []
         self.follow_error = None
         self.take_error = None
-        self.follower = Follower(self._follow, self._await_leadership, self._take, self._lose)
+        self._before = set(threading.enumerate())
+        self.follower = Follower(self.follow, self.await_leadership, self.take, self.lose)
 
-    def _follow(self):
+    def threads(self):
+        """The names of the threads that it has started and that live."""
+        return {each.name for each in threading.enumerate() if each not in self._before}
+
+    def await_end(self, name):
+        await_true(f"the {name} has ended", lambda: name not in self.threads())
+
+    def follow(self):
         assert not self.taken.is_set(), "followed after taking charge"
         self.followed.release()
         if self.follow_error is not None:
             raise self.follow_error
 
-    def _await_leadership(self, stop):
+    def await_leadership(self, stop):
         while not stop.is_set():
             if self.turn.wait(0.01):
                 return True
         return False
 
-    def _take(self):
+    def take(self):
         self.taken.set()
         if self.take_error is not None:
             raise self.take_error
 
-    def _lose(self, why):
+    def lose(self, why):
         self.reasons.append(why)
         self.lost.set()
-
-
-def candidate(server):
-    thread = server.follower._candidate
-    assert thread is not None
-    return thread
 
 
 def test_it_follows_until_its_turn_comes_and_not_afterwards():
@@ -60,7 +63,7 @@ def test_it_follows_until_its_turn_comes_and_not_afterwards():
     server.turn.set()
     assert server.taken.wait(PATIENCE_S)
     server.follower.close()
-    assert not server.follower._follower.alive
+    assert "follower" not in server.threads()
     assert server.reasons == []
 
 
@@ -79,7 +82,7 @@ def test_follower_restarts_when_the_command_topic_is_recreated():
     server.follow_error = CommandTopicAnew("_commands")
     server.follower.start()
     assert server.lost.wait(PATIENCE_S)
-    server.follower._follower.join(PATIENCE_S)
+    server.await_end("follower")
     server.follower.close()
     assert len(server.reasons) == 1
     assert "_commands was deleted and made anew" in server.reasons[0]
@@ -99,7 +102,7 @@ def test_closing_ends_both_without_taking_over():
     server = Server()
     server.follower.start()
     server.follower.close()
-    assert not candidate(server).is_alive()
+    assert "candidate" not in server.threads()
     assert not server.taken.is_set()
 
 
@@ -111,17 +114,17 @@ def test_withdrawn_server_follows_and_does_not_take_over():
     for _ in range(3):
         assert server.followed.acquire(timeout=PATIENCE_S)
     server.follower.close()
-    assert not server.follower._follower.alive
+    assert "follower" not in server.threads()
     assert not server.taken.is_set()
 
 
 def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
     server = Server()
     server.follower = Follower(
-        server._follow,
+        server.follow,
         lambda stop: stop.wait(PATIENCE_S),  # the claim was on its way
-        server._take,
-        server._lose,
+        server.take,
+        server.lose,
     )
     server.follower.start()
     assert server.follower.withdraw(PATIENCE_S)
@@ -132,10 +135,10 @@ def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
 def test_server_that_is_taking_over_cannot_withdraw():
     server, resume = Server(), threading.Event()
     server.follower = Follower(
-        server._follow,
-        server._await_leadership,
-        lambda: server._take() or resume.wait(),
-        server._lose,
+        server.follow,
+        server.await_leadership,
+        lambda: server.take() or resume.wait(),
+        server.lose,
     )
     server.turn.set()
     server.follower.start()
@@ -150,9 +153,10 @@ def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
     server = Server()
     server.follow_error = ServiceEnded()
     server.follower.start()
-    assert server.follower._follower.join(PATIENCE_S)
-    candidate(server).join(PATIENCE_S)
-    assert not candidate(server).is_alive()
+    server.await_end("follower")
+    server.await_end("candidate")
+    assert "follower" not in server.threads()
+    assert "candidate" not in server.threads()
     assert not server.taken.is_set()
     assert server.reasons == []
 
@@ -162,6 +166,6 @@ def test_recreation_noticed_during_take_over_does_not_restart():
     server.take_error = ServiceEnded()
     server.turn.set()
     server.follower.start()
-    candidate(server).join(PATIENCE_S)
+    server.await_end("candidate")
     assert server.taken.is_set()
     assert server.reasons == []

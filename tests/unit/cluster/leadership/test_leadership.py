@@ -30,7 +30,7 @@ class Topic:
         self.away = False
 
 
-class Desk:
+class Log:
     """One server's view of the topic."""
 
     def __init__(self, topic):
@@ -76,6 +76,7 @@ class World:
         self.slept = 0.0
         self.living = []
         self.lost = {}
+        self.logs = {}
 
     def sleep(self, seconds):
         self.slept += seconds
@@ -85,15 +86,22 @@ class World:
             for server in self.living:
                 server.beat()
 
-    def server(self, name, *, state=None, host="here"):
+    def server(self, name, *, state=None, host="here", state_id=None, place=""):
         state = state or name
         folder = self.folder / state
         folder.mkdir(exist_ok=True)
         me = LeadershipRecord(
-            id=name, host=host, pid=7, state_dir=str(folder), state_id=f"id of {state}", since_ms=0
+            id=name,
+            host=host,
+            pid=7,
+            state_dir=str(folder),
+            state_id=state_id or f"id of {state}",
+            since_ms=0,
+            place=place,
         )
+        self.logs[name] = Log(self.topic)
         return Leadership(
-            Desk(self.topic),
+            self.logs[name],
             me,
             "svc",
             folder / "lease.json",
@@ -187,25 +195,21 @@ def test_a_directory_that_was_copied_is_another_one(world, tmp_path):
     one = world.server("one")
     one.acquire()
     world.living.append(one)
-    copy = world.server("two")
-    copy._me = replace(copy._me, state_id="id of one")
+    copy = world.server("two", state_id="id of one")
     with pytest.raises(AnotherServer, match="another server is in charge"):
         copy.acquire()
 
 
 def test_a_copy_on_a_machine_of_the_same_name_is_another_one(world):
-    one = world.server("one", state="same")
-    one._me = replace(one._me, place="boot 1:5:7")
+    one = world.server("one", state="same", place="boot 1:5:7")
     one.acquire()
     world.living.append(one)
-    copy = world.server("two", state="same")
-    copy._me = replace(copy._me, place="boot 2:5:7")
+    copy = world.server("two", state="same", place="boot 2:5:7")
     with pytest.raises(AnotherServer) as refused:
         copy.acquire()
     assert "is a copy of that one" in refused.value.detail
     world.living.clear()
-    again = world.server("three", state="same")
-    again._me = replace(again._me, place="boot 1:5:7")
+    again = world.server("three", state="same", place="boot 1:5:7")
     slept = world.slept
     again.acquire()
     assert world.slept - slept <= LEASE_S  # its own tasks only
@@ -258,16 +262,16 @@ def test_an_outage_of_kafka_ends_nobody(world):
 def test_a_claim_whose_answer_was_lost_gives_no_right_beyond_its_first_try(world):
     one = world.server("one")
     one.acquire()
-    append = one._claims.append
+    append = world.logs["one"].append
 
     def unanswered(claim):
         append(claim)
         raise KafkaUnreachable("kafka:9092", "no answer")
 
-    one._claims.append = unanswered
+    world.logs["one"].append = unanswered
     one.beat()
     world.now += LEASE_S + 1  # others see nothing new since
-    one._claims.append = append
+    world.logs["one"].append = append
     one.beat()
     assert not world.may_write("one")
     one.beat()
@@ -290,7 +294,7 @@ def test_a_broker_that_is_slow_at_the_start_is_waited_for(world):
         if len(tries) < 4:
             raise KafkaUnreachable("kafka:9092", "it still loads")
 
-    one._claims.before_append = slow
+    world.logs["one"].before_append = slow
     one.acquire()
     assert len(tries) == 4
     assert world.may_write("one")
@@ -298,20 +302,21 @@ def test_a_broker_that_is_slow_at_the_start_is_waited_for(world):
 
 def claims_first(world, name, other):
     """Let that server claim between the other one's look and its taking."""
-    first, take = world.server(name), other._claims.take
+    first, log = world.server(name), world.logs[other]
+    take = log.take
 
     def after_the_first():
-        other._claims.take = take
+        log.take = take
         first.acquire()
         take()
 
-    other._claims.take = after_the_first
+    log.take = after_the_first
     return first
 
 
 def test_of_two_that_start_at_the_same_instant_the_later_one_gives_way(world):
     two = world.server("two")
-    one = claims_first(world, "one", two)
+    one = claims_first(world, "one", "two")
     world.living.append(one)
     with pytest.raises(AnotherServer) as caught:
         two.acquire()
@@ -325,7 +330,7 @@ def test_of_two_that_start_at_the_same_instant_the_later_one_gives_way(world):
 def test_confirms_leadership_after_rival_yields(world):
     """It learns so before its next claim is due."""
     two = world.server("two")
-    one = claims_first(world, "one", two)
+    one = claims_first(world, "one", "two")
     assert two._contend(0) is False
     one.confirm()
     assert world.lost == {}
@@ -344,7 +349,7 @@ def test_followed_leader_has_lost_its_leadership(world):
 
 def test_rival_that_won_and_died_is_followed(world):
     two = world.server("two")
-    claims_first(world, "one", two)
+    claims_first(world, "one", "two")
     two.acquire()
     assert world.slept >= SILENCE_S
     assert world.may_write("two")
@@ -356,11 +361,11 @@ def test_of_two_that_start_at_the_same_instant_the_earlier_one_is_refused(world)
     one, two = world.server("one"), world.server("two")
 
     def the_other_is_quicker():
-        one._claims.before_append = lambda: None
+        world.logs["one"].before_append = lambda: None
         two.acquire()
         world.living.append(two)
 
-    one._claims.before_append = the_other_is_quicker
+    world.logs["one"].before_append = the_other_is_quicker
     with pytest.raises(AnotherServer):
         one.acquire()
     assert world.may_write("two")
@@ -371,10 +376,10 @@ def test_fenced_by_a_rival_that_dies_before_its_claim_takes_over_again(world):
     one = world.server("one")
 
     def somebody_takes_and_dies():
-        one._claims.before_append = lambda: None
+        world.logs["one"].before_append = lambda: None
         world.topic.epoch += 1
 
-    one._claims.before_append = somebody_takes_and_dies
+    world.logs["one"].before_append = somebody_takes_and_dies
     one.acquire()
     assert world.may_write("one")
 

@@ -154,7 +154,7 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     older = frozenset({query.id if allowed == "this" else allowed})
     for _ in range(2):  # the second start needs no word any more
-        desk = Desk(tmp_path, kafka.preflight(), new_incarnation=lambda: "second", older=older)
+        desk = Desk(tmp_path, preflight=kafka.preflight(), names=lambda: "second", older=older)
         desk.runner.resume([query])
         assert desk.application().endswith("-second")
         place = desk.runner.checkpoint(query.version)
@@ -168,8 +168,9 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
 
 def test_all_queries_can_be_restarted_on_request(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
-    permit = frozenset({"all"})
-    desk = Desk(tmp_path, kafka.preflight(), new_incarnation=lambda: "second", anew=permit)
+    desk = Desk(
+        tmp_path, preflight=kafka.preflight(), names=lambda: "second", anew=frozenset({"all"})
+    )
     desk.runner.resume([query])
     assert desk.application().endswith("-second")
     assert checkpoint.planned(desk.runner.checkpoint(query.version)) is None
@@ -348,8 +349,8 @@ def test_an_incarnation_that_could_not_be_launched_is_launched_at_the_next_try(
         kafka.away = True  # from now on, in the midst of the launch
         return "second"
 
-    permit = {choice: frozenset({query.id})}
-    desk = Desk(tmp_path, kafka.preflight(), new_incarnation=named, **permit)
+    chosen = {choice: frozenset({query.id})}
+    desk = Desk(tmp_path, preflight=kafka.preflight(), names=named, **chosen)
     desk.runner.resume([query])
     assert desk.runtime.started == []
     kafka.away = False

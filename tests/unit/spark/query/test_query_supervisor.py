@@ -73,24 +73,37 @@ class Desk:
             topics=self.topics,
             checkpoint=self.folder,
         )
-        driver = QueryDriver(self._prepare, self._launch, self._finish)
+        driver = QueryDriver(
+            self._now("prepare"), self._now("launch"), self.finish, vet=self._now("vet")
+        )
         retry = RetryPolicy(initial_ms=0, max_ms=0)
-        return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self._note)
+        return QuerySupervisor(self.spec.place, driver, retry, Quiet(), self.note)
 
-    def _note(self, version, failure):
+    def _now(self, name):
+        """The step as a test has it by then."""
+
+        def step(*arguments):
+            return getattr(self, name)(*arguments)
+
+        return step
+
+    def vet(self, spec):
+        return spec
+
+    def note(self, version, failure):
         self.logged.append(failure.message)
 
-    def _prepare(self):
+    def prepare(self):
         problem = self.problems.pop(0) if self.problems else None
         if problem is not None:
             raise problem
         return self.spec
 
-    def _launch(self, spec):
+    def launch(self, spec):
         self.incarnations.append(Life())
         return self.incarnations[-1]
 
-    def _finish(self, incarnation, timeout_s):
+    def finish(self, incarnation, timeout_s):
         if self.finishes:
             incarnation.fail("stopped between two batches")
         return self.finishes
@@ -175,7 +188,7 @@ def test_a_first_start_that_fails_is_reported_and_not_tried_again(desk):
 
 def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
     gate = threading.Event()
-    desk._launch = lambda spec: gate.wait(10) and Life()
+    desk.launch = lambda spec: gate.wait(10) and Life()
     query = desk.query()
     query.start_soon()
     query.supervise()
@@ -187,7 +200,7 @@ def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
 
 def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
     gate, incarnation = threading.Event(), Life()
-    desk._launch = lambda spec: gate.wait(10) and incarnation
+    desk.launch = lambda spec: gate.wait(10) and incarnation
     query = desk.query()
     query.start_soon()
     query.stop(timeout_s=0.01)
@@ -237,9 +250,7 @@ def test_a_half_done_batch_is_finished_by_another_incarnation(desk):
     query.hold()
     assert query.end_between_batches(1)
     assert query.half_done()
-    desk._launch = lambda spec: desk.finished(0) or Life()
-    assert desk.query() is not query
-    query._driver = QueryDriver(desk._prepare, desk._launch, desk._finish)
+    desk.launch = lambda spec: desk.finished(0) or Life()
     assert query.finish_batch(5)
     assert not query.half_done()
 
@@ -256,7 +267,7 @@ def test_a_half_done_batch_that_fails_again_is_reported(desk):
         incarnation.fail("again")
         return incarnation
 
-    query._driver = QueryDriver(desk._prepare, launch, desk._finish)
+    desk.launch = launch
     assert not query.finish_batch(5)
     assert query.trouble() == "again"
 
@@ -404,7 +415,7 @@ def test_refused_launch_is_prepared_again(desk):
             raise OSError("after another life has begun")
         return spec
 
-    query._driver = replace(query._driver, vet=vet)
+    desk.vet = vet
     query.start_soon()
     assert ended(query).state is State.ERROR
     supervised(query, State.RUNNING)
@@ -424,9 +435,9 @@ def test_its_batches_are_bound_again_when_their_records_change_much(desk):
     spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)
     metrics = Sized()
     driver = QueryDriver(
-        lambda: spec, desk._launch, desk._finish, lambda _query, most: bound.append(most)
+        lambda: spec, desk.launch, desk.finish, lambda _query, most: bound.append(most)
     )
-    query = QuerySupervisor(spec.place, driver, RetryPolicy(), metrics, desk._note)
+    query = QuerySupervisor(spec.place, driver, RetryPolicy(), metrics, desk.note)
     query.start()
     for size in (0.0, 100.0, 120.0, 1000.0, 900.0, 1.0, 20_000.0):
         metrics.record_bytes = size
@@ -443,11 +454,11 @@ def test_a_query_that_failed_is_launched_with_the_bound_that_it_had(desk):
 
     def launch(spec):
         launched.append(spec.first_records)
-        return desk._launch(spec)
+        return desk.launch(spec)
 
-    driver = QueryDriver(lambda: spec, launch, desk._finish)
+    driver = QueryDriver(lambda: spec, launch, desk.finish)
     retry = RetryPolicy(initial_ms=0, max_ms=0)
-    query = QuerySupervisor(spec.place, driver, retry, metrics, desk._note)
+    query = QuerySupervisor(spec.place, driver, retry, metrics, desk.note)
     query.start()
     metrics.record_bytes = 100.0
     query.supervise()

@@ -47,6 +47,7 @@ class Spark:
 
     def __init__(self):
         self.started = []
+        self.launched = []
         self.tried = []
         self.forgotten = []
         self.rested = []
@@ -54,10 +55,16 @@ class Spark:
     def launch(self, spec):
         self.started.append(spec)
         (spec.checkpoint / "metadata").write_text("{}")
-        return SimpleNamespace(isActive=True, stop=lambda: None, exception=lambda: None)
+        launched = SimpleNamespace(isActive=True, stop=lambda: None, exception=lambda: None)
+        self.launched.append(launched)
+        return launched
+
+    def launch_now(self, spec):
+        """Launch it as a test has it by then."""
+        return self.launch(spec)
 
     def host(self, place, prepare, on_failure, vet):
-        driver = QueryDriver(prepare, self.launch, lambda _query, _timeout: True, vet=vet)
+        driver = QueryDriver(prepare, self.launch_now, lambda _query, _timeout: True, vet=vet)
         return QuerySupervisor(place, driver, RetryPolicy(), Still(), on_failure)
 
     def watch(self, _query):
@@ -86,12 +93,21 @@ class Still:
 
 
 class Desk:
-    def __init__(self, folder, preflight=None, settings=None, new_incarnation=None, **context):
+    def __init__(
+        self,
+        folder,
+        preflight=None,
+        settings=None,
+        runtime=None,
+        names=None,
+        bounds=None,
+        **context,
+    ):
         self.folder = folder / "queries"
         self.trash = Trash(folder / "aside", lambda: 0)
-        self.runtime = Spark()
+        self.runtime = runtime or Spark()
         self.ended: list[Any] = []
-        names = count(1)
+        numbered = (f"life{number}" for number in count(1))
         self.runner = SparkRunner(
             self.runtime,
             RunnerContext(
@@ -104,9 +120,10 @@ class Desk:
             ),
             lambda topics: {(topic, 0): 7 for topic in topics},
             trash=self.trash,
-            new_incarnation=new_incarnation or (lambda: f"life{next(names)}"),
+            new_incarnation=names or numbered.__next__,
             end_groups=self.ended.append,
             preflight=preflight or Preflight(),
+            bounds=bounds or BatchLimits(),
         )
 
     def application(self):
@@ -453,9 +470,9 @@ STREAMS = (
         ("PAUSE ALL;", 2),
     ],
 )
-def test_a_batch_that_does_not_end_holds_up_nobody(desk, text, ended):
+def test_a_batch_that_does_not_end_holds_up_nobody(tmp_path, text, ended):
     """They are stopped together, each within seconds; then another client's statement is done."""
-    desk.runtime = desk.runner._runtime = Endless(ended)
+    desk = Desk(tmp_path, runtime=Endless(ended))
     world = World(STREAMS, runner=lambda _topics: desk.runner)
     world.run(text)
     assert len(desk.runtime.waited) == len(desk.runtime.interrupted) == ended
@@ -466,8 +483,8 @@ def test_a_batch_that_does_not_end_holds_up_nobody(desk, text, ended):
     assert (desk.folder / "CSAS_O_1").exists() == text.startswith("PAUSE")
 
 
-def test_a_paused_query_repeats_its_batch(desk):
-    desk.runtime = desk.runner._runtime = Endless()
+def test_a_paused_query_repeats_its_batch(tmp_path):
+    desk = Desk(tmp_path, runtime=Endless())
     world = World(STREAMS, runner=lambda _topics: desk.runner)
     world.run("PAUSE CSAS_O_1;")
     before = desk.application()
@@ -499,8 +516,8 @@ def test_a_query_that_takes_long_to_continue_holds_up_nobody(desk):
     assert desk.runner.running[QueryVersion(QueryId("CSAS_O_1"))].status().state is State.RUNNING
 
 
-def test_a_replacement_that_is_rolled_back_still_waits_for_its_batch(desk, query):
-    desk.runtime = desk.runner._runtime = Endless()
+def test_a_replacement_that_is_rolled_back_still_waits_for_its_batch(tmp_path, query):
+    desk = Desk(tmp_path, runtime=Endless())
     desk.runner.start(query)
     desk.runner.stop(query.version)
     assert desk.runtime.waited[0] > 30
@@ -539,8 +556,10 @@ class Switching(Spark):
 
 
 @pytest.mark.parametrize("text", ["TERMINATE CSAS_O_1;", "PAUSE CSAS_O_1;"])
-def test_a_switch_that_waits_for_its_batch_holds_up_nobody_and_is_ended_with_its_query(desk, text):
-    desk.runtime = desk.runner._runtime = Switching()
+def test_a_switch_that_waits_for_its_batch_holds_up_nobody_and_is_ended_with_its_query(
+    tmp_path, text
+):
+    desk = Desk(tmp_path, runtime=Switching())
     world = World(STREAMS, runner=lambda _topics: desk.runner)
     before = world.query("O")
     with ThreadPoolExecutor(1) as other:
@@ -565,8 +584,8 @@ def test_a_switch_that_waits_for_its_batch_holds_up_nobody_and_is_ended_with_its
         assert not (desk.folder / "CSAS_O_1").exists()
 
 
-def test_a_server_that_ends_ends_the_switch_as_well(desk):
-    desk.runtime = desk.runner._runtime = Switching()
+def test_a_server_that_ends_ends_the_switch_as_well(tmp_path):
+    desk = Desk(tmp_path, runtime=Switching())
     world = World(STREAMS, runner=lambda _topics: desk.runner)
     with ThreadPoolExecutor(1) as other:
         replaced = other.submit(
@@ -596,8 +615,8 @@ class Waiting(Desk):
     def __init__(self, folder, preflight=None):
         ends = {("s", 0): 9}
         bounds = BatchLimits(lambda _topics: {("s", 0): 0}, lambda _topics: ends)
-        super().__init__(folder, preflight, reader={"bootstrap.servers": "b:1"})
-        self.runner._bounds = bounds
+        reader = {"bootstrap.servers": "b:1"}
+        super().__init__(folder, preflight, bounds=bounds, reader=reader)
 
 
 def test_a_plan_is_tried_over_what_its_query_has_not_begun_to_read(tmp_path, query):
@@ -641,7 +660,7 @@ def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
     desk.runner.start(query)
     going = desk.runner.running[query.version]
     desk.runner.make_way(query, replace(query, plan=query.plan + " "))
-    going._query.isActive = False
+    desk.runtime.launched[-1].isActive = False
     desk.runner.give_back(query)
     assert desk.runner.running[query.version] is going
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
@@ -667,10 +686,7 @@ def stuck(tmp_path, query, guarantee, mark):
         return launched
 
     desk.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
-    desk.runner.running[query.version]._query.isActive = False
-    desk.runner.running[query.version]._driver = replace(
-        desk.runner.running[query.version]._driver, launch=launch
-    )
+    desk.runtime.launched[-1].isActive = False
     return desk, query, replace(query, plan=query.plan + " ")
 
 
