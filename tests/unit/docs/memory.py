@@ -122,7 +122,7 @@ class MemoryService:
         return {}
 
     def info(self):
-        return ServerInfo("0.1.0", "memory", "default_")
+        return ServerInfo("0.2.0", "memory", "default_")
 
     def check_property(self, name):
         self.world.settings.settable(name)

@@ -59,13 +59,13 @@ def test_what_a_signature_tells():
     assert signature(factory) == "(T; INT) -> T"
 
 
-def test_numbers_mean_the_place():
+def test_a_signature_means_the_same_wherever_it_stands():
     first, second = scalar("INT"), scalar("STRING")
-    assert overload_of(made(first, second), 1) is second
-    assert overload_of(made(second, first), signature(first)) is first
+    for overloads in ((first, second), (second, first)):
+        assert overload_of(made(*overloads), signature(first)) is first
 
 
-@pytest.mark.parametrize("key", ["(BIGINT) -> STRING", "(INT) -> INT", 2, -1])
+@pytest.mark.parametrize("key", ["(BIGINT) -> STRING", "(INT) -> INT"])
 def test_an_overload_that_is_gone_has_no_stand_in(key):
     with pytest.raises(OverloadGone) as caught:
         overload_of(made(scalar("INT"), scalar("STRING")), key)

@@ -52,7 +52,7 @@ def server(
 def test_a_signal_ends_queries_then_the_service() -> None:
     with server() as (process, out):
         ready = out.readline()
-        assert ready.startswith("ksql 0.1.0 is ready at http://127.0.0.1:")
+        assert ready.startswith("ksql 0.2.0 is ready at http://127.0.0.1:")
         assert "(service id default_, started in " in ready
         assert out.readline() == "schema registry at http://127.0.0.1:8081\n"
         assert out.readline() == (
@@ -308,7 +308,7 @@ def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, for
         cwd=ROOT,
     ) as process:
         assert process.stdout is not None
-        sign = "ksql 0.1.0 is ready" if what != "start" else "hangs"
+        sign = "ksql 0.2.0 is ready" if what != "start" else "hangs"
         while sign not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
