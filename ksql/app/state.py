@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import versioned_json
+from ksql.core import format_zero, versioned_json
 from ksql.core.errors import StartError
 from ksql.core.files import write_atomically
 from ksql.core.process.lock import DirectoryBusy, FileLock
@@ -29,8 +29,7 @@ FORMAT: Final = 2
 RESTORING: Final = "restore.json"
 """There as long as a restore is not done: see ``ksql.app.backup``."""
 _VERSIONS: Final[versioned_json.Fields] = {
-    1: frozenset({"service.id"}),
-    2: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
+    FORMAT: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
 }
 
 
@@ -41,6 +40,16 @@ class ForeignState(StartError):
         super().__init__(
             f'the state directory {path} belongs to the service "{owner}", not to "{service_id}"',
             hint="Choose another ksql.state.dir, or start with that ksql.service.id.",
+        )
+
+
+class OlderState(StartError):
+    """A state directory of a version before format zero."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            format_zero.before(f"the state directory {path}"),
+            hint=f"Start {format_zero.READER} with it once, which writes the present form.",
         )
 
 
@@ -381,7 +390,7 @@ def _release(locks: Iterable[FileLock]) -> None:
 
 
 def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Identity:
-    """Read the directory's identity; mark a directory that is new or of an earlier format."""
+    """Read the directory's identity; mark a directory that is new."""
     marker = root / _MARKER
     try:
         text = marker.read_text(encoding="utf-8")
@@ -407,13 +416,11 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
 def _parsed(marker: Path, text: str, service_id: str) -> Identity:
     try:
         fields = versioned_json.parse(text)
-        version = versioned_json.version_of(fields, FORMAT, "format")
+        version = versioned_json.version_of(fields, FORMAT, "format", FORMAT)
         owner = versioned_json.text_of(fields, "service.id")
         if owner != service_id:
             raise ForeignState(marker.parent, owner, service_id)
         versioned_json.check_fields(fields, _VERSIONS[version] | {"format"}, version)
-        if version < FORMAT:
-            return Identity(service_id=owner, state_id="")
         return Identity(
             service_id=owner,
             state_id=versioned_json.text_of(fields, "state.id"),
@@ -423,6 +430,8 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
         )
     except versioned_json.NewerVersion as newer:
         raise NewerState(marker.parent, newer.found) from newer
+    except versioned_json.OlderVersion as older:
+        raise OlderState(marker.parent) from older
     except ValueError as error:
         raise StartError(
             f"{marker} is damaged",

@@ -57,16 +57,17 @@ class QueryVersion:
         return space + self.name
 
     def application_id(self, service_id: str, incarnation: str) -> str:
-        """Return its name in Kafka; ``incarnation`` is the name of its checkpoint's incarnation."""
-        parts = [application_id(service_id, self.query_id)]
-        parts += [self._mark] if self.number != FIRST else []
-        return "-".join([*parts, incarnation] if incarnation else parts)
+        """Return its name in Kafka; ``incarnation`` is the name of its checkpoint's incarnation.
+
+        Without one, where it is not known, it is what the names of all have in common.
+        """
+        query = application_id(service_id, self.query_id)
+        mark = self._mark if self.number != FIRST else ""
+        return "-".join(filter(None, (query, mark, incarnation)))
 
     def groups(self, service_id: str, incarnation: str) -> re.Pattern[str]:
         """Return the pattern of the names of that incarnation's consumer groups only."""
-        name = re.escape(self.application_id(service_id, incarnation))
-        # a name without an incarnation is the beginning of those with one
-        return re.compile(f"{name}(-.*)?" if incarnation else rf"{name}-(stage|\d+)-\d+")
+        return re.compile(f"{re.escape(self.application_id(service_id, incarnation))}(-.*)?")
 
     @property
     def _mark(self) -> str:

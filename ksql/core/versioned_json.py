@@ -25,13 +25,21 @@ class NewerVersion(Exception):
         self.known = known
 
 
+class OlderVersion(Exception):
+    """The object has a version that is not read any more."""
+
+    def __init__(self, version: int, oldest: int) -> None:
+        super().__init__(f"it has version {version}, this server reads from {oldest} on")
+        self.version = version
+
+
 def read(text: str | bytes, versions: Fields, key: str = "version") -> tuple[int, dict[str, Any]]:
     """Return version and fields of a stored object; ``key`` names the field of its version.
 
-    Raises: NewerVersion; ValueError for any damage.
+    Raises: NewerVersion, OlderVersion; ValueError for any damage.
     """
     body = parse(text)
-    version = version_of(body, max(versions), key)
+    version = version_of(body, max(versions), key, min(versions))
     check_fields(body, versions[version] | {key}, version)
     return version, body
 
@@ -69,10 +77,10 @@ def text_of(body: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def version_of(body: Mapping[str, Any], newest: int, key: str = "version") -> int:
+def version_of(body: Mapping[str, Any], newest: int, key: str = "version", oldest: int = 1) -> int:
     """Return the version of an object.
 
-    Raises: NewerVersion; ValueError if it has none that was ever written.
+    Raises: NewerVersion, OlderVersion; ValueError if it has none that was ever written.
     """
     if key not in body:
         raise ValueError(f"it has no {key}")
@@ -81,6 +89,8 @@ def version_of(body: Mapping[str, Any], newest: int, key: str = "version") -> in
         raise ValueError(f"{version!r:.80} is no {key}")
     if version > newest:
         raise NewerVersion(version, newest)
+    if version < oldest:
+        raise OlderVersion(version, oldest)
     return version
 
 

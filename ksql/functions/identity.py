@@ -1,7 +1,4 @@
-"""The name of an overload in a stored plan: its signature, whatever its place in a list.
-
-A number, which plans of format 1 have, means the place among the overloads as they are now.
-"""
+"""The name of an overload in a stored plan: its signature, whatever its place in a list."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from ksql.functions.spec import AggregateFactory
 if TYPE_CHECKING:
     from ksql.functions.spec import Function, Overload
 
-OverloadKey = str | int
-"""An overload's signature; a number in a plan of format 1."""
+OverloadKey = str
+"""An overload's signature."""
 
 
 @cache
@@ -46,13 +43,10 @@ def overload_of(function: Function, key: OverloadKey) -> Overload:
     """
     overload = find_overload(function, key)
     if overload is None:
-        described = f"number {key}" if isinstance(key, int) else key
-        raise OverloadGone(function.name, described, map(signature, function.overloads))
+        raise OverloadGone(function.name, key, map(signature, function.overloads))
     return overload
 
 
 def find_overload(function: Function, key: OverloadKey) -> Overload | None:
     """Return the overload that a plan means, if it is still there."""
-    if isinstance(key, int):
-        return function.overloads[key] if 0 <= key < len(function.overloads) else None
     return next((overload for overload in function.overloads if signature(overload) == key), None)

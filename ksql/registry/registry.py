@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from ksql.formats.schema_registry import Registry
 from ksql.history.database import configured_url
 from ksql.http.access import Access
 from ksql.kafka.registry_client import RegistrySettings, registry_of
+from ksql.registry.claim import claim
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.registry.ledger_import import move_in
 from ksql.registry.local import LocalRegistry
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaLog, SchemaStore
@@ -31,7 +30,6 @@ URL: Final = "ksql.schema.registry.url"
 LISTENER: Final = "ksql.schema.registry.listener"
 TOPIC: Final = "ksql.schema.registry.topic"
 
-_log = logging.getLogger(__name__)
 _REPLICAS: Final = "ksql.internal.topic.replicas"
 _CLOSED: Final = re.compile(r"_schemas[a-zA-Z0-9._-]*")
 
@@ -93,7 +91,7 @@ def open_registry(
 ) -> OpenRegistry:
     """Find the configured registry, or start the embedded one over the log that is opened.
 
-    Raises: BadRegistryListener, RegistryPortInUse, StoreFailed and what ``move_in`` raises.
+    Raises: BadRegistryListener, RegistryPortInUse, StoreFailed and what ``claim`` raises.
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:
@@ -104,10 +102,7 @@ def open_registry(
     access = Access.of(settings, (host,))
     server = RegistryServer(subjects, host, port, state / "registry.port", access)
     try:
-        ledger = configured_url(settings, state)
-        moved = move_in(store, ledger, take_over=TOPIC in settings.server)
-        if moved:
-            _log.info("schemas_moved_from_ledger", extra={"versions": moved, "to": store.where})
+        claim(store, configured_url(settings, state), take_over=TOPIC in settings.server)
         url = server.start()
     except BaseException:
         store.close()

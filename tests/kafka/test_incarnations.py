@@ -142,23 +142,18 @@ def test_a_new_state_directory_is_no_new_beginning(scene):
     assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
 
 
-def test_a_checkpoint_of_a_former_version_continues_in_its_group(scene, monkeypatch):
-    monkeypatch.setattr("ksql.app.service.secrets.token_hex", lambda _length: "")
+def test_a_checkpoint_of_before_format_zero_is_refused(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
         scene.batches()
-    monkeypatch.undo()
-    (scene.queries / "AGAIN" / "life.json").unlink()  # as a former version left it
-    group = f"_confluent-ksql-{scene.service_id}query_AGAIN"
-    assert scene.groups() == {f"{group}-0-0"}
+    (scene.queries / "AGAIN" / "life.json").unlink()  # as such a version left it
     with scene.served() as http:
-        scene.batches()
-        http.ksql(f"CREATE STREAM {scene.dst}_2 AS SELECT * FROM {scene.dst};", EXACTLY_ONCE)
-        assert http.one("EXPLAIN AGAIN;")["queryDescription"]["consumerGroupId"] == group
-        await_true("the new one writes", lambda: len(scene.groups()) == 2)
+        error = http.await_error("AGAIN", "older than format zero")
+        assert "the last build of version 0.1.0" in error
         http.ksql("TERMINATE AGAIN;")
-        await_true("the new one's is left", lambda: len(scene.groups()) == 1)
-    assert scene.out() == list(range(6))
+        http.ksql(scene.copy(), EXACTLY_ONCE)
+        scene.batches(1)
+    assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
 
 
 def test_replacement_keeps_the_incarnation_and_the_description_names_it(scene):

@@ -44,21 +44,6 @@ def test_counting_continues_in_a_copy_and_does_not_touch_its_original(scene):
     assert files(original) == held
 
 
-def test_a_count_comes_home_from_where_an_earlier_version_let_spark_write_it(scene):
-    """That version gave Spark the path with its escapes, and kept its own files at the path."""
-    escaped = counted_twice(scene, "with%20blank")
-    home = escaped.rename(scene.folder / "with blank")
-    (mine,) = home.glob("*/queries/*/life.json")
-    sparks = escaped / mine.parent.relative_to(home)
-    sparks.mkdir(parents=True)
-    for entry in mine.parent.iterdir():
-        if entry != mine:
-            entry.rename(sparks / entry.name)
-    query = goes_on(scene, "with blank")
-    assert mine.parent.name == query
-    assert list(sparks.parent.iterdir()) == []
-
-
 def files(folder):
     """Every file of the queries and its content."""
     paths = (path for path in folder.glob("*/queries/**/*") if path.is_file())

@@ -68,7 +68,7 @@ class Site:
 
     def _query(self, text, sink):
         script = (SOURCE + text).format(source=self.source, sink=sink)
-        settings = {"processing.guarantee": "exactly_once_v2"}
+        settings = {"processing.guarantee": "exactly_once_v2", "cache.max.bytes.buffering": "0"}
         world = World(script, log=MemoryLog(), **settings)
         (query,) = world.catalog.queries.values()
         return query

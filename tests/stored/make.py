@@ -7,10 +7,8 @@ that was released is never made anew: see the README.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from decimal import Decimal
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +20,7 @@ from ksql.app.backup.form import Manifest, SavedState, SavedTopic
 from ksql.app.backup.save import COMMANDS, SCHEMAS
 from ksql.app.state import Identity
 from ksql.control.applied_offset import AppliedOffsetFile
-from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutQuery, PutType, RemoveType
+from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutType, RemoveType
 from ksql.control.engine.ports import Command
 from ksql.control.log.quarantine import stepping_over
 from ksql.control.log.record import decode, encode
@@ -86,7 +84,6 @@ def main() -> None:
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)
-    _missing(V1 / "plans-1.jsonl", _first_plans)
     _missing(V2 / "restored.jsonl", lambda: map(_command_line, restored_commands()))
     if not (V2 / "backup").exists():
         _backup(V2 / "backup")
@@ -299,31 +296,6 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("latin-1")
 
 
-def _first_plans() -> Iterator[Any]:
-    """Plans of the frozen commands as format 1 had them."""
-    for line in read_lines(V1 / "commands.jsonl"):
-        for change in decode(0, line["key"].encode(), line["value"].encode()).changes:
-            if isinstance(change, PutQuery) and _could_be_first(change.query.plan):
-                yield _numbered(change.query.plan)
-
-
-def _could_be_first(plan: str) -> bool:
-    """Whether it calls functions, and no upgrade has added aggregates to it."""
-    return '"overload"' in plan and not re.search(r'"generations":\[\d', plan)
-
-
-def _numbered(plan: str) -> Any:
-    known = json.loads(files("ksql.plan").joinpath("overloads1.json").read_text("utf-8"))
-
-    def then(body: dict[str, Any]) -> dict[str, Any]:
-        body.pop("generations", None)
-        if "overload" in body:
-            body["overload"] = known[body["function"]].index(body["overload"])
-        return body
-
-    return {**json.loads(plan, object_hook=then), "version": 1}
-
-
 # --- pages and values ---------------------------------------------------------------------------
 
 RUN_TIME: Final[list[Any]] = [
@@ -459,9 +431,6 @@ CLAIM: Final = LeadershipRecord(
     since_ms=BASE_MS,
     released=True,
 )
-LEASE: Final = {
-    "format": 1, "claim": "c1", "boot": "b-1", "until.s": 12.5, "until.ms": BASE_MS, "lost": True,
-}  # fmt: skip
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
 SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
@@ -473,11 +442,8 @@ def _small_files(place: Path) -> None:
         return
     place.mkdir(parents=True)
     (place / "service.json").write_text(IDENTITY.text(), "utf-8")
-    (place / "service-1.json").write_text('{"format": 1, "service.id": "kept_"}', "utf-8")
     incarnations.begin(place, "5f6e7d")
     AppliedOffsetFile(place / "carried_out.json").write(17)
-    (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
-    (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
     start_offsets.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
     plan_fingerprint.write(place, SHAPE)

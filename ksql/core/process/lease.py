@@ -81,7 +81,7 @@ def _end(held: Lease, entry: Entry) -> float:
     before, and its right lasts for a known time from then on. So the first look gives none.
     """
     now = now_s()
-    if entry.written_s is None or (entry.boot and entry.boot == boot_id()):
+    if entry.boot and entry.boot == boot_id():
         return now + entry.left_s()
     last = _looks.get(held, _Look(entry.until_s, now))
     renewed = entry.until_s != last.until_s
@@ -100,7 +100,7 @@ _looks: dict[Lease, _Look] = {}
 class Entry:
     """The content of the file: its end, by the clock since the machine's start and by wall time.
 
-    ``written_s`` is when it was written, by the first of them; None in files of version 1.
+    ``written_s`` is when it was written, by the first of them.
     ``lost``: nobody may write under this claim any more.
     """
 
@@ -109,7 +109,7 @@ class Entry:
     until_s: float
     until_ms: int
     lost: bool
-    written_s: float | None = None
+    written_s: float
 
     def left_s(self) -> float:
         """Return how long the right still holds."""
@@ -130,7 +130,7 @@ def read(file: Path) -> Entry | None:
             until_s=float(body["until.s"]),
             until_ms=int(body["until.ms"]),
             lost=bool(body["lost"]),
-            written_s=float(body["written.s"]) if "written.s" in body else None,
+            written_s=float(body["written.s"]),
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import KsqlError
+from ksql.core.format_zero import BeforeFormatZero
 from ksql.exec.dataflow.source_topics import plan_of
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog.model import PersistentQuery
 
 _log = logging.getLogger(__name__)
-_BEGINS: str = "another query begins under its name"
+_BEGINS: Final = "another query begins under its name"
 
 
 class CheckpointDirectory:
@@ -79,14 +80,14 @@ class CheckpointDirectory:
     def require(self, query: PersistentQuery) -> Incarnation:
         """Return the incarnation with which a query continues.
 
-        Raises: CheckpointMissing, OtherPlan, unless it may begin from the start.
+        Raises: CheckpointMissing, OtherPlan, BeforeFormatZero, unless it may begin from the start.
         """
         directory = self.of(query.version)
         plan_shape = fingerprint.shape_of(query.id, plan_of(query))
         try:
             incarnation = incarnations.require(query.id, directory)
             fingerprint.adopt(query.id, directory, plan_shape)
-        except (incarnations.CheckpointMissing, fingerprint.OtherPlan):
+        except (incarnations.CheckpointMissing, fingerprint.OtherPlan, BeforeFormatZero):
             if not self._overrides.anew(query.version):
                 raise
             return self._begin_anew(query)

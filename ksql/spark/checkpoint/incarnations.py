@@ -4,17 +4,11 @@ A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command 
 written), and so do the numbers of its batches. What Kafka remembers of batches is therefore kept
 under the id and the incarnation's random name, which is written into the checkpoint
 before the first start. A replacement continues the incarnation of the plan that it replaces.
-
-Checkpoints of versions that knew no incarnations continue under the id alone.
 """
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,18 +16,18 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import versioned_json
 from ksql.core.errors import ServerError
 from ksql.core.files import write_atomically
+from ksql.core.format_zero import BeforeFormatZero
 from ksql.spark.checkpoint import schemapaths
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, readable
 
 if TYPE_CHECKING:
     from ksql.spark.checkpoint.checkpoint import Position
 
-_log = logging.getLogger(__name__)
-
 FORMAT: Final = 1
 _VERSIONS: Final[versioned_json.Fields] = {FORMAT: frozenset({"incarnation"})}
 _FILE: Final = "life.json"
 _SPARKS: Final = "metadata"  # Spark writes it before the first batch
+_TRIAL: Final = "trial.json"
 
 
 class CheckpointMissing(ServerError):
@@ -71,7 +65,7 @@ class OlderCheckpoint(ServerError):
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One incarnation of a query; ``name`` is empty where it began before they had names."""
+    """One incarnation of a query, by its name."""
 
     name: str
 
@@ -114,30 +108,22 @@ def incarnation_of(checkpoint: Path) -> Incarnation | None:
     """
     file = checkpoint / _FILE
     try:
-        return _named(file) or _nameless(checkpoint)
-    except OSError as error:
-        raise CheckpointDamaged(file, str(error)) from error
-
-
-def _named(file: Path) -> Incarnation | None:
-    try:
         with readable(file):
             _, body = versioned_json.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
             return Incarnation(versioned_json.text_of(body, "incarnation"))
     except FileNotFoundError:
         return None
-
-
-def _nameless(checkpoint: Path) -> Incarnation | None:
-    return Incarnation("") if holds_anything(checkpoint) and not _torn(checkpoint) else None
+    except OSError as error:
+        raise CheckpointDamaged(file, str(error)) from error
 
 
 def require(query_id: str, checkpoint: Path) -> Incarnation:
     """Return the incarnation that a query continues, wherever its checkpoint was written.
 
-    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown,
+        BeforeFormatZero.
     """
-    _bring_home(checkpoint)
+    _refuse_older(query_id, checkpoint)
     incarnation = incarnation_of(checkpoint)
     if incarnation is None:
         raise CheckpointMissing(query_id, checkpoint)
@@ -145,53 +131,26 @@ def require(query_id: str, checkpoint: Path) -> Incarnation:
     return incarnation
 
 
+def _refuse_older(query_id: str, checkpoint: Path) -> None:
+    """Refuse what versions before format zero have left: Spark would begin again, or go wrong.
+
+    Raises: BeforeFormatZero.
+    """
+    what, trial = f"the checkpoint of query {query_id}", checkpoint / _TRIAL
+    remedy = f"Or start once with -o ksql.state.anew={query_id} (or =all) to begin anew."
+    holds = (checkpoint / _SPARKS).exists()
+    elsewhere = Path(checkpoint.as_uri().removeprefix("file://"))  # its escapes taken for letters
+    if elsewhere != checkpoint and not holds and (elsewhere / _SPARKS).exists():
+        detail = f"It lies in {elsewhere}, where such versions wrote it."
+        raise BeforeFormatZero(what, detail, remedy)
+    if holds and not (checkpoint / _FILE).exists():
+        detail = f"It has no {_FILE}, which such versions did not write: {checkpoint}"
+        raise BeforeFormatZero(what, detail, remedy)
+    if trial.exists():
+        detail = f"{trial} holds the plan of a replacement that such a version has begun."
+        raise BeforeFormatZero(what, detail, "It finishes the batch of that plan.")
+
+
 def holds_anything(checkpoint: Path) -> bool:
     """Return whether there is a directory with anything in it."""
     return checkpoint.is_dir() and any(checkpoint.iterdir())
-
-
-def _torn(checkpoint: Path) -> bool:
-    """Return whether these are batches without their beginning.
-
-    Spark continues to write where a directory is removed under a query: not what it writes first.
-    """
-    return not (checkpoint / _SPARKS).exists() and any((checkpoint / "offsets").glob("[0-9]*"))
-
-
-def _bring_home(checkpoint: Path) -> None:
-    """Move in what earlier versions of this service let Spark write elsewhere.
-
-    They gave it the path as a URI, whose escapes it took for letters: ``/a b`` became ``/a%20b``.
-    """
-    elsewhere = Path(checkpoint.as_uri().removeprefix("file://"))
-    if (
-        elsewhere == checkpoint
-        or not (elsewhere / _SPARKS).exists()
-        or (checkpoint / _SPARKS).exists()
-    ):
-        return
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    entries = sorted(elsewhere.iterdir(), key=lambda entry: entry.name == _SPARKS)
-    try:
-        for entry in entries:  # the one that shows that all are there comes last
-            entry.rename(checkpoint / entry.name)
-        elsewhere.rmdir()
-    except OSError as problem:
-        if problem.errno != errno.EXDEV:
-            raise
-        _copy_home(elsewhere, checkpoint)
-    _log.warning(
-        "checkpoint_moved_home", extra={"origin": str(elsewhere), "checkpoint": str(checkpoint)}
-    )
-
-
-def _copy_home(elsewhere: Path, checkpoint: Path) -> None:
-    """Copy what lies on another file system; a copy that a crash cuts short is made again."""
-
-    def last(folder: str, _names: list[str]) -> list[str]:
-        return [_SPARKS] if Path(folder) == elsewhere else []
-
-    shutil.copytree(elsewhere, checkpoint, ignore=last, dirs_exist_ok=True)
-    os.sync()
-    write_atomically(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
-    shutil.rmtree(elsewhere)

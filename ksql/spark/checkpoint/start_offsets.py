@@ -1,7 +1,6 @@
 """Where a query begins to read: one small file in its checkpoint, written before the first start.
 
-The file holds the offsets that "latest" meant when the query was made. Version 1 has them in a
-field; the versions of the service before it wrote the offsets alone.
+The file holds the offsets that "latest" meant when the query was made.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
 from ksql.core.files import write_atomically
+from ksql.core.format_zero import BeforeFormatZero
 from ksql.spark.checkpoint.checkpoint import offsets_of, readable
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def write(file: Path, offsets: Offsets) -> None:
 def read(file: Path) -> Offsets:
     """Return the offsets that were written down.
 
-    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    Raises: CheckpointDamaged, NewerCheckpoint, BeforeFormatZero, OSError.
     """
     text = file.read_text(encoding="utf-8")
-    with readable(file, "it has neither version nor offsets: "):
+    with readable(file):
         body = versioned_json.parse(text)
         if isinstance(body.get("version", {}), dict):  # no version: at most a topic of that name
-            return offsets_of(body)
+            raise BeforeFormatZero(str(file))
         _, body = versioned_json.read(text, _VERSIONS)
         return offsets_of(body["offsets"])

@@ -16,7 +16,7 @@ from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settings
 from ksql.exec.ports import FirstBatch, Switch
-from ksql.spark.checkpoint import checkpoint, incarnations, pending_switch, start_offsets
+from ksql.spark.checkpoint import checkpoint, incarnations, start_offsets
 from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
@@ -158,20 +158,16 @@ class SparkRunner:
                 running.await_first_attempt(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> QuerySupervisor:
-        running = self._host(query, lambda: self._spec_behind_trial(query))
+        running = self._host(query)
         self.running[query.version] = running
         self._runtime.watch(running)
         return running
 
-    def _host(
-        self,
-        query: PersistentQuery,
-        spec: Callable[[], QuerySpec] | None = None,
-    ) -> QuerySupervisor:
+    def _host(self, query: PersistentQuery) -> QuerySupervisor:
         self._links.begin(query)
         return self._runtime.host(
             self._place(query),
-            spec or (lambda: self._spec(query)),
+            lambda: self._spec(query),
             self._failed,
             lambda spec: self._vetted(query, spec),
         )
@@ -185,11 +181,6 @@ class SparkRunner:
 
     def _checkpoint(self, query: PersistentQuery) -> Path:
         return self._checkpoints.of(query.version)
-
-    def _spec_behind_trial(self, query: PersistentQuery) -> QuerySpec:
-        with usable(query.id):
-            pending_switch.end(self._checkpoint(query), query, self._host, self._limit_s())
-        return self._spec(query)
 
     def application(self, version: QueryVersion) -> str:
         """Return the version's name in Kafka in its present incarnation."""

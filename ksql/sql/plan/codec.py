@@ -9,7 +9,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import versioned_json
+from ksql.core import format_zero, versioned_json
 from ksql.core.errors import KsqlError
 from ksql.core.structs import Structs
 from ksql.core.types.forms import FORMS as TYPES
@@ -22,19 +22,20 @@ from ksql.sql.plan.walk import sources
 if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
-FORMAT_VERSION = max(UPCASTERS) + 1
-"""1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
+FORMAT_VERSION: Final = 6
+"""2: the oldest that is read; overloads are signatures, aggregates' slots have generations.
 
 3: plans that go by time have lanes. 4: plans say where the windows of a key lie. 5: plans say how
 results get to their partitions in order. 6: plans say what users' functions are made of, and which
-columns kept rows may lack. Whatever needs no later format is stored as before.
+columns kept rows may lack. Whatever needs no later format is stored as before. All of them are
+read alike, as each adds fields that may be left out.
 """
 _PLACED: Final = 5
 _WINDOWS: Final = 4
 _LANES: Final = 3
 _LANELESS: Final = 2
 _BODY: Final = frozenset({"plan"})
-_VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, FORMAT_VERSION + 1), _BODY)
+_VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(_LANELESS, FORMAT_VERSION + 1), _BODY)
 STRUCTS: Final = Structs((*TYPES, *EXPRESSIONS, *NODES))
 DAMAGE: Final = (
     ArithmeticError,
@@ -47,7 +48,7 @@ DAMAGE: Final = (
 
 
 class UnreadablePlan(KsqlError):
-    """A stored plan of a newer format, or one that is damaged."""
+    """A stored plan of a newer format, of one before format zero, or one that is damaged."""
 
     code = 50000
 
@@ -73,7 +74,7 @@ def _version(plan: nodes.QueryPlan) -> int:
 def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:
     """Read a plan back; ``functions`` are those that it is run or compared with.
 
-    Raises: UnreadablePlan for a newer version or a damaged text.
+    Raises: UnreadablePlan for another version or a damaged text.
     """
     return _loaded(text, functions)
 
@@ -82,11 +83,17 @@ def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:
 def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
     try:
         version, body = versioned_json.read(text, _VERSIONS)
-        plan = STRUCTS.build(upcast(body["plan"], version, functions))
+        plan = STRUCTS.build(upcast(body["plan"], version, functions, UPCASTERS))
     except versioned_json.NewerVersion as error:
         raise UnreadablePlan(
             f"the plan has format {error.found}, this version reads up to {FORMAT_VERSION}",
             hint="Start the version that wrote it.",
+        ) from error
+    except versioned_json.OlderVersion as error:
+        raise UnreadablePlan(
+            format_zero.before(f"the plan of format {error.version}"),
+            detail=f"{format_zero.READER} reads it",
+            hint=f"Start {format_zero.READER}, terminate the query there, and create it anew.",
         ) from error
     except DAMAGE as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error

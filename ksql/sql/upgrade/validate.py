@@ -41,7 +41,6 @@ from ksql.sql.upgrade import code, grown, settings
 from ksql.sql.upgrade.align import align
 from ksql.sql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.sql.upgrade.naming import with_distinct_names
-from ksql.sql.upgrade.signed import signed
 from ksql.sql.upgrade.texts import shown, shown_fold
 from ksql.sql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.sql.upgrade.verdict import ACCEPTED, Difference, Verdict, in_order
@@ -66,7 +65,6 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    old, new = signed(old, functions), signed(new, functions)
     old = _with_distinct_names(old, new)
     aligned = align(old, new, functions, generation)
     target = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from ksql.app import startup_checks
 from ksql.app import state as module
 from ksql.app.startup_checks import NotShared, fit_stores, share
-from ksql.app.state import ForeignState, NewerState, StateDir
+from ksql.app.state import ForeignState, NewerState, OlderState, StateDir
 from ksql.app.state_check import StartFindings, StateInDanger, check
 from ksql.core.config import Settings
 from ksql.core.errors import StartError
@@ -79,19 +78,17 @@ def test_it_remembers_what_it_belongs_to(state, opened):
     assert (identity.state_id, identity.ended) == ("name0", False)
 
 
-def test_directory_of_the_first_format_is_adopted(tmp_path, opened):
-    (tmp_path / "service.json").write_text('{"format": 1, "service.id": "svc_"}')
-    identity = opened().identity
-    assert (identity.state_id, identity.cluster_id) == ("name0", "")
-    assert json.loads((tmp_path / "service.json").read_text())["format"] == 2
+def test_one_of_the_first_format_is_left_as_it_is(tmp_path, opened):
+    text = '{"format": 1, "service.id": "svc_"}'
+    (tmp_path / "service.json").write_text(text)
+    for _ in range(2):  # the lock was given back
+        with pytest.raises(OlderState, match="older than format zero"):
+            opened()
+    assert (tmp_path / "service.json").read_text() == text
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_directory_of_another_service_is_refused(tmp_path, opened, version):
-    if version == 1:
-        (tmp_path / "service.json").write_text('{"format": 1, "service.id": "other_"}')
-    else:
-        opened("other_").close()
+def test_one_of_another_service_is_refused(opened):
+    opened("other_").close()
     with pytest.raises(ForeignState):
         opened()
     with pytest.raises(ForeignState):  # the lock was given back

@@ -42,7 +42,7 @@ def test_a_statement_continues_until_its_semicolon(desk: Desk, service: FakeServ
     keys = f"A{ENTER}';' B{ENTER}; -- end{ENTER}C;D;{ENTER}{ENTER}"
     assert typed(desk, service, keys) == ["A\n';' B\n;", "C;", "D;"]
     assert "Stream created" in desk.out()
-    assert "server 0.1.0 at" in desk.errors()
+    assert "server 0.2.0 at" in desk.errors()
 
 
 def test_commands_need_no_semicolon_and_ctrl_c_clears_the_text(

@@ -49,7 +49,7 @@ def sent(service: FakeService) -> list[str]:
     [
         ("SET CLI COLUMN-WIDTH 20", ""),
         ("output json", "Output: JSON\n"),
-        ("version", "Server:   0.1.0\n"),
+        ("version", "Server:   0.2.0\n"),
         ("timing off -- as ever", "Timing: OFF\n"),
         ("request-pipelining off;", "Request pipelining: OFF\n"),
     ],

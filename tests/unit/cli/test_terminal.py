@@ -433,7 +433,7 @@ def test_exit_and_version_and_server(desk: Desk, url: str) -> None:
     for word in ("exit;", "exit", "quit"):
         with pytest.raises(Exit):
             desk.terminal.run(word)
-    assert "Server:   0.1.0" in desk.run("version")
+    assert "Server:   0.2.0" in desk.run("version")
     assert desk.run("server") == f"{url}\n"
     desk.terminal.session.properties["a"] = "b"
     desk.run("server http://127.0.0.1:1")
@@ -441,7 +441,7 @@ def test_exit_and_version_and_server(desk: Desk, url: str) -> None:
     assert desk.terminal.session.properties == {}
     assert "no answer" in desk.fails("X;")
     desk.run("server reset")
-    assert f"server 0.1.0 at {url} (service id default_)" in desk.errors()
+    assert f"server 0.2.0 at {url} (service id default_)" in desk.errors()
 
 
 def test_history_and_clear(desk: Desk) -> None:

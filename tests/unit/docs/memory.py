@@ -93,4 +93,4 @@ class DocumentService(MemoryService):
         return super().query(text, properties, variables, tombstones=tombstones, caller=caller)
 
     def info(self):
-        return ServerInfo("0.1.0", "memory", "default_")
+        return ServerInfo("0.2.0", "memory", "default_")

@@ -243,7 +243,7 @@ class FakeService(ServerProcess):
         return {"schema registry": "http://127.0.0.1:8081"}
 
     def info(self) -> ServerInfo:
-        return ServerInfo("0.1.0", "cluster-1", "default_")
+        return ServerInfo("0.2.0", "cluster-1", "default_")
 
     def health(self) -> Health:
         self.calls.append(("health",))

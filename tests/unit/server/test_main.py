@@ -52,7 +52,7 @@ def server(
 def test_a_signal_ends_queries_then_the_service() -> None:
     with server() as (process, out):
         ready = out.readline()
-        assert ready.startswith("ksql 0.1.0 is ready at http://127.0.0.1:")
+        assert ready.startswith("ksql 0.2.0 is ready at http://127.0.0.1:")
         assert "(service id default_, started in " in ready
         assert out.readline() == "schema registry at http://127.0.0.1:8081\n"
         assert out.readline() == (
@@ -321,7 +321,7 @@ def test_a_signal_ends_the_process_whatever_hangs(
             cwd=ROOT,
         ) as process,
     ):
-        await_text(out, "ksql 0.1.0 is ready" if what != "start" else "hangs")
+        await_text(out, "ksql 0.2.0 is ready" if what != "start" else "hangs")
         process.send_signal(signal.SIGTERM)
         _out, stderr = process.communicate(timeout=60)
     assert process.returncode == 0

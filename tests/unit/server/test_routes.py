@@ -27,14 +27,14 @@ CLUSTER = {
             "/info",
             {
                 "KsqlServerInfo": {
-                    "version": "0.1.0",
+                    "version": "0.2.0",
                     "kafkaClusterId": "cluster-1",
                     "ksqlServiceId": "default_",
                     "serverStatus": "RUNNING",
                 }
             },
         ),
-        ("/v1/metadata", {"version": "0.1.0", "clusterId": CLUSTER}),
+        ("/v1/metadata", {"version": "0.2.0", "clusterId": CLUSTER}),
         ("/v1/metadata/id", CLUSTER),
         ("/is_valid_property/auto.offset.reset", True),
         ("/status", {"commandStatuses": {"stream/`S`/create": "SUCCESS"}}),

@@ -9,6 +9,7 @@ import pytest
 
 from ksql.app.state import StateDir
 from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.engine.changes import PutQuery
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
@@ -20,7 +21,6 @@ from ksql.spark.checkpoint import (
     checkpoint,
     checkpoint_topics,
     incarnations,
-    pending_switch,
     plan_fingerprint,
     start_offsets,
 )
@@ -48,8 +48,6 @@ READERS = {
     "service.json": state_dir,
     "life.json": incarnations.incarnation_of,
     "carried_out.json": lambda place: AppliedOffsetFile(place / "carried_out.json").read(),
-    "trial.json": pending_switch.read,
-    "starts.json": lambda place: start_offsets.read(place / "starts.json"),
     "topics.json": checkpoint_topics.read,
     "shape.json": plan_fingerprint.read,
     "code.json": codes.read,
@@ -60,7 +58,12 @@ VERSIONS = {"service.json": "format", "life.json": "format"}
 COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[
     "value"
 ]
-PLAN = read_lines(V1 / "plans-1.jsonl")[0]
+PLAN = next(
+    change.query.plan
+    for line in read_lines(V1 / "commands.jsonl")
+    for change in decode(0, line["key"].encode(), line["value"].encode()).changes
+    if isinstance(change, PutQuery)
+)
 
 
 def altered(text, key):
@@ -100,20 +103,6 @@ def test_a_file(tmp_path, name, text, said):
     assert said in error.text()
     assert error.hint
     assert (tmp_path / name).read_text("utf-8") == text
-
-
-@pytest.mark.parametrize("old", ['"$": "model.PersistentQuery"', '"sink": "T"'])
-def test_a_tried_plan_with_a_tag_or_a_field_that_is_unknown(tmp_path, old):
-    text = (V1 / "files" / "trial.json").read_text("utf-8")
-    assert old in text
-    (tmp_path / "trial.json").write_text(text.replace(old, old.replace('": "', 'x": "', 1)))
-    (tmp_path / "tag").write_text(text.replace("model.PersistentQuery", "model.Other"))
-    with pytest.raises(pending_switch.TrialUnreadable, match=r"trial\.json cannot be read"):
-        pending_switch.read(tmp_path)
-    (tmp_path / "tag").rename(tmp_path / "trial.json")
-    with pytest.raises(pending_switch.TrialUnreadable) as caught:
-        pending_switch.read(tmp_path)
-    assert "the tag 'model.Other' is not known" in caught.value.detail
 
 
 @pytest.mark.parametrize(
@@ -186,7 +175,7 @@ def refused_command(text, said):
     assert "ksql.command.topic.skip=12" in error.hint
 
 
-@pytest.mark.parametrize(("text", "said"), list(altered(dumped(PLAN), "version")))
+@pytest.mark.parametrize(("text", "said"), list(altered(PLAN, "version")))
 def test_a_plan(text, said):
     with pytest.raises(UnreadablePlan) as caught:
         loads(text)

@@ -15,7 +15,7 @@ from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.topic import Topic
 from ksql.sql.plan.codec import dumps, loads
 from tests.stored.corpora import CORPORA, V1, V2
-from tests.stored.lines import dumped, read_lines
+from tests.stored.lines import read_lines
 from tests.stored.make import hexed, records_of, unhexed
 from tests.stored.memory import PagedRunner, catalog_text, feed
 from tests.unit.world import World
@@ -69,25 +69,6 @@ def test_an_overload_is_stored_as_its_signature():
     ]
     assert len(names) >= 20
     assert all(name.startswith("(") for name in names)
-
-
-FIRST = read_lines(V1 / "plans-1.jsonl")
-
-
-@pytest.mark.parametrize("stored", FIRST, ids=lambda stored: stored["plan"]["query_id"])
-def test_plans_of_the_first_format_are_read_as_those_of_the_second(stored):
-    numbers = list(overloads(stored))
-    assert stored["version"] == 1
-    assert numbers
-    assert all(type(number) is int for number in numbers)
-    second = {
-        text
-        for command in commands(LINES["first"])
-        for change in command.changes
-        if isinstance(change, PutQuery)
-        for text in (change.query.plan,)
-    }
-    assert dumps(loads(dumped(stored))) in second
 
 
 def test_commands_of_every_kind_are_frozen():

@@ -20,7 +20,6 @@ from ksql.spark.checkpoint import (
     checkpoint,
     checkpoint_topics,
     incarnations,
-    pending_switch,
     plan_fingerprint,
     start_offsets,
 )
@@ -196,12 +195,7 @@ def test_the_identity_of_a_state_directory(place):
     assert make.IDENTITY.text() == (FILES / "service.json").read_text("utf-8")
 
 
-def test_the_identity_of_the_first_format(place):
-    identity = opened(place, "service-1.json")
-    assert (identity.service_id, identity.state_id, identity.cluster_id) == ("kept_", "new", "")
-
-
-def test_incarnation_of_a_query(place, tmp_path):
+def test_the_life_of_a_query(place, tmp_path):
     assert incarnations.incarnation_of(place) == incarnations.Incarnation("5f6e7d")
     incarnations.begin(tmp_path, "5f6e7d")
     assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
@@ -214,26 +208,18 @@ def test_how_far_commands_were_carried_out(place, tmp_path):
     assert written == (FILES / "carried_out.json").read_bytes()
 
 
-def test_a_plan_that_an_earlier_version_has_tried(place):
-    switch = pending_switch.read(place)
-    assert switch is not None
-    assert (switch.id, switch.kind, switch.sink) == ("CTAS_T_1", "CTAS", "T")
-
-
-def test_the_right_to_write(place):
-    lease_ = lease.read(place / "lease.json")
-    assert lease_ == lease.Entry(claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True)
-    lease.write(place / "lease.json", "c1", 12.5, lost=True)
-    written = json.loads((place / "lease.json").read_text("utf-8"))
-    second = json.loads((V2 / "files" / "lease.json").read_text("utf-8"))
-    assert list(written) == list(second)
-    assert {name: type(value) for name, value in written.items()} == {
-        name: type(value) for name, value in second.items()
-    }
-    lease_ = lease.read(V2 / "files" / "lease.json")
-    assert lease_ == lease.Entry(
+def test_the_right_to_write(tmp_path):
+    frozen = V2 / "files" / "lease.json"
+    assert lease.read(frozen) == lease.Entry(
         claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True, written_s=4.5
     )
+    lease.write(tmp_path / "lease.json", "c1", 12.5, lost=True)
+    written, then = (
+        json.loads(file.read_text("utf-8")) for file in (tmp_path / "lease.json", frozen)
+    )
+    assert {name: type(value) for name, value in written.items()} == {
+        name: type(value) for name, value in then.items()
+    }
 
 
 def test_where_a_query_begins(place, tmp_path):
@@ -241,12 +227,6 @@ def test_where_a_query_begins(place, tmp_path):
     assert offsets == {"s": {0: 3, 1: 0}}
     start_offsets.write(tmp_path / "starts.json", offsets)
     assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
-
-
-def test_where_a_query_begins_as_it_was_written_without_a_version(place, tmp_path):
-    assert start_offsets.read(place / "starts.json") == {"s": {0: 3, 1: 0}}
-    (tmp_path / "starts.json").write_text('{"version": {"0": 3}}')
-    assert start_offsets.read(tmp_path / "starts.json") == {"version": {0: 3}}
 
 
 def test_the_topics_that_a_query_has_read(place, tmp_path):

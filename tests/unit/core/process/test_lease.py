@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ksql.core.process import lease
@@ -146,21 +144,6 @@ def test_such_a_right_is_renewed_without_waiting_while_it_is_used(clock, file, f
     clock.now += 1.5
     with pytest.raises(NotLeader):
         held.await_valid()
-
-
-def test_for_a_file_of_the_first_format_from_another_machine_the_wall_clock_decides(
-    clock, file, monkeypatch
-):
-    lease.write(file, "me", clock.now + 5)
-    first = json.loads(file.read_text())
-    del first["written.s"]
-    file.write_text(json.dumps(first | {"format": 1}))
-    monkeypatch.setattr(lease, "boot_id", lambda: "another machine")
-    clock.now += 100_000
-    monkeypatch.setattr(
-        "ksql.core.process.lease.time.time", lambda: lease.read(file).until_ms / 1000 - 2
-    )
-    assert lease.read(file).left_s() == pytest.approx(2)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"claim": 7}'])

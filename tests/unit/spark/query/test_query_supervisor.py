@@ -380,14 +380,14 @@ def test_a_checkpoint_that_cannot_be_looked_at_is_not_gone(desk, monkeypatch):
     desk.spec = replace(desk.spec, incarnation="f00d")
     incarnations.begin(desk.folder, "f00d")
     query.start()
-    (desk.folder / "life.json").unlink()
 
-    def iterdir(_path):
+    def read_text(_path, **_options):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Path, "iterdir", iterdir)
+        broken.setattr(Path, "read_text", read_text)
         assert query.lost() is None
+    (desk.folder / "life.json").unlink()
     assert isinstance(query.lost(), incarnations.CheckpointMissing)
 
 

@@ -20,7 +20,6 @@ from ksql.core.config import Settings
 from ksql.core.ids import QueryId
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
-from ksql.core.structs import Structs
 from ksql.core.trash import Trash
 from ksql.kafka.ranges import Range
 from ksql.spark.checkpoint import incarnations
@@ -35,7 +34,6 @@ from ksql.spark.query.spec import RetryPolicy, State
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
-from ksql.sql.catalog.forms import FORMS
 from tests.unit.world import World
 from tests.waits import await_true
 
@@ -318,86 +316,33 @@ def test_a_query_that_stops_is_no_longer_about_to_run(desk, query):
     assert desk.runner._links.all == {}
 
 
-# --- a server of an earlier version that died in a switch
-
-
-def killed_in_a_trial(desk, query, *, half_done):
-    """The new plan was tried, on the checkpoint itself, and its command is not in the log."""
-    desk.runner.start(query)
-    place = desk.runner.checkpoint(query.version)
-    tried = Structs(FORMS).plain(replace(query, plan=query.plan + " ", statement="new"))
-    (place / "trial.json").write_text(json.dumps({"version": 1, "query": tried}))
-    (place / "offsets").mkdir()
-    (place / "offsets" / "0").write_text("v1\n{}\n{}")
-    if not half_done:
-        finish_batches(place)
-    desk.runner.running.clear()  # the crash
-    return place
-
-
 def plan_of(spec):
     return json.loads(spec.plan_json)["plan"]
 
 
-def finish_batches(place):
-    (place / "commits").mkdir(exist_ok=True)
-    (place / "commits" / "0").write_text("v1\n{}")
-
-
-def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tried(desk, query):
-    place = killed_in_a_trial(desk, query, half_done=True)
-    usual = desk.runtime.launch
-
-    def launch(spec):
-        finish_batches(place)
-        return usual(spec)
-
-    desk.runtime.launch = launch
-    again = Desk(desk.folder.parent)
-    again.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
-    again.runner.resume([query])
-    plans = [plan_of(spec) for spec in desk.runtime.started]
-    assert plans == [query.plan, query.plan + " ", query.plan]
-    again.runner.stop(query.version)
-    again.runner.resume([query])
-    assert [plan_of(spec) for spec in desk.runtime.started[3:]] == [query.plan]
-
-
-def test_a_trial_that_left_nothing_half_done_is_over(desk, query):
-    place = killed_in_a_trial(desk, query, half_done=False)
-    desk.runner.resume([query])
-    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
-    assert not (place / "trial.json").exists()
-
-
-def test_a_tried_plan_that_counts_just_continues(desk, query):
-    killed_in_a_trial(desk, query, half_done=True)
-    desk.runner.resume([replace(query, plan=query.plan + " ")])
-    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, query.plan + " "]
-
-
-def test_a_tried_plan_that_cannot_finish_its_batch_gives_way(desk, query, caplog):
-    killed_in_a_trial(desk, query, half_done=True)
-    usual = desk.runtime.launch
-
-    def launch(spec):
-        if plan_of(spec).endswith(" "):
-            raise RuntimeError("odd")
-        return usual(spec)
-
-    desk.runtime.launch = launch
-    desk.runner.resume([query])
-    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
-    assert "batch_not_finished" in caplog.text
-
-
-def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
-    place = killed_in_a_trial(desk, query, half_done=True)
-    (place / "trial.json").write_text('{"version": 99}')
+@pytest.mark.parametrize("lost", ["life.json", None])
+def test_a_checkpoint_of_before_format_zero_is_an_error_of_its_query(desk, query, lost):
+    desk.runner.start(query)
+    desk.runner.stop(query.version)
+    place = desk.runner.checkpoint(query.version)
+    (place / lost).unlink() if lost else (place / "trial.json").write_text("{}")
     desk.runner.resume([query])
     status = desk.runner.running[query.version].status()
     assert status.state is State.ERROR
-    assert "version 99" in (status.last_error or "")
+    assert f"the checkpoint of query {query.id} is older than format zero" in str(status.last_error)
+    assert "the last build of version 0.1.0" in str(status.last_error)
+    assert len(desk.runtime.started) == 1
+
+
+def test_a_query_may_begin_anew_over_a_checkpoint_of_before_format_zero(tmp_path, query):
+    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    place = desk.runner.checkpoint(query.version)
+    place.mkdir(parents=True)
+    (place / "metadata").write_text("{}")
+    desk.runner.resume([query])
+    assert desk.application().endswith("-life1")
+    [moved] = desk.trash.entries()
+    assert moved.origin == str(place)
 
 
 def test_a_server_that_is_no_longer_the_leader_ends_its_queries_and_starts_none(desk, query):
@@ -653,7 +598,6 @@ def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
     desk.runner.take_over(new)
     desk.runner.running[query.version].await_first_attempt(30)
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, new.plan]
-    assert not (desk.runner.checkpoint(query.version) / "trial.json").exists()
 
 
 def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):

@@ -31,13 +31,12 @@ def tuples(inner):
     return st.lists(inner, max_size=2).map(tuple)
 
 
-overloads = small | names
 folds = st.builds(
     n.Fold,
     slot=small,
     name=names,
     function=names,
-    overload=overloads,
+    overload=names,
     args=tuples(expressions),
     literals=tuples(constants),
     type=types,
@@ -46,7 +45,7 @@ calls = st.builds(
     n.TableCall,
     name=names,
     function=names,
-    overload=overloads,
+    overload=names,
     args=tuples(expressions),
     type=types,
 )

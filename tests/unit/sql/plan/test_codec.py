@@ -39,12 +39,12 @@ def test_a_real_plan():
         ("{", "the stored plan is damaged"),
         ("{}", "the stored plan is damaged"),
         ("[]", "the stored plan is damaged"),
-        ('{"version": 1}', "the stored plan is damaged"),
+        ('{"version": 2}', "the stored plan is damaged"),
         ('{"version": "x", "plan": null}', "the stored plan is damaged"),
-        ('{"version": 1, "plan": {"$": "nodes.Nothing"}}', "the stored plan is damaged"),
-        ('{"version": 1, "plan": {"$": "nodes.QueryPlan"}}', "the stored plan is damaged"),
-        ('{"version": 1, "plan": [1]}', "the stored plan is damaged"),
-        ('{"version": 1, "plan": {"$": "decimal", "v": "x"}}', "the stored plan is damaged"),
+        ('{"version": 2, "plan": {"$": "nodes.Nothing"}}', "the stored plan is damaged"),
+        ('{"version": 2, "plan": {"$": "nodes.QueryPlan"}}', "the stored plan is damaged"),
+        ('{"version": 2, "plan": [1]}', "the stored plan is damaged"),
+        ('{"version": 2, "plan": {"$": "decimal", "v": "x"}}', "the stored plan is damaged"),
     ],
 )
 def test_unreadable_plans(text, reason):

@@ -1,92 +1,74 @@
-"""Plans of format 1 name overloads by numbers; they are read as plans of the newest format."""
+"""Steps between stored formats: made-up ones, as format zero has none yet."""
 
 from __future__ import annotations
 
 import json
-from importlib.resources import files
+from typing import Any
 
 import pytest
 
-from ksql.functions.identity import find_overload
-from ksql.functions.registry import BUILTINS
-from ksql.functions.udf import load_sources
-from ksql.sql.plan import upcast
-from ksql.sql.plan.codec import FORMAT_VERSION, dumps, loads
+from ksql.functions.registry import BUILTINS, Functions
+from ksql.sql.plan import codec
+from ksql.sql.plan.upcast import UPCASTERS, upcast
 from tests.unit.world import World
 
 SCRIPT = """
-CREATE STREAM S (K STRING KEY, A ARRAY<BIGINT>, B BIGINT, C STRING)
-  WITH (KAFKA_TOPIC='s', PARTITIONS=1);
-CREATE STREAM T AS SELECT K, ABS(B) AS X, EXPLODE(A) AS E, TRANSFORM(A, x => ABS(x)) AS L FROM S;
-CREATE TABLE U AS SELECT K, COUNT(*) AS N, SUM(B) AS X, LATEST_BY_OFFSET(C, 2) AS L
-  FROM S WHERE ABS(B) > 1 GROUP BY K;
+CREATE STREAM S (K STRING KEY, B BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE STREAM T AS SELECT K, ABS(B) AS X FROM S;
 """
-NAMES = json.loads(files("ksql.sql.plan").joinpath("overloads1.json").read_text("utf-8"))
 
 
-def numbered(text):
-    """The plan as format 1 had it."""
-    seen = set()
+def added(field: str) -> Any:
+    def step(plan: Any, functions: Functions) -> Any:
+        assert functions is BUILTINS
+        return {**plan, field: len(plan)}
 
-    def then(each):
-        each.pop("generations", None)
-        if "overload" in each:
-            seen.add(each["function"])
-            each["overload"] = NAMES[each["function"]].index(each["overload"])
-        return each
-
-    body = json.loads(text, object_hook=then)
-    return json.dumps({**body, "version": 1}), seen
+    return step
 
 
-@pytest.fixture(scope="module")
-def world():
-    return World(SCRIPT)
+STEPS = {2: added("second"), 3: added("third"), 5: added("fifth")}
 
 
-def test_numbers_become_signatures(world):
-    names = set()
-    for sink in ("T", "U"):
-        text, seen = numbered(world.query(sink).plan)
-        assert loads(text) == world.plan(sink)
-        assert dumps(loads(text)) == world.query(sink).plan
-        names |= seen
-    assert names == {"ABS", "EXPLODE", "TRANSFORM", "COUNT", "SUM", "LATEST_BY_OFFSET"}
+@pytest.mark.parametrize(
+    ("version", "after"),
+    [
+        (2, {"first": 0, "second": 1, "third": 2, "fifth": 3}),
+        (3, {"first": 0, "third": 1, "fifth": 2}),
+        (4, {"first": 0, "fifth": 1}),
+        (6, {"first": 0}),
+    ],
+)
+def test_a_plan_takes_each_step_from_its_version_on(version, after):
+    assert upcast({"first": 0}, version, BUILTINS, STEPS) == after
 
 
-def test_former_format_numbers_keep_their_meaning():
-    for name, signatures in NAMES.items():
-        for signature in signatures:
-            assert find_overload(BUILTINS.get(name), signature) is not None, (name, signature)
+def test_a_plan_of_a_made_up_older_version_is_read_through_its_step(monkeypatch):
+    """It called a stream's kind by another name, two versions ago."""
+    world = World(SCRIPT)
+    text = world.query("T").plan
+    body = json.loads(text)
+    older = json.dumps({**body, "version": 2, "plan": renamed(body["plan"], "kind", "sort")})
+
+    def step(plan: Any, functions: Functions) -> Any:
+        del functions
+        return renamed(plan, "sort", "kind")
+
+    with pytest.raises(codec.UnreadablePlan, match="damaged"):
+        codec.loads(older)
+    monkeypatch.setattr(codec, "UPCASTERS", {2: step})
+    codec._loaded.cache_clear()
+    assert codec.loads(older) == world.plan("T")
+    assert codec.dumps(codec.loads(older)) == text
 
 
-@pytest.mark.parametrize("number", [99, -1])
-def test_a_number_that_never_was_stays(world, number):
-    text, _ = numbered(world.query("U").plan)
-    fold = loads(text.replace('"overload": 0', f'"overload": {number}')).sink.source.source.folds[0]
-    assert fold.overload == number
+def renamed(value: Any, old: str, new: str) -> Any:
+    """The plan with a key of all its objects called otherwise."""
+    if isinstance(value, list):
+        return [renamed(item, old, new) for item in value]
+    if isinstance(value, dict):
+        return {new if key == old else key: renamed(v, old, new) for key, v in value.items()}
+    return value
 
 
-def test_the_number_of_a_function_that_hides_a_built_in_one_means_the_users(world):
-    text = (
-        "from ksql.functions.udf import udf\n@udf(name='ABS')\ndef own(x: int) -> int:\n return x\n"
-    )
-    library, problems = load_sources({"f.py": text})
-    assert not problems
-    plan, _ = numbered(world.query("T").plan)
-    calls = [
-        json.loads(dumps(loads(plan, known)))["plan"]["sink"]["source"]["value"][0]["expr"]
-        for known in (BUILTINS, BUILTINS.with_(library))
-    ]
-    assert [call["function"] for call in calls] == ["ABS", "ABS"]
-    assert [type(call["overload"]) for call in calls] == [str, int]
-
-
-def test_a_flag_is_no_number(world):
-    text, _ = numbered(world.query("U").plan)
-    with pytest.raises(Exception, match="the stored plan is damaged"):
-        loads(text.replace('"overload": 0', '"overload": false'))
-
-
-def test_each_step_gives_the_next_version():
-    assert sorted(upcast.UPCASTERS) == list(range(1, FORMAT_VERSION))
+def test_steps_are_between_versions_that_are_read():
+    assert all(2 <= version < codec.FORMAT_VERSION for version in UPCASTERS)
