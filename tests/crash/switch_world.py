@@ -71,6 +71,14 @@ class Struck:
     plan: str = ""
     files: dict[str, Path] = field(default_factory=dict)
 
+    @property
+    def refusal(self) -> str:
+        """Why the statement did not succeed, empty if it did."""
+        problem = self.answer.exception() if self.answer is not None else None
+        if isinstance(problem, Refused):
+            return str(problem.body.get("message", "")).partition("\n")[0]
+        return type(problem).__name__ if problem is not None else ""
+
     def file(self, name: str) -> str:
         """A file of that name, of its own."""
         return str(self.files.setdefault(name, self.folder / unique(name)))

@@ -58,7 +58,8 @@ _CORES = 8
 class Row:
     """One point of one query; ``plan`` is the one that runs afterwards, ``wrong`` empty if good.
 
-    ``seconds`` are those of the ``together`` points of which it was one.
+    ``seconds`` are those of the ``together`` points of which it was one, ``answer`` is why the
+    statement did not succeed.
     """
 
     guarantee: str
@@ -69,6 +70,7 @@ class Row:
     seconds: float
     together: int
     wrong: str = ""
+    answer: str = ""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -127,13 +129,13 @@ class Matrix:
         except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
             self._give_up()
             wrong = f"{type(problem).__name__}: {problem}"
-            endings = dict.fromkeys(cells, ("", wrong))
+            endings = dict.fromkeys(cells, ("", wrong, ""))
         else:
-            endings = {cell: (each.plan, each.wrong) for cell, each in struck.items()}
+            endings = {cell: (each.plan, each.wrong, each.refusal) for cell, each in struck.items()}
         seconds = round(time.monotonic() - began, 1)
         return [
-            Row(*cell, point.name(cell), point.fault, plan, seconds, len(cells), wrong)
-            for cell, (plan, wrong) in endings.items()
+            Row(*cell, point.name(cell), point.fault, plan, seconds, len(cells), wrong, answer)
+            for cell, (plan, wrong, answer) in endings.items()
         ]
 
     def _ready(self) -> Service:
@@ -224,7 +226,7 @@ def _cell(rows: Sequence[Row], name: str) -> str:
 
 
 def _line(row: Row) -> str:
-    ending = f"WRONG {row.wrong}" if row.wrong else f"ok, {row.plan}"
+    ending = f"WRONG {row.wrong}" if row.wrong else f"ok, {row.plan} {row.answer}".strip()
     seconds = f"{row.seconds:.0f} s for {row.together}"
     return f"| {' | '.join((*row.key, seconds, ending))} |"
 
