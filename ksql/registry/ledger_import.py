@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.core.error_table import SCHEMAS_OF_ANOTHER, SCHEMAS_OUT_OF_REACH
 from ksql.core.errors import StartError
 from ksql.history.database import shown, sqlite_path
 from ksql.history.errors import LedgerUnavailable
@@ -15,19 +16,6 @@ from ksql.registry.model import SubjectSettings
 if TYPE_CHECKING:
     from ksql.registry.state import Draft, Schemas
     from ksql.registry.store import SchemaStore
-
-
-class SchemasOutOfReach(StartError):
-    """The database that may still hold schemas cannot be read."""
-
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(
-            f"the schemas in the ledger's database {where} cannot be moved to Kafka",
-            detail=f"{reason}\nWithout them their ids would be given to other schemas, and records"
-            " that carry them would be misread.",
-            hint="Make the database readable and start again; "
-            "or move it away, if no schema was ever registered there.",
-        )
 
 
 class SchemasCollide(StartError):
@@ -42,33 +30,19 @@ class SchemasCollide(StartError):
         )
 
 
-class SchemasOfAnother(StartError):
-    """The topic belongs to a registry that may be running."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            f"{where} holds the schemas of another registry",
-            detail="Two registries that do not know of each other would overwrite their schemas,"
-            " and records that use them would be misread.",
-            hint="Name that registry in ksql.schema.registry.url; or a topic of its own for the"
-            " embedded one in ksql.schema.registry.topic, such as _schemas_ksql; or, if that"
-            " registry runs no more, its topic there, to take it over.",
-        )
-
-
 def move_in(store: SchemaStore, ledger_url: str, *, take_over: bool = False) -> int:
     """Write what the database has and the topic has not, once; how many versions that were.
 
     It is one transaction: nothing is there, or all of it and the note that it is. ``take_over``:
     the topic may be another registry's.
 
-    Raises: SchemasOfAnother, SchemasOutOfReach, SchemasCollide, StoreFailed.
+    Raises: SCHEMAS_OF_ANOTHER, SCHEMAS_OUT_OF_REACH, SchemasCollide, StoreFailed.
     """
     state = store.open()
     if state.memory.moved_in:
         return 0
     if state.all_versions() and not take_over:
-        raise SchemasOfAnother(store.where)
+        raise SCHEMAS_OF_ANOTHER(where=store.where)
     old_schemas = _read(ledger_url)
 
     def move(draft: Draft) -> int:
@@ -101,7 +75,7 @@ def _read(url: str) -> OldSchemas:
     try:
         return read_schemas(url)
     except LedgerUnavailable as error:
-        raise SchemasOutOfReach(shown(url), error.text()) from error
+        raise SCHEMAS_OUT_OF_REACH(where=shown(url), reason=error.text()) from error
 
 
 def _missing(state: Schemas, old_schemas: OldSchemas, where: str) -> list[r.VersionSet]:

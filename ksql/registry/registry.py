@@ -93,7 +93,7 @@ def open_registry(
 ) -> OpenRegistry:
     """Find the configured registry, or start the embedded one over the log that is opened.
 
-    Raises: BadRegistryListener, RegistryPortInUse, StoreFailed and what ``move_in`` raises.
+    Raises: BadRegistryListener, REGISTRY_PORT_IN_USE, StoreFailed and what ``move_in`` raises.
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:

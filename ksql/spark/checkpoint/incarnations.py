@@ -146,7 +146,7 @@ def _nameless(checkpoint: Path) -> Incarnation | None:
 def require(query_id: str, checkpoint: Path) -> Incarnation:
     """Return the incarnation that a query continues, wherever its checkpoint was written.
 
-    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, STATE_METADATA_UNKNOWN.
     """
     _bring_home(checkpoint)
     incarnation = incarnation_of(checkpoint)

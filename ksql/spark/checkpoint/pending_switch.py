@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
-from ksql.core.errors import ServerError
+from ksql.core.error_table import TRIAL_UNREADABLE
 from ksql.core.structs import Structs
 from ksql.spark.checkpoint import checkpoint
 from ksql.sql.catalog.forms import FORMS
@@ -30,23 +30,10 @@ _STRUCTS: Final = Structs(FORMS)
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-class TrialUnreadable(ServerError):
-    """The file cannot be read: whose batch is half done is not known."""
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} cannot be read",
-            detail=f"{reason}. It holds the plan of a replacement that was tried when the server "
-            "ended; a batch that this plan began is to be finished by it.",
-            hint="Start the version that wrote it. Or remove the file: then the query's own plan "
-            "finishes the batch.",
-        )
-
-
 def read(checkpoint: Path) -> PersistentQuery | None:
     """Return the plan that was tried last, by a version that ran it for that.
 
-    Raises: OSError, TrialUnreadable.
+    Raises: OSError, TRIAL_UNREADABLE.
     """
     file = _file(checkpoint)
     if not file.exists():
@@ -57,7 +44,7 @@ def read(checkpoint: Path) -> PersistentQuery | None:
         if not isinstance(query, PersistentQuery):
             raise TypeError("it holds no query")
     except (versioned_json.NewerVersion, *_DAMAGE) as error:
-        raise TrialUnreadable(file, str(error)) from error
+        raise TRIAL_UNREADABLE(file=file, reason=str(error)) from error
     return query
 
 
@@ -77,7 +64,7 @@ def end(
     A server of an earlier version has died in a switch then. If that plan cannot finish it, the
     query's own must.
 
-    Raises: OSError, TrialUnreadable.
+    Raises: OSError, TRIAL_UNREADABLE.
     """
     tried = read(place)
     if tried is None:

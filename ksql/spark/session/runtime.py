@@ -8,6 +8,7 @@ import time
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ksql.core.error_table import QUERY_START_FAILED
 from ksql.core.errors import KsqlError
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.compile import dataflow
@@ -22,7 +23,7 @@ from ksql.spark.query.internals import (
 )
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor, unheard
-from ksql.spark.query.spec import QueryStartFailed, RetryPolicy
+from ksql.spark.query.spec import RetryPolicy
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
 from ksql.spark.task import trial_task
@@ -107,7 +108,7 @@ class SparkRuntime:
         """Start a query that is hosted here, and watch it.
 
         Raises:
-            QueryStartFailed: Spark refused it; nothing runs.
+            QUERY_START_FAILED: Spark refused it; nothing runs.
             CheckpointMissing: The life that it continues is not there.
         """
         try:
@@ -115,7 +116,9 @@ class SparkRuntime:
         except KsqlError:
             raise
         except Exception as problem:
-            raise QueryStartFailed(query.query_id, reason(str(problem))) from problem
+            raise QUERY_START_FAILED(
+                query_id=query.query_id, reason=reason(str(problem))
+            ) from problem
         self.watch(query)
 
     def host(

@@ -13,9 +13,10 @@ import pytest
 from ksql.app import startup_checks
 from ksql.app import state as module
 from ksql.app.startup_checks import NotShared, fit_stores, share
-from ksql.app.state import ForeignState, NewerState, StateDir
+from ksql.app.state import NewerState, StateDir
 from ksql.app.state_check import StartFindings, StateInDanger, check
 from ksql.core.config import Settings
+from ksql.core.error_table import FOREIGN_STATE
 from ksql.core.errors import StartError
 from ksql.core.process import lease
 from ksql.core.process.lease import NotLeader
@@ -92,9 +93,9 @@ def test_one_of_another_service_is_refused(tmp_path, opened, version):
         (tmp_path / "service.json").write_text('{"format": 1, "service.id": "other_"}')
     else:
         opened("other_").close()
-    with pytest.raises(ForeignState):
+    with pytest.raises(FOREIGN_STATE.base, match=FOREIGN_STATE.pattern):
         opened()
-    with pytest.raises(ForeignState):  # the lock was given back
+    with pytest.raises(FOREIGN_STATE.base, match=FOREIGN_STATE.pattern):  # the lock was given back
         opened()
 
 

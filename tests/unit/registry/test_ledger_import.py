@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.core.error_table import SCHEMAS_OF_ANOTHER, SCHEMAS_OUT_OF_REACH
 from ksql.formats.schema_registry import Reference
 from ksql.history.database import Database, default_url, parse_url
 from ksql.history.migrate import migrate
 from ksql.history.model import SchemaReferenceRow, SchemaRow, SubjectRow, SubjectVersionRow
 from ksql.registry import records as r
 from ksql.registry.kinds import Level
-from ksql.registry.ledger_import import SchemasCollide, SchemasOfAnother, SchemasOutOfReach, move_in
+from ksql.registry.ledger_import import SchemasCollide, move_in
 from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
@@ -96,7 +97,7 @@ def test_without_a_database_there_is_nothing_to_move_then_or_later(tmp_path, url
 def test_a_database_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, url):
     (tmp_path / "ledger.db").write_bytes(b"damaged" * 1000)
     topic = Topic()
-    with pytest.raises(SchemasOutOfReach, match=r"ledger\.db"):
+    with pytest.raises(SCHEMAS_OUT_OF_REACH.base, match=r"ledger\.db"):
         move_in(opened(topic), url)
     assert topic.records == []
 
@@ -122,7 +123,7 @@ def test_schemas_that_collide_are_not_mixed(url, theirs, what):
 def test_the_topic_of_another_registry_is_taken_over_only_on_purpose(tmp_path):
     theirs = r.encode(r.VersionSet(subject="s", version=1, id=3, schema=avro("a")))
     topic, nothing = Topic([theirs]), default_url(tmp_path / "none")
-    with pytest.raises(SchemasOfAnother, match="memory"):
+    with pytest.raises(SCHEMAS_OF_ANOTHER.base, match="memory"):
         move_in(opened(topic), nothing)
     assert topic.records == [theirs]
     move_in(opened(topic), nothing, take_over=True)

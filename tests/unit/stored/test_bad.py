@@ -12,6 +12,7 @@ from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
+from ksql.core.error_table import TRIAL_UNREADABLE, UNKNOWN_PAGE
 from ksql.core.errors import KsqlError
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
@@ -24,7 +25,7 @@ from ksql.spark.checkpoint import (
     start_offsets,
 )
 from ksql.spark.task import codes
-from ksql.spark.task.pages import DamagedPage, PagedStore, UnknownPage
+from ksql.spark.task.pages import DamagedPage, PagedStore
 from ksql.sql.plan.codec import UnreadablePlan, loads
 from ksql.views import store_topic_id
 from ksql.views.stores import values
@@ -107,10 +108,10 @@ def test_a_tried_plan_with_a_tag_or_a_field_that_is_unknown(tmp_path, old):
     assert old in text
     (tmp_path / "trial.json").write_text(text.replace(old, old.replace('": "', 'x": "', 1)))
     (tmp_path / "tag").write_text(text.replace("model.PersistentQuery", "model.Other"))
-    with pytest.raises(pending_switch.TrialUnreadable, match=r"trial\.json cannot be read"):
+    with pytest.raises(TRIAL_UNREADABLE.base, match=r"trial\.json cannot be read"):
         pending_switch.read(tmp_path)
     (tmp_path / "tag").rename(tmp_path / "trial.json")
-    with pytest.raises(pending_switch.TrialUnreadable) as caught:
+    with pytest.raises(TRIAL_UNREADABLE.base, match=TRIAL_UNREADABLE.pattern) as caught:
         pending_switch.read(tmp_path)
     assert "the tag 'model.Other' is not known" in caught.value.detail
 
@@ -213,7 +214,7 @@ def test_pages_that_are_cut_off():
 def test_pages_of_an_unknown_version(version):
     [frozen] = read_lines(V1 / "pages.jsonl")
     for key, value in frozen.items():
-        with pytest.raises(UnknownPage, match=f"has format {int(version, 16)}"):
+        with pytest.raises(UNKNOWN_PAGE.base, match=f"has format {int(version, 16)}"):
             read_pages({**frozen, key: version + value[2:]})
 
 

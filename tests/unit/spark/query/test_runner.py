@@ -17,12 +17,12 @@ import pytest
 
 from ksql.control.engine.memory import MemoryLog
 from ksql.core.config import Settings
+from ksql.core.error_table import CHECKPOINT_UNUSABLE
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.structs import Structs
 from ksql.core.trash import Trash
 from ksql.kafka.ranges import Range
 from ksql.spark.checkpoint import incarnations
-from ksql.spark.checkpoint.checkpoint import CheckpointUnusable
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
@@ -270,7 +270,7 @@ def test_what_cannot_be_moved_does_not_keep_the_server_from_starting(desk, monke
 def test_a_directory_that_cannot_be_written_is_told_as_an_error(desk, query):
     desk.folder.parent.mkdir(exist_ok=True)
     desk.folder.write_text("a file is in the way")
-    with pytest.raises(CheckpointUnusable):
+    with pytest.raises(CHECKPOINT_UNUSABLE.base, match=CHECKPOINT_UNUSABLE.pattern):
         desk.runner.start(query)
 
 
