@@ -82,31 +82,19 @@ FOREIGN_TOKEN: Final = ErrorRow(
 # --- ksql/java ------------------------------------------------------------------------------------
 
 NUMERIC_OVERFLOW: Final = ErrorRow(
-    QueryFailed,
-    "Exception caught in process",
-    detail="Numeric field overflow",
+    QueryFailed, "Exception caught in process", detail="Numeric field overflow"
 )
 
 # --- ksql/functions -------------------------------------------------------------------------------
 
-NO_WHOLE_DIGITS: Final = ErrorRow(
-    StatementError,
-    "DECIMAL precision must be >= 1: DECIMAL(0,0)",
-)
+NO_WHOLE_DIGITS: Final = ErrorRow(StatementError, "DECIMAL precision must be >= 1: DECIMAL(0,0)")
 
 # --- ksql/formats ---------------------------------------------------------------------------------
 
-MESSAGE_NOT_FOUND: Final = ErrorRow(
-    StatementError,
-    "Schema for message {name} does not exist",
-)
-UNKNOWN_KIND: Final = ErrorRow(
-    KsqlError,
-    "Schemas of type {kind} are not supported",
-)
+MESSAGE_NOT_FOUND: Final = ErrorRow(StatementError, "Schema for message {name} does not exist")
+UNKNOWN_KIND: Final = ErrorRow(KsqlError, "Schemas of type {kind} are not supported")
 WRAP_NEEDS_ONE_COLUMN: Final = ErrorRow(
-    StatementError,
-    "'WRAP_SINGLE_VALUE' is only valid for single-field value schemas",
+    StatementError, "'WRAP_SINGLE_VALUE' is only valid for single-field value schemas"
 )
 
 # --- ksql/sql -------------------------------------------------------------------------------------
@@ -165,39 +153,25 @@ STATE_METADATA_UNKNOWN: Final = ErrorRow(
     "from a copy, or move it away and begin anew with ksql.state.anew.",
 )
 QUERY_START_FAILED: Final = ErrorRow(
-    ServerError,
-    "query {query_id} cannot be started",
-    detail="{reason}",
+    ServerError, "query {query_id} cannot be started", detail="{reason}"
 )
 SWITCH_CANCELLED: Final = ErrorRow(
-    ServerError,
-    "{query_id} was ended while its plan was being replaced",
+    ServerError, "{query_id} was ended while its plan was being replaced"
 )
 MISSING_OFFSETS: Final = ErrorRow(
-    ServerError,
-    'topic "{topic}" has no start offset for its partitions {partitions}',
+    ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
 )
-STATE_CALL_FAILED: Final = ErrorRow(
-    ServerError,
-    "the state store failed",
-    detail="{message}",
-)
+STATE_CALL_FAILED: Final = ErrorRow(ServerError, "the state store failed", detail="{message}")
 UNKNOWN_PAGE: Final = ErrorRow(
     ServerError,
     "the query's state has format {version}, which this version does not know",
     hint="Run the version that wrote it, or a newer one.",
 )
-NO_BATCH: Final = ErrorRow(
-    ServerError,
-    "writing exactly once needs a streaming query",
-)
+NO_BATCH: Final = ErrorRow(ServerError, "writing exactly once needs a streaming query")
 
 # --- ksql/views -----------------------------------------------------------------------------------
 
-STORE_BUSY: Final = ErrorRow(
-    ServerError,
-    "the store {where} is open elsewhere",
-)
+STORE_BUSY: Final = ErrorRow(ServerError, "the store {where} is open elsewhere")
 
 # --- ksql/control ---------------------------------------------------------------------------------
 
@@ -261,8 +235,7 @@ LEASE_UNWRITABLE: Final = ErrorRow(
 # --- ksql/serving ---------------------------------------------------------------------------------
 
 NOT_ORDERABLE: Final = ErrorRow(
-    StatementError,
-    "ORDER BY needs values that have an order: {shown} is {type_}.",
+    StatementError, "ORDER BY needs values that have an order: {shown} is {type_}."
 )
 TOO_MANY_PUSH_QUERIES: Final = ErrorRow(
     KsqlError,

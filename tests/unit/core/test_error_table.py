@@ -23,7 +23,11 @@ def calls():
         if "error_table import" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ROWS:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ROWS
+            ):
                 assert not node.args, f"{file}:{node.lineno}"
                 yield node.func.id, {keyword.arg for keyword in node.keywords}
 
