@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import format_zero, versioned_json
+from ksql.core.error_table import FOREIGN_STATE
 from ksql.core.errors import StartError
 from ksql.core.files import write_atomically
 from ksql.core.process.lock import DirectoryBusy, FileLock
@@ -31,16 +32,6 @@ RESTORING: Final = "restore.json"
 _VERSIONS: Final[versioned_json.Fields] = {
     FORMAT: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
 }
-
-
-class ForeignState(StartError):
-    """A state directory that belongs to another service."""
-
-    def __init__(self, path: Path, owner: str, service_id: str) -> None:
-        super().__init__(
-            f'the state directory {path} belongs to the service "{owner}", not to "{service_id}"',
-            hint="Choose another ksql.state.dir, or start with that ksql.service.id.",
-        )
 
 
 class OlderState(StartError):
@@ -123,7 +114,7 @@ class StateDir:
     ) -> StateDir:
         """Take the directory, making it if it is new; with a ``name``, share it under that one.
 
-        Raises: ForeignState, NewerState, HalfRestored, DirectoryBusy, StartError if it cannot be
+        Raises: FOREIGN_STATE, NewerState, HalfRestored, DirectoryBusy, StartError if it cannot be
             written.
         """
         root = directory(settings)
@@ -358,7 +349,7 @@ _PATIENCE_S = 5.0
 def identity_of(root: Path, service_id: str) -> Identity | None:
     """Return whose state it is; None if nobody's. The caller holds the directory.
 
-    Raises: ForeignState, NewerState, StartError, OSError.
+    Raises: FOREIGN_STATE, NewerState, StartError, OSError.
     """
     marker = root / _MARKER
     if not marker.exists():
@@ -419,7 +410,7 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
         version = versioned_json.version_of(fields, FORMAT, "format", FORMAT)
         owner = versioned_json.text_of(fields, "service.id")
         if owner != service_id:
-            raise ForeignState(marker.parent, owner, service_id)
+            raise FOREIGN_STATE(path=marker.parent, owner=owner, service_id=service_id)
         versioned_json.check_fields(fields, _VERSIONS[version] | {"format"}, version)
         return Identity(
             service_id=owner,

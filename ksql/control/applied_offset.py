@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import versioned_json
-from ksql.core.errors import StartError
+from ksql.core.error_table import APPLIED_OFFSET_DAMAGED
 from ksql.core.files import write_atomically
 
 if TYPE_CHECKING:
@@ -14,17 +14,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 _VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"carried_out"})}
-
-
-class AppliedOffsetDamaged(StartError):
-    """The file cannot be read: what is left to be deleted is not known."""
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} cannot be read",
-            detail=f"{reason}\nIt says which topics a DROP .. DELETE TOPIC has still to delete.",
-            hint="Remove the file: the server starts, and such topics, if there are any, stay.",
-        )
 
 
 class AppliedOffsetFile:
@@ -44,7 +33,7 @@ class AppliedOffsetFile:
                 _, fields = versioned_json.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
                 self._known = int(fields["carried_out"])
             except (OSError, TypeError, ValueError, versioned_json.NewerVersion) as problem:
-                raise AppliedOffsetDamaged(self._file, str(problem)) from problem
+                raise APPLIED_OFFSET_DAMAGED(file=self._file, reason=str(problem)) from problem
         return self._known
 
     def write(self, offset: int) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import orjson
 
 from ksql.core import versioned_json
+from ksql.core.error_table import FOREIGN_TOKEN
 from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
@@ -69,17 +70,6 @@ class TokenScope:
     def __str__(self) -> str:
         """Return it in words."""
         return f'the service "{self.service}" on the Kafka cluster "{self.cluster}"'
-
-
-class ForeignToken(KsqlError):
-    """A token of another service, or of another cluster: its offsets mean nothing here."""
-
-    def __init__(self, scope: TokenScope, here: TokenScope) -> None:
-        super().__init__(
-            "The consistency token was given by another service",
-            detail=f"It is of {scope}; this server is of {here}.",
-            hint="Send it to a server of that service; or an empty one to begin with here.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +160,14 @@ def requested_token(properties: Mapping[str, str], issuer: TokenIssuer) -> Token
 
     Those that are made of it have the server's scope.
 
-    Raises: BadToken, NewerToken, ForeignToken.
+    Raises: BadToken, NewerToken, FOREIGN_TOKEN.
     """
     text = properties.get(TOKEN)
     if text is None:
         return None
     token, scope = Token.of(text), issuer.scope
     if token.scope not in (scope, TokenScope()):
-        raise ForeignToken(token.scope, scope)
+        raise FOREIGN_TOKEN(scope=token.scope, here=scope)
     return replace(token, scope=scope)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ksql.core.error_table import UNKNOWN_KIND
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.types.format import capabilities
 from ksql.core.types.schema import Column, Role
@@ -37,21 +38,14 @@ _ANONYMOUS: Final = (
 )
 
 
-class UnknownKind(KsqlError):
-    """A schema of a kind that none of our formats has."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"Schemas of type {kind} are not supported")
-
-
 def kind_of(name: str) -> Kind:
     """Return the kind of schemas that registries call so.
 
-    Raises: UnknownKind.
+    Raises: UNKNOWN_KIND.
     """
     kind = FORMATS[FORMAT_OF[name]].kind if name in FORMAT_OF else None
     if kind is None:
-        raise UnknownKind(name)
+        raise UNKNOWN_KIND(kind=name)
     return kind
 
 
@@ -138,7 +132,7 @@ def topic_serde(
 def connect_type(schema: Schema, registry: Registry, part: Part = None) -> ConnectType:
     """Return a registered schema as Connect sees it; ``part`` chooses among several messages.
 
-    Raises: KsqlError for broken schemas, MessageNotFound, SeveralMessages, RegistryUnreachable.
+    Raises: KsqlError for broken schemas, MESSAGE_NOT_FOUND, SeveralMessages, RegistryUnreachable.
     """
     return kind_of(schema.kind).connect_type(whole(schema, registry), part)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import codegen
+from ksql.core.error_table import WRAP_NEEDS_ONE_COLUMN
 from ksql.core.errors import StatementError
 from ksql.core.records import Row
 from ksql.core.types import model
@@ -95,13 +96,6 @@ class MapInKey(StatementError):
         )
 
 
-class WrapNeedsOneColumn(StatementError):
-    """WRAP_SINGLE_VALUE with several value columns."""
-
-    def __init__(self) -> None:
-        super().__init__("'WRAP_SINGLE_VALUE' is only valid for single-field value schemas")
-
-
 class WrapNotSupported(StatementError):
     """WRAP_SINGLE_VALUE with a value that the format has no way to write."""
 
@@ -184,7 +178,7 @@ def _validate_wrap(format_: Format, columns: Columns, info: Capabilities) -> Non
     if format_.wrap is None:
         return
     if len(columns) != 1:
-        raise WrapNeedsOneColumn
+        raise WRAP_NEEDS_ONE_COLUMN()
     if not (info.wraps if format_.wrap else info.unwraps):
         raise WrapNotSupported(info.name, wrap=format_.wrap)
 

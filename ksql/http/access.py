@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
 
+from ksql.core.error_table import AMBIGUOUS_BODY, COMPRESSED_BODY
 from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
@@ -84,34 +85,6 @@ class BodyTooLong(KsqlError):
         super().__init__(
             f"{what} is longer than {limit} bytes",
             hint=f"Send it in parts, or raise {MAX_BODY} in the server's configuration.",
-        )
-
-
-class CompressedBody(KsqlError):
-    """A request whose body is compressed: none is read."""
-
-    code = 41500
-
-    def __init__(self, coding: str) -> None:
-        super().__init__(
-            f"the request's body is compressed, which this server does not read: {coding}",
-            hint="Send it as it is, without Content-Encoding. Answers are compressed for clients "
-            "that offer it (Accept-Encoding).",
-        )
-
-
-class AmbiguousBody(KsqlError):
-    """A request that says in two ways where its body ends: readers may differ about the next one.
-
-    Source: RFC 9112, section 6.1.
-    """
-
-    code = 40000
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the request has both Content-Length and Transfer-Encoding",
-            hint="Send one of them. A proxy that adds the other is to be mended.",
         )
 
 
@@ -217,10 +190,10 @@ class Guard:
             return None
         by_name = {name.lower(): value for name, value in scope["headers"]}
         if b"transfer-encoding" in by_name and b"content-length" in by_name:
-            return AmbiguousBody()
+            return AMBIGUOUS_BODY()
         coding = by_name.get(b"content-encoding", b"").strip()
         if any(part.strip() in _CODINGS for part in coding.lower().split(b",")):
-            return CompressedBody(coding.decode("latin-1"))
+            return COMPRESSED_BODY(coding=coding.decode("latin-1"))
         limit, length = self._access.max_body_bytes, by_name.get(b"content-length", b"0")
         if scope["path"] == ENDLESS or not length.isdigit() or int(length) <= limit:
             return None

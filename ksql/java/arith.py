@@ -8,7 +8,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import QueryFailed
 from ksql.core.types.ints import LONG_MAX, LONG_MIN, saturate
 from ksql.java.errors import EvaluationError
 
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
 
 # Python's default context rounds to 28 digits; DECIMAL has no upper bound.
 WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-
-
-class NumericOverflow(QueryFailed):
-    """The DECIMAL that an aggregate keeps has more digits than its type.
-
-    Unlike an expression, a group has no NULL to fall back to.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("Exception caught in process", detail="Numeric field overflow")
 
 
 class NotANumber(EvaluationError):

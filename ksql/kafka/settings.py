@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ksql.core.config import InvalidProperty
+from ksql.core.error_table import NO_BROKER
 from ksql.core.errors import StartError
 
 Config = dict[str, str | int | float | bool]
@@ -121,15 +122,6 @@ _CONSUMER: Final[Config] = {
 }
 
 
-class NoBroker(StartError):
-    """The configuration does not say where Kafka is."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "no Kafka broker is configured", hint="Set bootstrap.servers to host:port of a broker."
-        )
-
-
 class KeystoreNotSupported(StartError):
     """A Java key store, which only Java reads."""
 
@@ -162,12 +154,12 @@ class KafkaSettings:
 
         ``default.api.timeout.ms`` says how long the brokers may be out of reach.
 
-        Raises: NoBroker, KeystoreNotSupported, BadTimeout.
+        Raises: NO_BROKER, KeystoreNotSupported, BadTimeout.
         """
         texts = {name: str(value) for name, value in properties.items() if value is not None}
         bootstrap = texts.get("bootstrap.servers") or texts.get("ksql.streams.bootstrap.servers")
         if not bootstrap:
-            raise NoBroker
+            raise NO_BROKER()
         settings = cls(bootstrap, texts, _patience_s(texts))
         settings.admin()
         return settings

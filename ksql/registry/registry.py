@@ -91,7 +91,7 @@ def open_registry(
 ) -> OpenRegistry:
     """Find the configured registry, or start the embedded one over the log that is opened.
 
-    Raises: BadRegistryListener, RegistryPortInUse, StoreFailed and what ``claim`` raises.
+    Raises: BadRegistryListener, REGISTRY_PORT_IN_USE, StoreFailed and what ``claim`` raises.
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:

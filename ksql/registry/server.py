@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import StartError
+from ksql.core.error_table import REGISTRY_PORT_IN_USE
 from ksql.core.files import write_atomically
 from ksql.http.hosting import HttpServer
 from ksql.http.sockets import listen, url
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from ksql.registry.subjects import Subjects
 
 _GRACE_S: Final = 2
-
-
-class RegistryPortInUse(StartError):
-    """The address that was asked for cannot be had."""
-
-    operator = False  # what is in the way may be gone at the next try
-
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(
-            f"the embedded schema registry cannot listen on {host}:{port}",
-            detail=reason,
-            hint="Choose another address in ksql.schema.registry.listener, "
-            "or name a registry in ksql.schema.registry.url.",
-        )
 
 
 class RegistryServer:
@@ -59,7 +45,7 @@ class RegistryServer:
     def start(self) -> str:
         """Start it; the URL at which clients find it, who may connect at once.
 
-        Raises: RegistryPortInUse.
+        Raises: REGISTRY_PORT_IN_USE.
         """
         sock = self._bound()
         self._server = HttpServer(create_app(self._subjects, self._access), [sock], _GRACE_S)
@@ -82,7 +68,7 @@ class RegistryServer:
             return listen(self._host, self._port)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise RegistryPortInUse(self._host, self._port, reason) from error
+            raise REGISTRY_PORT_IN_USE(host=self._host, port=self._port, reason=reason) from error
 
     def _former_port(self) -> int:
         try:

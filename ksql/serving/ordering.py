@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import KsqlError, StatementError
+from ksql.core.errors import KsqlError
 from ksql.core.types import model
 from ksql.core.types.model import SqlType
 from ksql.exec.operators.bounded import estimate
@@ -20,7 +20,6 @@ from ksql.views.table_scan import CHUNK_ROWS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.core.errors import Span
     from ksql.core.records import Row
     from ksql.views.table_scan import Chunks
 
@@ -37,15 +36,6 @@ class TooManyRows(KsqlError):
             f"The rows of this pull query's {clause} take more than {limit} bytes of memory",
             detail="They are kept in the server until the last one has been read.",
             hint=f"Ask for fewer of them (WHERE, LIMIT), or raise {SETTING}.",
-        )
-
-
-class NotOrderable(StatementError):
-    """ORDER BY a value of a type that has no order."""
-
-    def __init__(self, shown: str, type_: SqlType, span: Span | None) -> None:
-        super().__init__(
-            f"ORDER BY needs values that have an order: {shown} is {type_}.", span=span
         )
 
 

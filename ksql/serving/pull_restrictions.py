@@ -25,7 +25,7 @@ from ksql.sql.binder.show import show
 from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import walk
-from ksql.views.access_path import ByKey, alternatives
+from ksql.views.access_path import MOST_ALTERNATIVES, ByKey, alternatives, combined
 from ksql.views.errors import MORE
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"
-_MOST_DISJUNCTS = 1000
 _BOUNDING = ("=", "<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = ("ROWPARTITION", "ROWOFFSET")
@@ -134,20 +133,13 @@ def disjuncts(expr: ex.Expr) -> list[list[ex.Expr]] | None:
     """Return the condition as OR of ANDs, IN as OR of equalities; None if there are very many."""
     match expr:
         case ex.Logical(op, left, right):
-            first, second = disjuncts(left), disjuncts(right)
-            if first is None or second is None:
-                return None
-            if op == "OR":
-                combined = first + second
-            elif len(first) * len(second) > _MOST_DISJUNCTS:
-                return None
-            else:
-                combined = [x + y for x in first for y in second]
-        case ex.In(operand, options):
-            combined = [[ex.Compare("=", operand, option)] for option in options]
+            return combined(op, disjuncts(left), disjuncts(right))
+        case ex.In(operand, options) if len(options) <= MOST_ALTERNATIVES:
+            return [[ex.Compare("=", operand, option)] for option in options]
+        case ex.In():
+            return None
         case _:
-            combined = [[expr]]
-    return combined if len(combined) <= _MOST_DISJUNCTS else None
+            return [[expr]]
 
 
 def _has_ranges(key: Sequence[Column]) -> bool:

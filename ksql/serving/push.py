@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.core.errors import KsqlError, StatementError
+from ksql.core.errors import StatementError
 from ksql.exec.dataflow.compiled import answering
 from ksql.exec.dataflow.program import RawBatch, through
 from ksql.exec.operators.bounded import Bound, BoundedStore
@@ -161,16 +161,4 @@ def check_limit(query: ast.Query) -> None:
     if query.limit is not None and query.limit < 0:
         raise StatementError(
             f"Push queries don't support negative integers in the LIMIT clause. {MORE}"
-        )
-
-
-class TooManyPushQueries(KsqlError):
-    """The server runs as many push queries as it may."""
-
-    code = 40003
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"Maximum number of push queries exceeded: {limit}",
-            hint="Close one, or raise ksql.max.push.queries.",
         )

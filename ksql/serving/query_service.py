@@ -14,6 +14,7 @@ from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
 from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.execute import parsed_one, session
 from ksql.control.statements.services import RunningPush
+from ksql.core.error_table import TOO_MANY_PUSH_QUERIES
 from ksql.core.errors import KsqlError, StatementError, UnknownName
 from ksql.core.ident import similar
 from ksql.core.token import merged
@@ -33,7 +34,7 @@ from ksql.serving.pull import (
     raw_query,
     restarted_if_closed,
 )
-from ksql.serving.push import PushQuery, TooManyPushQueries, check_limit
+from ksql.serving.push import PushQuery, check_limit
 from ksql.serving.scalable import is_scalable
 from ksql.sql.binder.relation import sources_of
 from ksql.sql.syntax import ast
@@ -347,7 +348,7 @@ class QueryService:
         check_limit(query)
         limit = request.settings.number("ksql.max.push.queries")
         if len(self._open) >= limit:
-            raise TooManyPushQueries(limit)
+            raise TOO_MANY_PUSH_QUERIES(limit=limit)
         source = query.source
         while isinstance(source, ast.Join):
             source = source.left

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.error_table import NOT_ORDERABLE
 from ksql.core.errors import StatementError
 from ksql.core.types import model
 from ksql.core.types.model import BIGINT, BOOLEAN, INTEGER
@@ -18,7 +19,7 @@ from ksql.exec.expressions.compile import Projection, compile_projection
 from ksql.formats.implementation import within
 from ksql.formats.table import MapInKey
 from ksql.serving.grouped import Groups
-from ksql.serving.ordering import ByteBudget, NotOrderable, SortKey, in_order, orderable
+from ksql.serving.ordering import ByteBudget, SortKey, in_order, orderable
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Named, type_of
 from ksql.sql.binder.describe import describe
@@ -195,7 +196,9 @@ class _Binder:
                 outputs.append(Named("", expression))
         type_ = type_of(outputs[index].expr)
         if not orderable(type_):
-            raise NotOrderable(describe(self.scope.named(item.expr)), type_, item.span)
+            raise NOT_ORDERABLE(
+                shown=describe(self.scope.named(item.expr)), type_=type_, span=item.span
+            )
         first = item.descending if item.nulls is None else item.nulls == "FIRST"
         return SortKey(index, type_, item.descending, first)
 

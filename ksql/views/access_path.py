@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_LOOKUPS = 1000
-_MOST_ALTERNATIVES = 1000  # as many as ``where`` takes for look-ups
+MOST_ALTERNATIVES = 1000  # as many as ``where`` takes for look-ups
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _LATEST = 2**63 - 1
 _NO_TEXT = re.compile(r"[%_\\]")
@@ -118,18 +118,21 @@ def alternatives(expr: Bound) -> list[list[Bound]] | None:
     """Return the condition as OR of ANDs; None if there would be very many alternatives."""
     match expr:
         case b.Logical(op, left, right):
-            first, second = alternatives(left), alternatives(right)
-            if first is None or second is None:
-                return None
-            if op == "OR":
-                combined = first + second
-            elif len(first) * len(second) > _MOST_ALTERNATIVES:
-                return None
-            else:
-                combined = [x + y for x in first for y in second]
-            return combined if len(combined) <= _MOST_ALTERNATIVES else None
+            return combined(op, alternatives(left), alternatives(right))
         case _:
             return [[expr]]
+
+
+def combined(
+    op: str, left: list[list[T]] | None, right: list[list[T]] | None
+) -> list[list[T]] | None:
+    """Return two conditions under OR or AND as OR of ANDs; None if there would be very many."""
+    if left is None or right is None:
+        return None
+    count = len(left) + len(right) if op == "OR" else len(left) * len(right)
+    if count > MOST_ALTERNATIVES:
+        return None
+    return left + right if op == "OR" else [x + y for x in left for y in right]
 
 
 def _key_values(

@@ -98,7 +98,7 @@ class StoreManager:
         One of a newer format is moved aside and filled again if that was asked for.
 
         Returns: None while the upgrade of an older one comes first.
-        Raises: NewerStore, StoreBusy, StoreFailed.
+        Raises: NewerStore, STORE_BUSY, StoreFailed.
         """
         path = self._path(source, partition)
         try:

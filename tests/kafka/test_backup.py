@@ -12,14 +12,8 @@ import time
 import pytest
 
 from ksql.app.backup.errors import (
-    BrokerInside,
     NoBackup,
     NothingToSave,
-    OtherService,
-    ServerRuns,
-    StateThere,
-    TargetThere,
-    TopicThere,
 )
 from ksql.app.backup.restore import Restore, Wish
 from ksql.app.backup.save import save
@@ -27,6 +21,14 @@ from ksql.app.backup.topics import read
 from ksql.app.state import HalfRestored
 from ksql.app.state_check import StateInDanger
 from ksql.core.config import Settings
+from ksql.core.error_table import (
+    BROKER_INSIDE,
+    OTHER_SERVICE,
+    SERVER_RUNS,
+    STATE_THERE,
+    TARGET_THERE,
+    TOPIC_THERE,
+)
 from ksql.core.process.lock import DirectoryBusy
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
@@ -215,9 +217,9 @@ def test_restore_overwrites_only_on_request(disaster):
         scene.declare(http)
         assert scene.count() == 1
     disaster.save()
-    with pytest.raises(TargetThere):
+    with pytest.raises(TARGET_THERE.base, match=TARGET_THERE.pattern):
         disaster.save()
-    with pytest.raises(StateThere):
+    with pytest.raises(STATE_THERE.base, match=STATE_THERE.pattern):
         disaster.restore()
     report = disaster.restore(keep_state=True)
     assert f"the topic {scene.command_topic}: it is the one that was saved" in report
@@ -231,7 +233,7 @@ def test_restore_overwrites_only_on_request(disaster):
     with scene.served() as http:
         http.ksql("CREATE TYPE T AS STRUCT<A INT>;")
     known = admin.topic_id(scene.command_topic)
-    with pytest.raises(TopicThere, match="not those of the backup"):
+    with pytest.raises(TOPIC_THERE.base, match="not those of the backup"):
         disaster.restore(keep_state=True)
     assert admin.topic_id(scene.command_topic) == known
     disaster.restore(overwrite=True)
@@ -250,7 +252,7 @@ def test_it_is_refused_while_a_server_runs_here_or_elsewhere(disaster):
         with pytest.raises(DirectoryBusy):
             disaster.restore()
         here, disaster.state = disaster.state, scene.folder / "elsewhere"
-        with pytest.raises(ServerRuns):
+        with pytest.raises(SERVER_RUNS.base, match=SERVER_RUNS.pattern):
             disaster.restore(overwrite=True)
         disaster.state = here
         assert scene.count() == 1
@@ -268,7 +270,7 @@ def test_a_damaged_or_foreign_backup_changes_nothing(disaster):
     disaster.admin.delete(scene.command_topic)
     shutil.rmtree(disaster.state)
     foreign = disaster.settings(**{"ksql.service.id": "another_"})
-    with pytest.raises(OtherService):
+    with pytest.raises(OTHER_SERVICE.base, match=OTHER_SERVICE.pattern):
         Restore(foreign, disaster.folder, now_ms()).run()
     for file in ("command_topic.jsonl", "state.sha256", "state/service.json", "backup.json"):
         whole = (disaster.folder / file).read_bytes()
@@ -288,7 +290,7 @@ def test_the_embedded_brokers_topics_lie_in_the_directory(disaster):
     (disaster.state / "service.json").touch()
     settings = disaster.settings(**{"bootstrap.servers": ""})
     assert save(settings, disaster.folder, now_ms()).topics == ()
-    with pytest.raises(BrokerInside):
+    with pytest.raises(BROKER_INSIDE.base, match=BROKER_INSIDE.pattern):
         save(settings, disaster.folder.with_name("other"), now_ms(), with_state=False)
 
 

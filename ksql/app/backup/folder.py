@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ksql.app.backup import directory, form
-from ksql.app.backup.errors import NoBackup, TargetThere
+from ksql.app.backup.errors import NoBackup
+from ksql.core.error_table import TARGET_THERE
 from ksql.core.files import sync_folder, write_atomically
 from ksql.core.process.lock import FileLock
 
@@ -22,10 +23,10 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder to fill, which becomes the target when the block ends well.
 
     What an earlier try has left there is removed first.
-    Raises: TargetThere, DirectoryBusy, OSError.
+    Raises: TARGET_THERE, DirectoryBusy, OSError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise TargetThere(target)
+        raise TARGET_THERE(target=target)
     if not target.parent.is_dir():
         raise NotADirectoryError(f"{target.parent} is no directory")
     part = target.with_name(f".{target.name}.part")
@@ -54,7 +55,7 @@ def finish(part: Path, manifest: form.Manifest) -> None:
 def checked(folder: Path) -> form.Manifest:
     """Return the manifest of a backup all of whose files have the digests that it names.
 
-    Raises: NoBackup, NewerBackup.
+    Raises: NoBackup, NEWER_BACKUP.
     """
     manifest = form.read_manifest(folder)
     try:

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.app.backup.errors import NewerBackup, NoBackup
+from ksql.app.backup.errors import NoBackup
 from ksql.core import versioned_json
+from ksql.core.error_table import NEWER_BACKUP
 from ksql.core.records import RawRecord
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a backup.
 
-    Raises: NoBackup, NewerBackup.
+    Raises: NoBackup, NEWER_BACKUP.
     """
     try:
         text = (folder / MANIFEST).read_text(encoding="utf-8")
@@ -95,7 +96,7 @@ def read_manifest(folder: Path) -> Manifest:
         _, body = versioned_json.read(text, _VERSIONS)
         return _manifest(body)
     except versioned_json.NewerVersion as newer:
-        raise NewerBackup(folder, newer.found, newer.known) from newer
+        raise NEWER_BACKUP(folder=folder, version=newer.found, known=newer.known) from newer
     except (KeyError, TypeError, ValueError) as error:
         raise NoBackup(folder, f"{MANIFEST} is damaged: {error}") from error
 

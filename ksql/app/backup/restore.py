@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ksql.app.backup import commands, directory, form, topics
-from ksql.app.backup.errors import NoBackup, OtherService, ServerRuns, StateThere, TopicThere
+from ksql.app.backup.errors import NoBackup
 from ksql.app.backup.folder import checked
 from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
 from ksql.app.state import RESTORING, identity_of, write_identity
@@ -25,6 +25,7 @@ from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.log.log import topic_name
 from ksql.core import versioned_json
 from ksql.core.config import Settings
+from ksql.core.error_table import OTHER_SERVICE, SERVER_RUNS, STATE_THERE, TOPIC_THERE
 from ksql.core.files import write_atomically
 from ksql.core.process.lock import FileLock
 from ksql.core.records import RawRecord
@@ -70,21 +71,23 @@ class Restore:
     def run(self) -> None:
         """Bring the backup back.
 
-        Raises: NoBackup, NewerBackup, OtherService, DirectoryBusy, StateThere, TopicThere,
-            ServerRuns, and nothing has changed then; NotBroughtBack, OSError, KafkaUnreachable,
+        Raises: NoBackup, NEWER_BACKUP, OTHER_SERVICE, DirectoryBusy, STATE_THERE, TOPIC_THERE,
+            SERVER_RUNS, and nothing has changed then; NotBroughtBack, OSError, KafkaUnreachable,
             KafkaDenied: the command is to be repeated.
         """
         manifest = checked(self.source)
         service_id = self.settings.text("ksql.service.id")
         if manifest.service_id != service_id:
-            raise OtherService(self.source, manifest.service_id, service_id)
+            raise OTHER_SERVICE(
+                folder=self.source, owner=manifest.service_id, service_id=service_id
+            )
         root = state_directory(self.settings)
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / LOCK):
             again = self._is_half_done(root, manifest)
             with_state = manifest.state is not None and not self.wish.keep_state
             if with_state and directory.held(root) and not (self.wish.overwrite or again):
-                raise StateThere(root)
+                raise STATE_THERE(root=root)
             kafka = KafkaSettings.from_properties(self.settings.server) if manifest.topics else None
             self._bring_back(root, manifest, kafka, with_state=with_state, again=again)
 
@@ -131,7 +134,7 @@ class Restore:
     def _await_nobody(self, kafka: KafkaSettings, admin: Admin, service_id: str) -> None:
         """Pass once it is certain that no server leads; a killed one is silent.
 
-        Raises: ServerRuns.
+        Raises: SERVER_RUNS.
         """
         claims = KafkaLeadershipLog(kafka, service_id, 1)
         try:
@@ -145,7 +148,7 @@ class Restore:
                 if claims.end() != end:
                     last = claims.last() or last
                     if not last.released:
-                        raise ServerRuns(service_id, last.host, last.pid)
+                        raise SERVER_RUNS(service_id=service_id, host=last.host, pid=last.pid)
         finally:
             claims.close()
 
@@ -154,7 +157,7 @@ class Restore:
     ) -> list[_Work]:
         """Return the topics that must be written; those that are whole stay.
 
-        Raises: TopicThere, NoBackup.
+        Raises: TOPIC_THERE, NoBackup.
         """
         works = []
         for saved in manifest.topics:
@@ -163,7 +166,7 @@ class Restore:
             how, words = topics.standing(kafka, admin, saved, records)
             self.tell(f"the topic {saved.name}: {words}")
             if how == "other" and not (self.wish.overwrite or again):
-                raise TopicThere(saved.name, words)
+                raise TOPIC_THERE(topic=saved.name, what=words)
             if how != "whole":
                 works.append(work)
         return works

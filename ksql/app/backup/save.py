@@ -11,9 +11,10 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import directory, form, topics
-from ksql.app.backup.errors import BrokerInside, NothingToSave
+from ksql.app.backup.errors import NothingToSave
 from ksql.app.backup.folder import finish, new_folder
 from ksql.control.log.log import topic_name
+from ksql.core.error_table import BROKER_INSIDE
 from ksql.core.process.lock import DirectoryBusy, FileLock
 from ksql.core.statedir import directory as state_directory
 from ksql.kafka.admin import Admin
@@ -42,13 +43,17 @@ def save(
 ) -> form.Manifest:
     """Save the service's topics and, unless a server runs, its state directory.
 
-    Raises: TargetThere, NothingToSave, BrokerInside, OSError, KafkaUnreachable, KafkaDenied.
+    Raises: TARGET_THERE, NothingToSave, BROKER_INSIDE, OSError, KafkaUnreachable, KafkaDenied.
     """
     root, bootstrap = state_directory(settings), settings.text("bootstrap.servers")
     with ExitStack() as stack:
         state = with_state and _held_still(root, stack)
         if not bootstrap and not state:
-            raise BrokerInside(root) if root.is_dir() else NothingToSave(f"{root} does not exist")
+            raise (
+                BROKER_INSIDE(root=root)
+                if root.is_dir()
+                else NothingToSave(f"{root} does not exist")
+            )
         part = stack.enter_context(new_folder(target))
         cluster, saved = _topics(settings, part) if bootstrap else ("", ())
         for topic in saved:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ksql.core.error_table import LEASE_UNWRITABLE
 from ksql.core.errors import KsqlError, StartError
 from ksql.core.process import lease
 from ksql.core.process.background import in_background
@@ -81,19 +82,6 @@ class AnotherServer(StartError):
             f"every result twice.{copy}",
             hint="Stop the other one (a server that was killed elsewhere counts as gone after "
             f"{SILENCE_S:.0f} s), or choose another ksql.service.id.",
-        )
-
-
-class LeaseUnwritable(StartError):
-    """The file that allows the tasks to write cannot be written."""
-
-    operator = False  # what is in the way may be gone at the next try
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} cannot be written",
-            detail=reason,
-            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
         )
 
 
@@ -295,7 +283,7 @@ class Leadership:
                     raise
                 self._sleep(_POLL_S)
             except OSError as problem:
-                raise LeaseUnwritable(self._file, str(problem)) from problem
+                raise LEASE_UNWRITABLE(file=self._file, reason=str(problem)) from problem
             else:
                 return
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import EndQuery, PauseQuery, PutQuery
+from ksql.core.error_table import BEING_REPLACED
 from ksql.core.errors import ServerError
 
 if TYPE_CHECKING:
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
     from ksql.core.ids import QueryId
 
 _UNAVAILABLE = 50300
-
-
-class BeingReplaced(ServerError):
-    """A statement that would replace a query while another one does."""
-
-    code = _UNAVAILABLE
-
-    def __init__(self, query_id: str) -> None:
-        super().__init__(
-            f"{query_id} is being replaced by another statement",
-            hint="Send this one again when that one has ended.",
-        )
 
 
 class ReplacementCancelled(ServerError):
@@ -70,11 +59,11 @@ class ReplacementLocks:
     def refuse(self, changes: Iterable[Change]) -> None:
         """Refuse a command that would replace one of them as well.
 
-        Raises: BeingReplaced.
+        Raises: BEING_REPLACED.
         """
         for change in changes:
             if isinstance(change, PutQuery) and change.query.id in self._waiting:
-                raise BeingReplaced(change.query.id)
+                raise BEING_REPLACED(query_id=change.query.id)
 
     def reserve(self, query_id: QueryId, execution: CommandExecution) -> None:
         """Keep a query for a command until it is released."""

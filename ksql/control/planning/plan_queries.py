@@ -152,7 +152,7 @@ def query_plan(
 
     ``partitions`` are those of its topic; 0 if it has none.
 
-    Raises: PartitionsDiffer; InternalTopic for a source that may not be read.
+    Raises: PartitionsDiffer; INTERNAL_TOPIC for a source that may not be read.
     """
     check_partitions(sink, {source.name: source.partitions for source in sources})
     sink = _placed(sink, moment.catalog.scattered)

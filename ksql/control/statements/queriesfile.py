@@ -15,6 +15,7 @@ from ksql.control.engine.changes import PutQuery, PutSource
 from ksql.control.statements import settings
 from ksql.control.statements.execute import parsed_one
 from ksql.control.statements.services import Request
+from ksql.core.error_table import NO_QUERIES
 from ksql.core.errors import StatementError
 from ksql.core.ident import quote_always
 from ksql.core.ids import QueryId
@@ -47,17 +48,6 @@ class NotInFile(StatementError):
             f"{what} cannot stand in {FILE}",
             detail=f"Only these statements can: {_TAKEN}.",
             span=span,
-        )
-
-
-class NoQueries(StatementError):
-    """A file after which nothing would run."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the file does not contain any persistent queries",
-            hint="It needs a CREATE STREAM AS SELECT, CREATE TABLE AS SELECT, INSERT INTO .. SELECT"
-            " or CREATE SOURCE TABLE.",
         )
 
 
@@ -156,7 +146,7 @@ def left_to_run(text: str, request: Request, stated: StatedCommands, spared: str
     raws = split(text)
     done = [raw for raw in raws if not reading.is_to_run(parsed_one(raw, request, reading.catalog))]
     if not reading.persistent:
-        raise NoQueries
+        raise NO_QUERIES()
     reading.check_whole(spared)
     return Left(_without(text, done), len(done), reading.to_run)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.errors import StartError
+from ksql.core.error_table import JARS_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,17 +45,6 @@ class Jar:
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
 
 
-class JarsMissing(StartError):
-    """The set-up has not been run, or its cache was removed."""
-
-    def __init__(self, which: JarSet, missing: int, folder: Path) -> None:
-        super().__init__(
-            f"{missing} of the {which} jars are missing",
-            detail=f"They are expected in {folder}.",
-            hint="Run: make setup",
-        )
-
-
 def locked(lock: Path = LOCK) -> tuple[Jar, ...]:
     """Return every jar of the lock file, in class path order."""
     rows = tomllib.loads(lock.read_text(encoding="utf-8"))["jar"]
@@ -82,13 +71,13 @@ def jars(which: JarSet) -> list[Path]:
 
     Only presence and size are looked at here; the checksum was verified before a file got its name.
 
-    Raises: JarsMissing when the set-up has not fetched them all.
+    Raises: JARS_MISSING when the set-up has not fetched them all.
     """
     folder = jar_dir()
     chosen = [jar for jar in locked() if jar.which == which]
     missing = sum(not present(jar, folder) for jar in chosen)
     if missing:
-        raise JarsMissing(which, missing, folder)
+        raise JARS_MISSING(which=which, missing=missing, folder=folder)
     return [folder / jar.file_name for jar in chosen]
 
 

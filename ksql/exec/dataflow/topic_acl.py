@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.config import comma_list
+from ksql.core.error_table import INTERNAL_TOPIC
 from ksql.core.errors import StartError, StatementError
 from ksql.core.ids import application_id
 from ksql.exec.dataflow.source_topics import read_topics
@@ -53,17 +54,6 @@ class ReadOnlyTopic(StatementError):
         )
 
 
-class InternalTopic(StatementError):
-    """A topic that statements do not even read."""
-
-    def __init__(self, topic: str, doing: str) -> None:
-        super().__init__(
-            f"Cannot {doing} internal topic: {topic}",
-            detail="It is internal to Kafka or to a ksql service.",
-            hint="Kafka's own tools can read it.",
-        )
-
-
 class BadTopicPattern(StartError):
     """A configured pattern for the names of topics that is no regular expression."""
 
@@ -78,10 +68,10 @@ class BadTopicPattern(StartError):
 def check_read(topic: str, doing: str = "read") -> None:
     """Refuse to read what is closed; no setting opens it.
 
-    Raises: InternalTopic.
+    Raises: INTERNAL_TOPIC.
     """
     if _CLOSED.fullmatch(topic):
-        raise InternalTopic(topic, doing)
+        raise INTERNAL_TOPIC(topic=topic, doing=doing)
 
 
 def check_write(topic: str, settings: Settings, doing: str = "write to") -> None:
@@ -120,7 +110,7 @@ def check_plan(plan: QueryPlan, settings: Settings) -> None:
     """Refuse to run a query over closed topics, wherever its plan comes from.
 
     The changelog of a SOURCE table's query is closed to everybody but that query.
-    Raises: InternalTopic.
+    Raises: INTERNAL_TOPIC.
     """
     for topic in read_topics(plan):
         check_read(topic)

@@ -16,6 +16,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
+from ksql.core.error_table import MESSAGE_NOT_FOUND
 from ksql.core.errors import StatementError
 from ksql.core.types import model
 from ksql.formats import connect
@@ -85,13 +86,6 @@ MAP_KEYS: Final = (
 )
 
 
-class MessageNotFound(StatementError):
-    """A message that the schema does not define."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Schema for message {name} does not exist")
-
-
 class SeveralMessages(StatementError):
     """A schema with several messages, and nobody says which."""
 
@@ -150,7 +144,7 @@ class Messages:
     def chosen(self, full_name: str | None) -> tuple[tuple[int, ...], Descriptor]:
         """Return the message of that name, or the only one; with its path.
 
-        Raises: MessageNotFound, SeveralMessages, BrokenProtobuf.
+        Raises: MESSAGE_NOT_FOUND, SeveralMessages, BrokenProtobuf.
         """
         names = self.names
         if not names:
@@ -160,7 +154,7 @@ class Messages:
                 raise SeveralMessages(names)
             return (0,), self.by_path((0,))
         if full_name not in names:
-            raise MessageNotFound(full_name)
+            raise MESSAGE_NOT_FOUND(name=full_name)
         path = (names.index(full_name),)
         return path, self.by_path(path)
 

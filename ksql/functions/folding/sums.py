@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
+from ksql.core.error_table import NUMERIC_OVERFLOW
 from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
 from ksql.core.types.model import Decimal, SqlType
 from ksql.functions.returns import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
-from ksql.java.arith import WIDE, NumericOverflow, fits
+from ksql.java.arith import WIDE, fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,7 +67,7 @@ def _decimal_sum(
 
     def checked(value: Dec) -> Dec:
         if not fits(value, kind.precision, kind.scale):
-            raise NumericOverflow
+            raise NUMERIC_OVERFLOW()
         return value
 
     return AggregateFunction(

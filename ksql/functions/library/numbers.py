@@ -8,7 +8,7 @@ import random
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import StatementError
+from ksql.core.error_table import NO_WHOLE_DIGITS
 from ksql.core.types.ints import (
     LONG_MAX,
     LONG_MIN,
@@ -51,19 +51,12 @@ class BadUnit(EvaluationError):
         super().__init__(f"the unit of a distance must be miles or kilometres, not {unit!r}")
 
 
-class NoWholeDigits(StatementError):
-    """A DECIMAL of decimals only cannot lose them."""
-
-    def __init__(self) -> None:
-        super().__init__("DECIMAL precision must be >= 1: DECIMAL(0,0)")
-
-
 def _whole(args: tuple[SqlType, ...]) -> SqlType:
     first = args[0]
     if not isinstance(first, Decimal):
         return NULL
     if first.precision == first.scale:
-        raise NoWholeDigits
+        raise NO_WHOLE_DIGITS()
     return Decimal(first.precision - first.scale, 0)
 
 

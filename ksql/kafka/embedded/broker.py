@@ -114,7 +114,7 @@ class EmbeddedBroker:
             DirectoryBusy: another process runs a broker over this directory.
             PortInUse: the port asked for is taken.
             BrokerFailed: Kafka ended or stayed silent; with the last thing it logged.
-            JavaMissing, JarsMissing: the set-up is incomplete.
+            JavaMissing, JARS_MISSING: the set-up is incomplete.
         """
         java = find_java()
         class_path = os.pathsep.join(map(str, jars("broker")))

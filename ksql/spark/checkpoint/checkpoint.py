@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import versioned_json
+from ksql.core.error_table import CHECKPOINT_UNUSABLE
 from ksql.core.errors import ServerError
 from ksql.core.files import write_atomically
 
@@ -54,27 +55,16 @@ class NewerCheckpoint(ServerError):
         )
 
 
-class CheckpointUnusable(ServerError):
-    """A checkpoint that cannot be read or written: the disk, its room, its rights."""
-
-    def __init__(self, query_id: str, reason: str) -> None:
-        super().__init__(
-            f"the checkpoint of query {query_id} cannot be used",
-            detail=reason,
-            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
-        )
-
-
 @contextmanager
 def usable(query_id: str) -> Iterator[None]:
     """Translate what the disk says of a query's checkpoint.
 
-    Raises: CheckpointUnusable.
+    Raises: CHECKPOINT_UNUSABLE.
     """
     try:
         yield
     except OSError as problem:
-        raise CheckpointUnusable(query_id, str(problem)) from problem
+        raise CHECKPOINT_UNUSABLE(query_id=query_id, reason=str(problem)) from problem
 
 
 @contextmanager

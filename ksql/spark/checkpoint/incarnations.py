@@ -120,7 +120,7 @@ def incarnation_of(checkpoint: Path) -> Incarnation | None:
 def require(query_id: str, checkpoint: Path) -> Incarnation:
     """Return the incarnation that a query continues, wherever its checkpoint was written.
 
-    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown,
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, STATE_METADATA_UNKNOWN,
         BeforeFormatZero.
     """
     _refuse_older(query_id, checkpoint)

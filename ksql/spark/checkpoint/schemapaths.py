@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import versioned_json
-from ksql.core.errors import ServerError
+from ksql.core.error_table import STATE_METADATA_UNKNOWN
 from ksql.core.files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -29,32 +29,19 @@ _PATHS: Final = "stateSchemaFilePaths"
 _INSIDE: Final = re.compile(r"file:/.*(/state/(\d+)/_stateSchema/[^/]+/[^/]+)", re.DOTALL)
 
 
-class StateMetadataUnknown(ServerError):
-    """A file in which Spark's paths cannot be found."""
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} does not have the form that this version knows",
-            detail=f"{reason}. Spark finds the schemas of the query's state by this file; they "
-            "must be those of this checkpoint, also after it was moved or restored.",
-            hint="If a later version wrote it, start that version. Else bring the checkpoint back "
-            "from a copy, or move it away and begin anew with ksql.state.anew.",
-        )
-
-
 def lead_home(checkpoint: Path) -> None:
     """Make all paths of a checkpoint lead into it.
 
     A file changes at once or not at all; what a crash prevents is done by the next call.
 
-    Raises: StateMetadataUnknown, OSError.
+    Raises: STATE_METADATA_UNKNOWN, OSError.
     """
     for file in sorted(checkpoint.glob(f"state/*/_metadata/{_FORM}/*")):
         if file.name.isdecimal():  # else it is a checksum, or not whole
             try:
                 _lead_home(checkpoint, file)
             except ValueError as error:
-                raise StateMetadataUnknown(file, str(error)) from error
+                raise STATE_METADATA_UNKNOWN(file=file, reason=str(error)) from error
 
 
 def _lead_home(checkpoint: Path, file: Path) -> None:

@@ -8,7 +8,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease
 from ksql.core.query_version import QueryVersion
 from ksql.exec.dataflow.load import load
@@ -172,10 +171,3 @@ class RetryPolicy:
     def pause_ms(self, attempt: int) -> int:
         """Return the pause before try number ``attempt`` (from 0)."""
         return min(self.max_ms, self.initial_ms << min(attempt, 20))
-
-
-class QueryStartFailed(ServerError):
-    """Spark refused the query."""
-
-    def __init__(self, query_id: str, reason: str) -> None:
-        super().__init__(f"query {query_id} cannot be started", detail=reason)

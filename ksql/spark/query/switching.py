@@ -21,6 +21,7 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from ksql.core.error_table import SWITCH_CANCELLED
 from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.ports import HALF_WRITTEN, FirstBatch
 from ksql.spark.query.failures import reason
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _UNAVAILABLE = 503
 T = TypeVar("T")
-
-
-class SwitchCancelled(ServerError):
-    """A switch of a query that was to end meanwhile."""
-
-    def __init__(self, query_id: str) -> None:
-        super().__init__(f"{query_id} was ended while its plan was being replaced")
 
 
 class SwitchState(Enum):
@@ -225,7 +219,7 @@ class Switching:
 
     def _enter(self, state: SwitchState) -> None:
         if self._cancelled:
-            raise SwitchCancelled(self._old.query_id)
+            raise SWITCH_CANCELLED(query_id=self._old.query_id)
         self.state = state
         _log.debug("switch", extra={"query_id": self._old.query_id, "state": state.name})
 

@@ -9,6 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ksql.core.error_table import QUERY_START_FAILED
 from ksql.core.errors import KsqlError
 from ksql.core.process.background import in_background
 from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
@@ -25,7 +26,7 @@ from ksql.spark.query.internals import (
 )
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor, unheard
-from ksql.spark.query.spec import QueryStartFailed, RetryPolicy
+from ksql.spark.query.spec import RetryPolicy
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
 from ksql.spark.task import trial_task
@@ -116,7 +117,7 @@ class SparkRuntime:
         """Start a query that is hosted here, and watch it.
 
         Raises:
-            QueryStartFailed: Spark refused it; nothing runs.
+            QUERY_START_FAILED: Spark refused it; nothing runs.
             CheckpointMissing: The life that it continues is not there.
         """
         try:
@@ -124,7 +125,9 @@ class SparkRuntime:
         except KsqlError:
             raise
         except Exception as problem:
-            raise QueryStartFailed(query.query_id, reason(str(problem))) from problem
+            raise QUERY_START_FAILED(
+                query_id=query.query_id, reason=reason(str(problem))
+            ) from problem
         self.watch(query)
 
     def host(

@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.core.errors import ServerError
+from ksql.core.error_table import MISSING_OFFSETS
 from ksql.spark.task.arrow import SOURCE_COLUMNS
 
 if TYPE_CHECKING:
@@ -64,13 +64,6 @@ class Topics(Protocol):
         """Return the id that it keeps for life; None if it is not there, empty if unknown."""
 
 
-class MissingOffsets(ServerError):
-    """A start that leaves out some partitions of a topic."""
-
-    def __init__(self, topic: str, partitions: list[int]) -> None:
-        super().__init__(f'topic "{topic}" has no start offset for its partitions {partitions}')
-
-
 def kafka_source(
     session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
 ) -> DataFrame:
@@ -111,7 +104,7 @@ def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], 
     """Return the source's start; Spark reads it only when a checkpoint is new.
 
     Raises:
-        MissingOffsets: A topic's offsets do not name all its partitions.
+        MISSING_OFFSETS: A topic's offsets do not name all its partitions.
     """
     ends = set(map(str, topics.values()))
     if ends in ({"earliest"}, {"latest"}):
@@ -125,5 +118,5 @@ def _per_partition(topic: str, start: StartAt, count: int) -> dict[str, int]:
     if isinstance(start, str):
         return {str(partition): _ENDS[start] for partition in range(count)}
     if missing := [partition for partition in range(count) if partition not in start]:
-        raise MissingOffsets(topic, missing)
+        raise MISSING_OFFSETS(topic=topic, partitions=missing)
     return {str(partition): start[partition] for partition in range(count)}

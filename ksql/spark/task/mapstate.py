@@ -14,7 +14,7 @@ import struct
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import ServerError
+from ksql.core.error_table import STATE_CALL_FAILED
 from ksql.spark.checkpoint.stateschema import KEY_COLUMN, VALUE_COLUMN
 
 if TYPE_CHECKING:
@@ -31,13 +31,6 @@ _WINDOW = 64
 _FRAME = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 _OK = 0
-
-
-class StateCallFailed(ServerError):
-    """Spark's state store refused a call; the batch is run again."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("the state store failed", detail=message)
 
 
 def backend_of(state: MapState) -> Backend:
@@ -124,7 +117,7 @@ class _Pipelined:
         answer = self._pb.StateResponse()
         answer.ParseFromString(self._file.read(length))
         if answer.statusCode != _OK:
-            raise StateCallFailed(answer.errorMessage)
+            raise STATE_CALL_FAILED(message=answer.errorMessage)
         value: bytes = answer.value
         return value
 

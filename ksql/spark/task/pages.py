@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
+from ksql.core.error_table import UNKNOWN_PAGE
 from ksql.core.errors import ServerError
 from ksql.spark.task.packing import pack, unpack, unpack_each
 
@@ -49,16 +50,6 @@ class Backend(Protocol):
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
         """Forget the keys."""
-
-
-class UnknownPage(ServerError):
-    """State that a newer version of this software has written."""
-
-    def __init__(self, version: int) -> None:
-        super().__init__(
-            f"the query's state has format {version}, which this version does not know",
-            hint="Run the version that wrote it, or a newer one.",
-        )
 
 
 class DamagedPage(ServerError):
@@ -400,7 +391,7 @@ def _page_key(space: bytes, page: int) -> bytes:
 
 def _content(data: bytes) -> Any:
     if data[:1] != _VERSION:
-        raise UnknownPage(data[0]) if data else DamagedPage("an entry is empty")
+        raise UNKNOWN_PAGE(version=data[0]) if data else DamagedPage("an entry is empty")
     try:
         return unpack(memoryview(data)[1:])
     except ValueError as error:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
-from ksql.core.errors import QueryFailed, ServerError
+from ksql.core.error_table import NO_BATCH
+from ksql.core.errors import QueryFailed
 from ksql.core.query_version import transactional_id
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
@@ -217,7 +218,7 @@ def batch_id() -> int:
     context = TaskContext.get()
     batch = context.getLocalProperty("streaming.sql.batchId") if context else None
     if batch is None:
-        raise NoBatch
+        raise NO_BATCH()
     return int(batch)
 
 
@@ -266,13 +267,6 @@ class UserFunctionEnded(QueryFailed):
             hint="Mend the function, or raise ksql.udf.timeout.ms or ksql.udf.memory.max.bytes.",
             entry=("UserFunction", what, None),
         )
-
-
-class NoBatch(ServerError):
-    """A stage that writes exactly once was run outside of a streaming query."""
-
-    def __init__(self) -> None:
-        super().__init__("writing exactly once needs a streaming query")
 
 
 def _ignore(_message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ksql.core.error_table import TOO_MANY_WINDOWS
 from ksql.core.errors import StatementError
 
 if TYPE_CHECKING:
@@ -12,18 +13,6 @@ if TYPE_CHECKING:
     from ksql.sql.syntax import ast
 
 DAY_MS = 86_400_000
-
-
-class TooManyWindows(StatementError):
-    """Windows of which a record is in more than the server allows: each is a row of its own."""
-
-    def __init__(self, windows: int, most: int, *, span: Span | None) -> None:
-        super().__init__(
-            f"Each record would be in {windows} windows, the server allows {most}: the SIZE of "
-            "HOPPING windows divided by their ADVANCE.",
-            hint="Let the windows ADVANCE by more, or raise ksql.query.windows.per.record.max.",
-            span=span,
-        )
 
 
 class ShortRetention(StatementError):
@@ -101,4 +90,4 @@ def check_overlap(window: ast.Window | None, most: int) -> None:
     span = sizes(window)
     windows = -(-span.size_ms // span.advance_ms)
     if windows > most:
-        raise TooManyWindows(windows, most, span=window.span)
+        raise TOO_MANY_WINDOWS(windows=windows, most=most, span=window.span)

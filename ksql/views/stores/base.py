@@ -92,13 +92,6 @@ class StoreFailed(ServerError):
         )
 
 
-class StoreBusy(ServerError):
-    """A store that somebody else has open for writing."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(f"the store {where} is open elsewhere")
-
-
 class StoreClosed(ServerError):
     """A read or write after ``close``; ``where`` is for the server's log, clients do not see it."""
 

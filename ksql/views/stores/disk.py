@@ -65,7 +65,7 @@ class DiskStore(Store):
     def open(cls, path: Path, budget: StoreBudget) -> DiskStore:
         """Open the store in that directory, or make an empty one.
 
-        Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
+        Raises: NewerStore, OlderStore, STORE_BUSY, StoreDamaged, StoreFailed.
         """
         rocks = Rocks.open(path, budget, logged=False)
         try:

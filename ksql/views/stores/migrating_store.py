@@ -132,7 +132,7 @@ class MigratingStore(Store):
 
         ``hindrance`` is why no copy can be made.
 
-        Raises: NewerStore, StoreBusy, StoreDamaged, StoreFailed.
+        Raises: NewerStore, STORE_BUSY, StoreDamaged, StoreFailed.
         """
         rocks = Rocks.open(path, budget, logged=True, older=True)
         try:
@@ -159,7 +159,7 @@ class MigratingStore(Store):
     def has_complete_copy(path: Path, budget: StoreBudget) -> bool:
         """Return whether a store, which need not be one itself, has a whole copy next to it.
 
-        Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
+        Raises: NewerStore, OlderStore, STORE_BUSY, StoreDamaged, StoreFailed.
         """
         copy = Rocks.open(copy_of(path), budget, logged=True)
         try:

@@ -33,12 +33,12 @@ from rocksdict import (
     WriteOptions,
 )
 
+from ksql.core.error_table import STORE_BUSY
 from ksql.views.stores import formats
 from ksql.views.stores.base import (
     Change,
     NewerStore,
     OlderStore,
-    StoreBusy,
     StoreClosed,
     Stored,
     StoreDamaged,
@@ -136,7 +136,7 @@ class Rocks:
         Raises:
             NewerStore: a later version wrote it.
             OlderStore: an earlier version wrote it, and ``older`` is not asked for.
-            StoreBusy: another process or another Rocks has it open.
+            STORE_BUSY: another process or another Rocks has it open.
             StoreDamaged: the files are not a whole RocksDB.
             StoreFailed: the system does not let it be opened.
         """
@@ -381,5 +381,5 @@ def _open(path: Path, options: Options) -> Rdict:
         return Rdict(str(path), options)
     except Exception as error:
         if f"{path}/LOCK" in str(error):
-            raise StoreBusy(str(path)) from error
+            raise STORE_BUSY(where=str(path)) from error
         raise failure(error, path) from error

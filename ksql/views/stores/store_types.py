@@ -39,7 +39,7 @@ def store_type(text: str) -> StoreType:
 def open_store(kind: StoreType, path: Path, budget: StoreBudget) -> Store:
     """Open a store of that type, with the rows that one of another type has left there.
 
-    Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
+    Raises: NewerStore, OlderStore, STORE_BUSY, StoreDamaged, StoreFailed.
     """
     match kind:
         case "rocksdb":

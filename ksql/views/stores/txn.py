@@ -63,7 +63,7 @@ class TxnStore(Store):
 
         ``older``: one of an earlier format is used as it is.
 
-        Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
+        Raises: NewerStore, OlderStore, STORE_BUSY, StoreDamaged, StoreFailed.
         """
         rocks = Rocks.open(path, budget, logged=True, older=older)
         try:

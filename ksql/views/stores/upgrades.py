@@ -89,7 +89,7 @@ class Upgrades:
         """Open a store, in the newest format or as one that is being upgraded.
 
         Returns: None while its upgrade comes first; ``work`` continues it.
-        Raises: NewerStore, StoreBusy, StoreDamaged, StoreFailed.
+        Raises: NewerStore, STORE_BUSY, StoreDamaged, StoreFailed.
         """
         if path in self._running:
             return self._waited(kind, path)

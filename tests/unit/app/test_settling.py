@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from ksql.control.applied_offset import AppliedOffsetDamaged, AppliedOffsetFile
+from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.engine.command_execution import Upgrade
 from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.upgradereport import SwitchPoint
+from ksql.core.error_table import APPLIED_OFFSET_DAMAGED
 from ksql.core.errors import ServerError
 from ksql.history.entries import UpgradeEntry
 from ksql.history.resilient import ResilientLedger
@@ -164,7 +165,7 @@ def test_the_mark_lasts(tmp_path):
 def test_a_mark_that_cannot_be_read_says_what_to_do(tmp_path, text):
     file = tmp_path / "carried_out.json"
     file.write_text(text)
-    with pytest.raises(AppliedOffsetDamaged) as caught:
+    with pytest.raises(APPLIED_OFFSET_DAMAGED.base, match=APPLIED_OFFSET_DAMAGED.pattern) as caught:
         AppliedOffsetFile(file).read()
     assert "Remove the file" in caught.value.text()
 

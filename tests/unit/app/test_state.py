@@ -12,9 +12,10 @@ import pytest
 from ksql.app import startup_checks
 from ksql.app import state as module
 from ksql.app.startup_checks import NotShared, fit_stores, share
-from ksql.app.state import ForeignState, NewerState, OlderState, StateDir
+from ksql.app.state import NewerState, OlderState, StateDir
 from ksql.app.state_check import StartFindings, StateInDanger, check
 from ksql.core.config import Settings
+from ksql.core.error_table import FOREIGN_STATE
 from ksql.core.errors import StartError
 from ksql.core.process import lease
 from ksql.core.process.lease import NotLeader
@@ -89,9 +90,9 @@ def test_one_of_the_first_format_is_left_as_it_is(tmp_path, opened):
 
 def test_one_of_another_service_is_refused(opened):
     opened("other_").close()
-    with pytest.raises(ForeignState):
+    with pytest.raises(FOREIGN_STATE.base, match=FOREIGN_STATE.pattern):
         opened()
-    with pytest.raises(ForeignState):  # the lock was given back
+    with pytest.raises(FOREIGN_STATE.base, match=FOREIGN_STATE.pattern):  # the lock was given back
         opened()
 
 

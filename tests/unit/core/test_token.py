@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.core.error_table import FOREIGN_TOKEN
 from ksql.core.token import (
     TOKEN,
     BadToken,
-    ForeignToken,
     NewerToken,
     Token,
     TokenScope,
@@ -79,7 +79,7 @@ def test_the_form_that_is_given():
 
 @pytest.mark.parametrize("scope", [TokenScope("other", "here_"), TokenScope("cluster", "other_")])
 def test_a_token_of_another_home_is_refused(scope):
-    with pytest.raises(ForeignToken) as caught:
+    with pytest.raises(FOREIGN_TOKEN.base, match=FOREIGN_TOKEN.pattern) as caught:
         requested_token({TOKEN: SECOND}, Giver(scope))
     error = caught.value
     assert (error.code, error.message) == (
@@ -88,7 +88,7 @@ def test_a_token_of_another_home_is_refused(scope):
     )
     assert 'the service "here_" on the Kafka cluster "cluster"' in error.detail
     assert f'the service "{scope.service}" on the Kafka cluster "{scope.cluster}"' in error.detail
-    with pytest.raises(ForeignToken):
+    with pytest.raises(FOREIGN_TOKEN.base, match=FOREIGN_TOKEN.pattern):
         requested_token({TOKEN: Token(scope=scope).text()}, Giver())
 
 

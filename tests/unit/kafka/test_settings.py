@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.kafka.settings import BadTimeout, KafkaSettings, KeystoreNotSupported, NoBroker
+from ksql.core.error_table import NO_BROKER
+from ksql.kafka.settings import BadTimeout, KafkaSettings, KeystoreNotSupported
 
 
 def settings(**properties):
@@ -11,7 +12,7 @@ def settings(**properties):
 
 
 def test_a_broker_is_needed():
-    with pytest.raises(NoBroker, match="no Kafka broker"):
+    with pytest.raises(NO_BROKER.base, match="no Kafka broker"):
         KafkaSettings.from_properties({"ksql.service.id": "x"})
     assert (
         KafkaSettings.from_properties({"ksql.streams.bootstrap.servers": "b:2"}).bootstrap == "b:2"

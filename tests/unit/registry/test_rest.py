@@ -8,7 +8,8 @@ import socket
 import httpx
 import pytest
 
-from ksql.registry.server import RegistryPortInUse, RegistryServer
+from ksql.core.error_table import REGISTRY_PORT_IN_USE
+from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.unit.registry.memorylog import MemoryLog
@@ -251,7 +252,7 @@ def test_the_port_is_kept_if_it_is_free(tmp_path):
     assert second.start() == url
     third = server()
     assert third.start() != url
-    with pytest.raises(RegistryPortInUse):
+    with pytest.raises(REGISTRY_PORT_IN_USE.base, match=REGISTRY_PORT_IN_USE.pattern):
         server(int(url.rpartition(":")[2])).start()
     second.stop()
     third.stop()

@@ -13,6 +13,7 @@ from ksql.control.engine.changes import PutQuery
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
+from ksql.core.error_table import UNKNOWN_PAGE
 from ksql.core.errors import KsqlError
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry import records
@@ -25,7 +26,7 @@ from ksql.spark.checkpoint import (
     start_offsets,
 )
 from ksql.spark.task import codes
-from ksql.spark.task.pages import DamagedPage, PagedStore, UnknownPage
+from ksql.spark.task.pages import DamagedPage, PagedStore
 from ksql.sql.plan.codec import UnreadablePlan, loads
 from ksql.views import store_topic_id
 from ksql.views.stores import values
@@ -203,7 +204,7 @@ def test_pages_that_are_cut_off():
 def test_pages_of_an_unknown_version(version):
     [frozen] = read_lines(V1 / "pages.jsonl")
     for key, value in frozen.items():
-        with pytest.raises(UnknownPage, match=f"has format {int(version, 16)}"):
+        with pytest.raises(UNKNOWN_PAGE.base, match=f"has format {int(version, 16)}"):
             read_pages({**frozen, key: version + value[2:]})
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ksql.core.errors import ServerError
+from ksql.core.error_table import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import KeyOrder, Late, Paused, Record
 from ksql.exec.operators.joining.join_buffer import JoinBuffer, Line, Place, Slices
@@ -25,16 +25,6 @@ _JOIN = b"join"
 _FORGOTTEN = "late record: those that it could meet are forgotten"
 _VERSION = 1
 _new = tuple.__new__
-
-
-class UnknownJoinState(ServerError):
-    """The buffers of a join that a newer version of this software has written."""
-
-    def __init__(self, version: int) -> None:
-        super().__init__(
-            f"the state of a join has format {version}, which this version does not know",
-            hint="Run the version that wrote it, or a newer one.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +265,7 @@ class StreamJoinProcessor(Paused):
             cut = Slices.of(span, within.retention_ms)
             return self._state(store, cut, -1, [[-1, []], [-1, []]], [[], []])
         if stored[0] != _VERSION:
-            raise UnknownJoinState(stored[0])
+            raise UNKNOWN_JOIN_STATE(version=stored[0])
         _, stream_time, slices, buffers, waiting = stored
         return self._state(store, Slices(*slices), stream_time, buffers, waiting)
 

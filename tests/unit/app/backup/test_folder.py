@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.backup.errors import NoBackup, TargetThere
+from ksql.app.backup.errors import NoBackup
 from ksql.app.backup.folder import checked, finish, new_folder
 from ksql.app.backup.form import Manifest
+from ksql.core.error_table import TARGET_THERE
 
 MANIFEST = Manifest(made_ms=1, made_by="0.1.0", service_id="s_", cluster_id="")
 
@@ -39,7 +40,10 @@ def test_it_overwrites_nothing(tmp_path):
     (tmp_path / "saved").mkdir()
     with new_folder(tmp_path / "saved") as part:  # empty: nothing is lost
         finish(part, MANIFEST)
-    with pytest.raises(TargetThere), new_folder(tmp_path / "saved"):
+    with (
+        pytest.raises(TARGET_THERE.base, match=TARGET_THERE.pattern),
+        new_folder(tmp_path / "saved"),
+    ):
         pass
     with pytest.raises(NotADirectoryError), new_folder(tmp_path / "none" / "saved"):
         pass

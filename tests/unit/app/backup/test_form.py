@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from ksql.app.backup import form
-from ksql.app.backup.errors import NewerBackup, NoBackup
+from ksql.app.backup.errors import NoBackup
 from ksql.app.backup.folder import checked
+from ksql.core.error_table import NEWER_BACKUP
 from ksql.core.records import RawRecord
 from tests.stored.corpora import V2
 from tests.stored.make import RESTORED_MS, saved_records
@@ -79,7 +80,7 @@ def test_malformed_backups_are_refused(tmp_path, text):
 
 def test_backup_of_a_later_version_is_refused_by_name(tmp_path):
     (tmp_path / form.MANIFEST).write_text(changed(version=form.VERSION + 1))
-    with pytest.raises(NewerBackup, match="format 2, this version knows up to 1"):
+    with pytest.raises(NEWER_BACKUP.base, match="format 2, this version knows up to 1"):
         form.read_manifest(tmp_path)
 
 

@@ -13,8 +13,8 @@ from ksql.cluster.leadership.leadership import (
     SILENCE_S,
     AnotherServer,
     Leadership,
-    LeaseUnwritable,
 )
+from ksql.core.error_table import LEASE_UNWRITABLE
 from ksql.core.process import lease
 from ksql.core.process.lease import NotLeader
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
@@ -281,7 +281,7 @@ def test_a_claim_whose_answer_was_lost_gives_no_right_beyond_its_first_try(world
 def test_a_directory_that_cannot_be_written_is_reported(world):
     one = world.server("one")
     (world.folder / "one").rmdir()
-    with pytest.raises(LeaseUnwritable, match="cannot be written"):
+    with pytest.raises(LEASE_UNWRITABLE.base, match="cannot be written"):
         one.acquire()
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.engine.replacement_locks import (
-    BeingReplaced,
     ChangedMeanwhile,
     ReplacementCancelled,
 )
+from ksql.core.error_table import BEING_REPLACED
 from ksql.core.errors import KsqlError, ServerError
 from tests.unit.control.engine.test_command_execution import COPY, COUNT, MORE, Runner, S, Scene
 
@@ -144,7 +144,9 @@ def test_the_end_of_another_query_is_no_matter(it):
 
 def test_a_second_replacement_is_refused_until_the_first_is_over(it):
     with replacing(it) as future:
-        with pytest.raises(BeingReplaced, match="is being replaced by another statement") as error:
+        with pytest.raises(
+            BEING_REPLACED.base, match="is being replaced by another statement"
+        ) as error:
             it.world.execute(OTHER)
         assert error.value.code == 50300
     future.result(PATIENCE_S)

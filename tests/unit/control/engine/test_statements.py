@@ -16,9 +16,9 @@ from ksql.control.engine.errors import QueryIdTooLong
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements.answers import RequestFailed
 from ksql.core.config import Settings
+from ksql.core.error_table import TOO_MANY_WINDOWS
 from ksql.core.errors import ParseError
 from ksql.kafka.errors import KafkaUnreachable
-from ksql.sql.binder.windows import TooManyWindows
 from tests.unit.world import SETTINGS, World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
@@ -761,7 +761,7 @@ def test_a_record_is_in_a_bounded_number_of_windows(text):
 def test_a_push_query_has_the_same_bound_and_ten_thousand_windows_are_fine():
     world = World(S)
     context = world.engine.context(world.settings)
-    with pytest.raises(TooManyWindows):
+    with pytest.raises(TOO_MANY_WINDOWS.base, match=TOO_MANY_WINDOWS.pattern):
         transient_plan("q", world.parse(OVERLAP.format("719 MILLISECONDS")), context)
     fine = transient_plan("q", world.parse(OVERLAP.format("720 MILLISECONDS")), context)
     assert fine.query_id == "q"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ksql.core.error_table import JARS_MISSING
 from ksql.core.process import jars as module
 from ksql.core.process.jars import (
     Jar,
-    JarsMissing,
     cache_dir,
     jar_dir,
     jars,
@@ -60,7 +60,7 @@ def test_only_a_whole_file_is_present(tmp_path):
 
 def test_missing_jars_name_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("KSQL_CACHE_DIR", str(tmp_path))
-    with pytest.raises(JarsMissing) as missing:
+    with pytest.raises(JARS_MISSING.base, match=JARS_MISSING.pattern) as missing:
         jars("spark")
     assert missing.value.message == "4 of the spark jars are missing"
     assert missing.value.hint == "Run: make setup"

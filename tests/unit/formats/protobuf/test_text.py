@@ -9,6 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.core.error_table import MESSAGE_NOT_FOUND
 from ksql.formats.connect import NotInferable, sql_type
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.protobuf.text import BrokenProtobuf, parse
@@ -145,7 +146,7 @@ def test_several_messages():
     assert type_of(text, "B") == "STRUCT<`y` STRING>"
     with pytest.raises(proto_schema.SeveralMessages, match="multiple message definitions: A, B"):
         type_of(text)
-    with pytest.raises(proto_schema.MessageNotFound, match="C does not exist"):
+    with pytest.raises(MESSAGE_NOT_FOUND.base, match="C does not exist"):
         type_of(text, "C")
 
 

@@ -63,3 +63,20 @@ def test_refusals(limits, key, time_ms, setting):
     else:
         assert setting in refusal.reason
         assert setting in refusal.remedy
+
+
+def test_records_that_a_topic_refuses_are_left_out_with_the_reason():
+    limits, refused = TopicLimits(ahead_ms=10, keyed=True), []
+    records = [(b"k", b"v", 5, None), (None, b"v", 5, None), (b"k", b"v", 50, None)]
+    taken = limits.accepted(records, 0, lambda reason, remedy: refused.append((reason, remedy)))
+    assert taken == records[:1]
+    assert [reason.split(",")[0] for reason, _ in refused] == [
+        "the record has no key",
+        "the record's timestamp 50 is 50 ms ahead of the clock",
+    ]
+
+
+@pytest.mark.parametrize("limits", [NO_LIMITS, TopicLimits(ahead_ms=10, keyed=True)])
+def test_records_that_a_topic_takes_are_not_copied(limits):
+    for records in ([(b"k", b"v", 5, None)], []):
+        assert limits.accepted(records, 0, pytest.fail) is records

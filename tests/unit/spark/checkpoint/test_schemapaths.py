@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ksql.core.error_table import STATE_METADATA_UNKNOWN
 from ksql.spark.checkpoint import incarnations
-from ksql.spark.checkpoint.schemapaths import StateMetadataUnknown, lead_home
+from ksql.spark.checkpoint.schemapaths import lead_home
 from tests.stored.corpora import V1
 
 QUERY = "CTAS_KEPT_COUNTS_8"
@@ -138,7 +139,7 @@ def test_a_crash_leaves_what_the_next_start_ends(tmp_path, monkeypatch, written)
 )
 def test_another_form_is_an_error_that_names_the_file_and_changes_nothing(tmp_path, text, reason):
     file = metadata(tmp_path, text=text)
-    with pytest.raises(StateMetadataUnknown) as caught:
+    with pytest.raises(STATE_METADATA_UNKNOWN.base, match=STATE_METADATA_UNKNOWN.pattern) as caught:
         lead_home(tmp_path)
     assert str(file) in str(caught.value)
     assert reason in caught.value.detail
@@ -149,7 +150,7 @@ def test_another_form_is_an_error_that_names_the_file_and_changes_nothing(tmp_pa
 def test_bytes_that_are_no_text_are_an_error_too(tmp_path):
     file = metadata(tmp_path)
     file.write_bytes(b"v2\n\xff")
-    with pytest.raises(StateMetadataUnknown, match="does not have the form"):
+    with pytest.raises(STATE_METADATA_UNKNOWN.base, match="does not have the form"):
         lead_home(tmp_path)
 
 

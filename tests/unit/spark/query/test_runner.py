@@ -17,13 +17,13 @@ import pytest
 
 from ksql.control.engine.memory import MemoryLog
 from ksql.core.config import Settings
+from ksql.core.error_table import CHECKPOINT_UNUSABLE
 from ksql.core.ids import QueryId
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
 from ksql.core.trash import Trash
 from ksql.kafka.ranges import Range
 from ksql.spark.checkpoint import incarnations
-from ksql.spark.checkpoint.checkpoint import CheckpointUnusable
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
@@ -288,7 +288,7 @@ def test_immovable_state_does_not_stop_the_start(desk, monkeypatch, caplog):
 def test_a_directory_that_cannot_be_written_is_reported_as_an_error(desk, query):
     desk.folder.parent.mkdir(exist_ok=True)
     desk.folder.write_text("a file is in the way")
-    with pytest.raises(CheckpointUnusable):
+    with pytest.raises(CHECKPOINT_UNUSABLE.base, match=CHECKPOINT_UNUSABLE.pattern):
         desk.runner.start(query)
 
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from ksql.core.error_table import UNKNOWN_PAGE
 from ksql.spark.task import pages
-from ksql.spark.task.pages import PagedStore, UnknownPage, pages_of
+from ksql.spark.task.pages import PagedStore, pages_of
 from tests.examples import examples
 
 
@@ -186,7 +187,7 @@ def test_a_dropped_space_leaves_nothing() -> None:
 def test_a_newer_format_is_refused() -> None:
     backend = filled(3)
     backend.data = {key: b"\x09" + value[1:] for key, value in backend.data.items()}
-    with pytest.raises(UnknownPage):
+    with pytest.raises(UNKNOWN_PAGE.base, match=UNKNOWN_PAGE.pattern):
         PagedStore(backend)
 
 

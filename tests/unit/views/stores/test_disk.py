@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ksql.core.error_table import STORE_BUSY
 from ksql.core.ids import Offset
 from ksql.views.stores import formats, values
-from ksql.views.stores.base import NewerStore, StoreBusy, Stored, StoreDamaged
+from ksql.views.stores.base import NewerStore, Stored, StoreDamaged
 from ksql.views.stores.formats import FORMATS, Formats
 from ksql.views.stores.rocks import destroy
 from ksql.views.stores.store_types import open_store
@@ -157,7 +158,7 @@ def test_a_value_of_a_newer_format_is_refused(kind, path, budget, monkeypatch):
 @ON_DISK
 def test_a_store_opens_once_at_a_time(kind, path, budget):
     store = open_store(kind, path, budget)
-    with pytest.raises(StoreBusy):
+    with pytest.raises(STORE_BUSY.base, match=STORE_BUSY.pattern):
         open_store(kind, path, budget)
     store.close()
     open_store(kind, path, budget).close()

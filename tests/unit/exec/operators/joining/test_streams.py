@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.core.error_table import UNKNOWN_JOIN_STATE
 from ksql.exec.operators.joining import join_buffer, unmatched_buffer
 from ksql.exec.operators.joining.join_layout import Ending, Side
-from ksql.exec.operators.joining.streams import StreamJoinProcessor, UnknownJoinState, Within
+from ksql.exec.operators.joining.streams import StreamJoinProcessor, Within
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
 from ksql.spark.task.pages import PagedStore
@@ -204,7 +205,7 @@ def test_state_of_a_newer_version_is_refused():
     run(join, [left("k", "a", 1)], store)
     stored = store.get(b"m", b"join")
     store.put(b"m", b"join", [2, *stored[1:]])
-    with pytest.raises(UnknownJoinState, match="format 2"):
+    with pytest.raises(UNKNOWN_JOIN_STATE.base, match="format 2"):
         run(join, [left("k", "a", 1)], store)
 
 

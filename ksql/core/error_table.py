@@ -1,0 +1,285 @@
+"""Errors that nobody catches, one row each: code, fact, detail and hint can be read in one place.
+
+Errors that are caught, or whose texts are computed, are classes in the module that raises them.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from ksql.core.errors import (
+    KsqlError,
+    QueryFailed,
+    ServerError,
+    StartError,
+    StatementError,
+)
+
+E = TypeVar("E", bound=KsqlError)
+
+_OF_THE_CLASS: Final = ("span", "statement", "entry")
+"""Arguments that go to the class as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow(Generic[E]):
+    """An error of the class ``base``; its texts name their facts in braces.
+
+    ``code`` and ``operator`` are those of the class if they are None.
+    """
+
+    base: type[E]
+    message: str
+    detail: str = ""
+    hint: str = ""
+    code: int | None = None
+    operator: bool | None = None
+
+    def __call__(self, **facts: object) -> E:
+        """Return the error with these facts."""
+        texts = [text.format(**facts) for text in (self.message, self.detail, self.hint)]
+        passed = {name: facts[name] for name in _OF_THE_CLASS if name in facts}
+        error = self.base(texts[0], detail=texts[1], hint=texts[2], **passed)  # type: ignore[arg-type] # a test compares them
+        if self.code is not None:
+            error.code = self.code
+        if self.operator is not None:
+            error.operator = self.operator
+        return error
+
+    @property
+    def facts(self) -> set[str]:
+        """The names that its texts use."""
+        texts = f"{self.message}{self.detail}{self.hint}"
+        return {name for _, name, _, _ in string.Formatter().parse(texts) if name is not None}
+
+    @property
+    def pattern(self) -> str:
+        """A pattern of its messages."""
+        parts = string.Formatter().parse(self.message)
+        return "".join(
+            re.escape(text) + (".*" if name is not None else "") for text, name, _, _ in parts
+        )
+
+
+# --- ksql/core ------------------------------------------------------------------------------------
+
+JARS_MISSING: Final = ErrorRow(
+    StartError,
+    "{missing} of the {which} jars are missing",
+    detail="They are expected in {folder}.",
+    hint="Run: make setup",
+)
+FOREIGN_TOKEN: Final = ErrorRow(
+    KsqlError,
+    "The consistency token was given by another service",
+    detail="It is of {scope}; this server is of {here}.",
+    hint="Send it to a server of that service; or an empty one to begin with here.",
+)
+
+# --- ksql/java ------------------------------------------------------------------------------------
+
+NUMERIC_OVERFLOW: Final = ErrorRow(
+    QueryFailed, "Exception caught in process", detail="Numeric field overflow"
+)
+
+# --- ksql/functions -------------------------------------------------------------------------------
+
+NO_WHOLE_DIGITS: Final = ErrorRow(StatementError, "DECIMAL precision must be >= 1: DECIMAL(0,0)")
+
+# --- ksql/formats ---------------------------------------------------------------------------------
+
+MESSAGE_NOT_FOUND: Final = ErrorRow(StatementError, "Schema for message {name} does not exist")
+UNKNOWN_KIND: Final = ErrorRow(KsqlError, "Schemas of type {kind} are not supported")
+WRAP_NEEDS_ONE_COLUMN: Final = ErrorRow(
+    StatementError, "'WRAP_SINGLE_VALUE' is only valid for single-field value schemas"
+)
+
+# --- ksql/sql -------------------------------------------------------------------------------------
+
+TOO_MANY_WINDOWS: Final = ErrorRow(
+    StatementError,
+    "Each record would be in {windows} windows, the server allows {most}: the SIZE of "
+    "HOPPING windows divided by their ADVANCE.",
+    hint="Let the windows ADVANCE by more, or raise ksql.query.windows.per.record.max.",
+)
+
+# --- ksql/exec ------------------------------------------------------------------------------------
+
+INTERNAL_TOPIC: Final = ErrorRow(
+    StatementError,
+    "Cannot {doing} internal topic: {topic}",
+    detail="It is internal to Kafka or to a ksql service.",
+    hint="Kafka's own tools can read it.",
+)
+UNKNOWN_JOIN_STATE: Final = ErrorRow(
+    ServerError,
+    "the state of a join has format {version}, which this version does not know",
+    hint="Run the version that wrote it, or a newer one.",
+)
+
+# --- ksql/kafka -----------------------------------------------------------------------------------
+
+NO_BROKER: Final = ErrorRow(
+    StartError,
+    "no Kafka broker is configured",
+    hint="Set bootstrap.servers to host:port of a broker.",
+)
+
+# --- ksql/spark -----------------------------------------------------------------------------------
+
+CHECKPOINT_UNUSABLE: Final = ErrorRow(
+    ServerError,
+    "the checkpoint of query {query_id} cannot be used",
+    detail="{reason}",
+    hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+)
+STATE_METADATA_UNKNOWN: Final = ErrorRow(
+    ServerError,
+    "{file} does not have the form that this version knows",
+    detail="{reason}. Spark finds the schemas of the query's state by this file; they must be "
+    "those of this checkpoint, also after it was moved or restored.",
+    hint="If a later version wrote it, start that version. Else bring the checkpoint back "
+    "from a copy, or move it away and begin anew with ksql.state.anew.",
+)
+QUERY_START_FAILED: Final = ErrorRow(
+    ServerError, "query {query_id} cannot be started", detail="{reason}"
+)
+SWITCH_CANCELLED: Final = ErrorRow(
+    ServerError, "{query_id} was ended while its plan was being replaced"
+)
+MISSING_OFFSETS: Final = ErrorRow(
+    ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
+)
+STATE_CALL_FAILED: Final = ErrorRow(ServerError, "the state store failed", detail="{message}")
+UNKNOWN_PAGE: Final = ErrorRow(
+    ServerError,
+    "the query's state has format {version}, which this version does not know",
+    hint="Run the version that wrote it, or a newer one.",
+)
+NO_BATCH: Final = ErrorRow(ServerError, "writing exactly once needs a streaming query")
+
+# --- ksql/views -----------------------------------------------------------------------------------
+
+STORE_BUSY: Final = ErrorRow(ServerError, "the store {where} is open elsewhere")
+
+# --- ksql/control ---------------------------------------------------------------------------------
+
+APPLIED_OFFSET_DAMAGED: Final = ErrorRow(
+    StartError,
+    "{file} cannot be read",
+    detail="{reason}\nIt says which topics a DROP .. DELETE TOPIC has still to delete.",
+    hint="Remove the file: the server starts, and such topics, if there are any, stay.",
+)
+BEING_REPLACED: Final = ErrorRow(
+    ServerError,
+    "{query_id} is being replaced by another statement",
+    hint="Send this one again when that one has ended.",
+    code=50300,
+)
+NO_QUERIES: Final = ErrorRow(
+    StatementError,
+    "the file does not contain any persistent queries",
+    hint="It needs a CREATE STREAM AS SELECT, CREATE TABLE AS SELECT, INSERT INTO .. SELECT "
+    "or CREATE SOURCE TABLE.",
+)
+
+# --- ksql/registry --------------------------------------------------------------------------------
+
+REGISTRY_PORT_IN_USE: Final = ErrorRow(
+    StartError,
+    "the embedded schema registry cannot listen on {host}:{port}",
+    detail="{reason}",
+    hint="Choose another address in ksql.schema.registry.listener, or name a registry in "
+    "ksql.schema.registry.url.",
+    operator=False,
+)
+
+# --- ksql/cluster ---------------------------------------------------------------------------------
+
+LEASE_UNWRITABLE: Final = ErrorRow(
+    StartError,
+    "{file} cannot be written",
+    detail="{reason}",
+    hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+    operator=False,
+)
+
+# --- ksql/serving ---------------------------------------------------------------------------------
+
+NOT_ORDERABLE: Final = ErrorRow(
+    StatementError, "ORDER BY needs values that have an order: {shown} is {type_}."
+)
+TOO_MANY_PUSH_QUERIES: Final = ErrorRow(
+    KsqlError,
+    "Maximum number of push queries exceeded: {limit}",
+    hint="Close one, or raise ksql.max.push.queries.",
+    code=40003,
+)
+
+# --- ksql/http ------------------------------------------------------------------------------------
+
+COMPRESSED_BODY: Final = ErrorRow(
+    KsqlError,
+    "the request's body is compressed, which this server does not read: {coding}",
+    hint="Send it as it is, without Content-Encoding. Answers are compressed for clients "
+    "that offer it (Accept-Encoding).",
+    code=41500,
+)
+# Source: RFC 9112, section 6.1.
+AMBIGUOUS_BODY: Final = ErrorRow(
+    KsqlError,
+    "the request has both Content-Length and Transfer-Encoding",
+    hint="Send one of them. A proxy that adds the other is to be mended.",
+    code=40000,
+)
+
+# --- ksql/app -------------------------------------------------------------------------------------
+
+TARGET_THERE: Final = ErrorRow(
+    StartError,
+    "{target} is there already: a backup overwrites nothing",
+    hint="Name a directory that does not exist; its parent must exist.",
+)
+NEWER_BACKUP: Final = ErrorRow(
+    StartError,
+    "the backup {folder} has format {version}, this version knows up to {known}",
+    hint="Bring it back with the version that made it.",
+)
+OTHER_SERVICE: Final = ErrorRow(
+    StartError,
+    'the backup {folder} is of the service "{owner}", not of "{service_id}"',
+    hint="Name it: -o ksql.service.id={owner}",
+)
+BROKER_INSIDE: Final = ErrorRow(
+    StartError,
+    "the embedded broker's data is a part of the state directory {root}, which a "
+    "server uses, or which --no-state leaves out",
+    hint="Stop the server and save the directory, too. Or save its topics alone: the server "
+    "printed at its start where Kafka is; give that as -o bootstrap.servers=HOST:PORT.",
+)
+TOPIC_THERE: Final = ErrorRow(
+    StartError,
+    "the topic {topic} is there: {what}",
+    hint="Nothing was changed. To delete it, with all that it has and the backup has not, "
+    "and bring the saved one back, add --overwrite.",
+)
+STATE_THERE: Final = ErrorRow(
+    StartError,
+    "the state directory {root} is not empty",
+    hint="Nothing was changed. --keep-state brings the topics alone back and leaves the "
+    "directory as it is: right if only topics were lost. --overwrite moves what is "
+    "there to a directory replaced-.. in it and brings the saved state back.",
+)
+SERVER_RUNS: Final = ErrorRow(
+    StartError,
+    'a server of the service "{service_id}" runs, on host {host} as process {pid}',
+    hint="Nothing was changed. Stop all servers of the service first.",
+)
+FOREIGN_STATE: Final = ErrorRow(
+    StartError,
+    'the state directory {path} belongs to the service "{owner}", not to "{service_id}"',
+    hint="Choose another ksql.state.dir, or start with that ksql.service.id.",
+)
