@@ -26,7 +26,7 @@ class Scalar:
 
     ``row`` gets Python values (see ``ksql.core.types.model``) and returns one. ``typed`` is used
     instead where the meaning depends on the argument types: it gets them once, at compile time, and
-    returns the row function. ``code`` is an optional expression template that must equal ``row``:
+    returns the row function. ``code`` is an optional expression template that must equal ``row``.
     ``{0}``, ``{1}`` are the arguments, each evaluated exactly once; ``{*}`` are all of them, comma
     between. It may use Python's builtins only, and no comprehension around an argument: an argument
     may assign to a temporary, which Python forbids there. ``nulls``: ``propagate`` - any NULL
