@@ -1,4 +1,4 @@
-"""How Alembic reaches the ledger's database.
+"""The settings by which Alembic reaches the ledger's database.
 
 The service hands its own connection over, inside the transaction that holds its lock. A developer
 names a database: ``alembic -c migrations/alembic.ini -x url=sqlite:///new.db upgrade head``.

@@ -1,4 +1,4 @@
-"""The report of a run, and whether it is good: known gaps stand in ``expect.toml``."""
+"""The report of a run, and whether it is good: known gaps are in ``expect.toml``."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _statements(step: Step, driver: Driver, settings: Settings) -> Settings:
 
 
 def _marks(step: Step, count: int) -> list[str | None]:
-    """For each statement of the joined text, what its refusal is to say."""
+    """For each statement of the joined text, what its refusal must say."""
     if all(s.refused is None for s in step.statements):
         return [None] * count
     marks = [s.refused for s in step.statements for _ in split(s.sql)]

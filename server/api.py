@@ -1,8 +1,8 @@
 """The API's description: what each route takes and answers, as OpenAPI has it.
 
-Answers are entities and other dataclasses that become JSON by ``server.wire.to_wire``; their
-schemas are made from the same classes by the same rules, so that they cannot differ.
-Source: OpenAPI 3.1; JSON Schema 2020-12.
+Answers are entities and other dataclasses that become JSON by ``server.wire.to_wire``. Their
+schemas are made from the same classes by the same rules, so they cannot differ. Source: OpenAPI
+3.1; JSON Schema 2020-12.
 """
 
 from __future__ import annotations

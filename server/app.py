@@ -63,10 +63,10 @@ def create_app(
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
-    ``access`` says from where one may ask (if None, from no foreign web pages), ``users`` who may
-    (if None, all), ``secret`` how servers know one another, ``websocket_s`` how long a websocket
-    may live. A ``headless`` server takes no statements, queries and rows. All answers have
-    the ``headers``.
+    ``access`` names the origins that may ask (if None, no foreign web pages), and ``users`` the
+    users (if None, all). ``secret`` is how servers know one another, and ``websocket_s`` how long a
+    websocket may live. A ``headless`` server takes no statements, queries and rows. All answers
+    have the ``headers``.
 
     Raises: ValueError when neither is given.
     """

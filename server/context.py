@@ -80,7 +80,7 @@ _REFUSALS: dict[State, Callable[[], KsqlError]] = {
 
 
 class AppContext:
-    """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
+    """The service as HTTP sees it: threads for blocking calls, running streams, state."""
 
     def __init__(
         self, service: Service, state: State = "READY", health_age_s: float = HEALTH_AGE_S
@@ -192,7 +192,7 @@ class AppContext:
     def _at_once(
         self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | TextStream | None:
-        """Answer a look-up by key; None for what other threads are to do."""
+        """Answer a look-up by key; None if other threads must do it."""
         began = self._io_budget.begin()
         if began is None:
             return None

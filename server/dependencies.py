@@ -18,7 +18,7 @@ B = TypeVar("B", bound=Body)
 
 
 def context_of(request: Request) -> AppContext:
-    """Return the door behind which the request's service is."""
+    """Return the application context of the request."""
     return cast("AppContext", request.app.state.context)
 
 

@@ -72,7 +72,7 @@ def body_of(error: Exception) -> dict[str, Any]:
 def _shortened(message: str) -> str:
     """Return a message whose middle is left out if it is beyond reading.
 
-    The hint stands at its end.
+    The hint is at its end.
     """
     if len(message) <= LONGEST_MESSAGE:
         return message

@@ -1,7 +1,7 @@
 """The paths that are asked most are answered before the framework looks for a route.
 
-To find a route, to guard it and to resolve what it depends on takes FastAPI longer than a look-up
-by key takes in all; it still describes these routes, and answers every other method.
+Finding a route, guarding it and resolving its dependencies takes FastAPI longer than a look-up by
+key takes in all. FastAPI still describes these routes, and answers every other method.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class BadHeaders(StartError):
         super().__init__(
             f"{CONFIG} has a part that is no header: {excerpt(part)}",
             hint='Example: add X-Content-Type-Options: nosniff, "set Cache-Control: no-cache, '
-            'no-store". A part with a comma in it stands in double quotes.',
+            'no-store". A part with a comma in it needs double quotes.',
         )
 
 

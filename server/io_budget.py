@@ -1,8 +1,9 @@
 """Bounds how long look-ups that wait for the disk hold up the event loop.
 
 A look-up by key is answered by the loop itself: to hand it to a thread takes longer than the
-look-up. One whose block is neither in RocksDB's cache nor in the system's waits for the disk, and
-all connections with it: tenths of a millisecond, on a slow disk very much longer.
+look-up. A read of a block that is neither in RocksDB's cache nor in the system's waits for the
+disk, and all connections with it. That takes tenths of a millisecond, on a slow disk very much
+longer.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def blocks_read() -> int:
 class IoBudget:
     """The time that slow look-ups have taken from the loop lately; for the loop's thread.
 
-    Only those count during which the disk was read: one may also be slow because the process has
-    other work, which a thread would wait for no less.
+    Only those count during which the disk was read. A look-up may also be slow because the process
+    is busy; moving it to a thread would not help then.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class IoBudget:
         self._spent = 0.0
 
     def begin(self) -> float | None:
-        """Return the time, or None if the loop is to do no look-ups for now."""
+        """Return the time, or None if the loop should do no look-ups for now."""
         now = self._now_s()
         if self._spent and now - self._period >= _PERIOD_S:
             self._spent = 0.0

@@ -38,8 +38,8 @@ class ServerAway(NotReady):
         super().__init__(
             f"the server in charge of the service, {server}, does not answer",
             detail=reason,
-            hint="Another one takes over within seconds. Look with SHOW or DESCRIBE whether the "
-            "statement was carried out before you send it again.",
+            hint="Wait some seconds until another one takes over. Look with SHOW or DESCRIBE "
+            "whether the statement was carried out before you send it again.",
         )
 
 

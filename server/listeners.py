@@ -145,7 +145,7 @@ class Doors:
         return [url_of(sock, listener.scheme) for sock, listener in pairs]
 
     def servers(self, app: Any, grace_s: int, settings: Settings) -> list[HttpServer]:
-        """Return an application's servers: one for the sockets in clear text, one for others.
+        """Return an application's servers: one for the sockets in clear text, one for TLS.
 
         Together they have no more connections than half of the process's descriptors.
         """
@@ -201,7 +201,7 @@ def registry_host(configuration: Mapping[str, str]) -> str:
 def openness(
     doors: Collection[str], reach: Mapping[str, Sequence[str]], known: Collection[str] = ()
 ) -> Iterator[str]:
-    """Describe which doors are open to this machine and which to others.
+    """Describe which ports are open to this machine and which to other machines.
 
     ``reach`` has the hosts at which a door listens; a door without an entry listens at loopback.
     ``known`` are the doors that ask clients who they are.

@@ -1,7 +1,7 @@
-"""How events look on standard error: one line, with what they are about.
+"""The form of events on standard error: one line, with what they are about.
 
-A value that is no plain word is quoted, so that nobody's text can look like a line or a value of
-its own; what stands on further lines is indented.
+A value that is no plain word is quoted, so that no text can look like a line or a value of its own.
+Further lines are indented.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How passwords stand in a file of users: as they are, as Jetty's digest, or hashed with scrypt.
+"""The forms of passwords in a file of users: as they are, Jetty's digest, or hashed with scrypt.
 
 ``ksql password`` prints the line's part for a password that it asks for.
 Source: RFC 7914, scrypt; OWASP's recommendation of its costs.
@@ -29,7 +29,7 @@ _OTHER_HASHES: Final = ("OBF:", "CRYPT:", "$2", "$argon2")
 
 
 def hashed(password: str, salt: bytes | None = None) -> str:
-    """Return a password as it is to stand in a file of users."""
+    """Return a password's entry in a file of users."""
     salt = os.urandom(_SALT_BYTES) if salt is None else salt
     n, r, p = _COST
     parts = (str(n), str(r), str(p), _text(salt), _text(_key(password, salt, _COST)))
@@ -94,7 +94,7 @@ def _text(data: bytes) -> str:
 def main(argv: Sequence[str]) -> int:
     """Ask for a password, or read it from standard input, and print what stands for it."""
     described = argparse.ArgumentParser(
-        prog="ksql password", description="Print a password as it is to stand in a file of users."
+        prog="ksql password", description="Print a password's entry in a file of users."
     )
     described.parse_args(argv)
     if sys.stdin.isatty():

@@ -43,7 +43,7 @@ class Form(Protocol):
         """Return an error after the header; ``footer`` still follows."""
 
     def consistency(self, info: list[dict[str, Any]]) -> bytes:
-        """Return which copies of tables the rows are of; after the last row."""
+        """Return which replicas the rows are of; after the last row."""
 
     def token(self, text: str) -> bytes:
         """Return the token that names what was read; after the last row."""

@@ -35,8 +35,8 @@ class ServersOnly(KsqlError):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"{path} is for the servers of the service only",
-            hint=f"All servers must have the same {FILE}, clocks that differ by less than a "
-            "minute, and name each other by ksql.advertised.listener.",
+            hint=f"Give all servers the same {FILE} and clocks that differ by less than a minute, "
+            "and have them name each other by ksql.advertised.listener.",
         )
 
 

@@ -68,7 +68,7 @@ def read_configuration(
 
 
 def _state(configuration: dict[str, str], name: str, value: str) -> None:
-    """Set a property; another spelling of it that stands there already is weaker and goes."""
+    """Set a property; another spelling of it that is there already is weaker and goes."""
     for spelling in (canonical(name), STREAMS_PREFIX + canonical(name)):
         configuration.pop(spelling, None)
     configuration[name] = value

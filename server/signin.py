@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from server.users import Users
 
 _SCHEME = b"basic"
-_THREADS = 2  # a guess takes a fifth of a second: so many at a time leave room for others
+_THREADS = 2  # a guess takes a fifth of a second: so many at a time leave room for other work
 _TOKEN = "access_token"  # noqa: S105 - a parameter's name
 
 

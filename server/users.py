@@ -1,9 +1,9 @@
 """Users and their passwords, from the files that ksqlDB reads.
 
 A JAAS file has an entry that names Jetty's login module and its file of users; a line of that is
-``user: password,role,role``. How a password stands there: see ``server.passwords``. The files are
-read again when they have changed, so that who leaves is let in no more.
-Source: ksqlDB security reference, HTTP basic authentication; Jetty's PropertyFileLoginModule.
+``user: password,role,role``. ``server.passwords`` has the forms of passwords. The files are read
+again when they have changed, so a user who was removed is refused. Source: ksqlDB security
+reference, HTTP basic authentication; Jetty's PropertyFileLoginModule.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Users:
     def takes_long(self, name: str, password: str) -> bool:
         """Return whether to answer takes the time of a hash: it is for a thread.
 
-        An unknown name takes as long where names have hashes: else it would stand out.
+        An unknown name takes as long where names have hashes: else it would be noticed.
         """
         accounts = self._accounts()
         expected, _ = accounts.get(name) or _stranger(accounts)
@@ -242,8 +242,8 @@ def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
         if not is_readable(password):
             raise BadUsers(
                 f"the password of {name} in {path} cannot be read",
-                hint="`ksql password` prints how it is to stand there. It may also stand as it is, "
-                "or as MD5: and its digest in hexadecimal.",
+                hint="Write what `ksql password` prints, the password itself, or MD5: and its "
+                "digest in hexadecimal.",
             )
         users[name] = (password, frozenset(roles))
     if not users:

@@ -1,8 +1,7 @@
 """A run-time value as JSON: one converter per type, made once per query.
 
-``None`` instead of a converter says that the JSON writer takes the value as it is, so that a row of
-plain columns costs nothing here.
-Source: ksqlDB developer guide, REST API, value encoding in rows.
+``None`` instead of a converter says that the JSON writer takes the value as it is. So a row of
+plain columns costs nothing here. Source: ksqlDB developer guide, REST API, value encoding in rows.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ LONGEST = 25
 _CODE = re.compile(r"(`+)[^`]+\1")
 _LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _COMMENT = re.compile(r"<!--.*?-->|\{[:.#][^}]*\}", re.DOTALL)
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.|:)\s+(.*)")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.|:|``[^`]+``\s)\s+(.*)")
 _RULE = re.compile(r"[\s|:-]+")
 # an ellipsis of two dots, as in CREATE .. AS SELECT, ends nothing; e.g. neither
 _END = re.compile(r"(?<![.\s])(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][)\"'*_]*(?=\s|$)")

@@ -1,6 +1,6 @@
 """Writes the parts of the documents that come from the code: properties and functions.
 
-A page marks such a part: ``<!-- generated: NAME -->`` before it, ``<!-- end: NAME -->`` behind it.
+A page marks such a part: ``<!-- generated: NAME -->`` before it, ``<!-- end: NAME -->`` after it.
 ``make docs-tables`` writes all of them again; a unit test finds pages that differ.
 """
 

@@ -1,8 +1,8 @@
 """Generated Python functions, and those of users' files: the one place where text becomes code.
 
-Each text is in ``linecache`` under a name of its own for as long as one of its functions lives, so
-that a traceback through a generated function shows the line. Where Python runs the text does not
-matter: a worker compiles its plan itself, and its tracebacks show lines too.
+Each text is in ``linecache`` under a name of its own for as long as one of its functions lives. So
+a traceback through a generated function shows the line. Where Python runs the text does not matter:
+a worker compiles its plan itself, and its tracebacks show lines too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Python's search for cyclic garbage, fitted to a server.
 
 By default it looks through the newest objects after every 700 of them, and from time to time
-through all that the process has. A batch of records is thousands of objects without a cycle, and
-what a server is made of stays until its end: the search doubled the cost of a stored record.
+through all that the process has. A batch of records is thousands of objects without a cycle, and a
+server's own objects stay until its end. The search doubled the cost of a stored record.
 """
 
 from __future__ import annotations

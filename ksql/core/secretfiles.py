@@ -14,7 +14,7 @@ LEDGER_PASSWORD: Final = "ksql.ledger.password.file"  # noqa: S105 - a property'
 
 
 class BadSecretFile(StartError):
-    """A file that is to hold a secret, and does not."""
+    """A file that should hold a secret, and does not."""
 
     def __init__(self, name: str, path: str, why: str) -> None:
         super().__init__(

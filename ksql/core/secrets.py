@@ -1,4 +1,4 @@
-"""Secrets, which nobody is to see: their names, and texts without those in their URLs."""
+"""The names of secrets, which no one may see, and texts without those in their URLs."""
 
 from __future__ import annotations
 

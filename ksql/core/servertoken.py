@@ -1,7 +1,7 @@
-"""How the servers of a service show one another that they are such.
+"""A signature by which the servers of a service recognise each other.
 
-They share a secret. A request carries when it was made, signed with the secret together with what
-is asked and of whom: nobody who receives it can use it at another server, or later.
+They share a secret. A request carries its time, signed with the secret together with its path and
+its server. So nobody who receives it can use it at another server, or later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERSION: Final = "1"
 
 
 class BadSecret(StartError):
-    """A file that is to hold the servers' secret, and does not."""
+    """A file that should hold the servers' secret, and does not."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(

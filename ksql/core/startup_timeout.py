@@ -1,4 +1,4 @@
-"""How long a process may take to come up: longer as long as it works."""
+"""The time that a process may take to come up: longer as long as it works."""
 
 from __future__ import annotations
 

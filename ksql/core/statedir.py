@@ -1,4 +1,4 @@
-"""Where the state of a server lies."""
+"""The paths of a server's state."""
 
 from __future__ import annotations
 

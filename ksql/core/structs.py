@@ -1,6 +1,6 @@
 """Frozen dataclasses to JSON and back, for what is stored: plans, commands, catalogs.
 
-A dataclass is written as an object whose ``$`` is its tag, a tuple as a list; run-time constants
+A dataclass is written as an object whose ``$`` is its tag, a tuple as a list. Run-time constants
 that JSON does not have are tagged. Tags and keys are declared as data (``form``), apart from the
 names of classes and fields, so that renaming those changes nothing stored. A codec knows the
 classes it may build, nothing else is ever instantiated, and only with values of the types that
@@ -50,9 +50,9 @@ _CONSTANTS = frozenset({"double", "decimal", "bytes", "dict"})
 def form(tag: str, cls: type, keys: str) -> Form:
     """Declare how a class is stored.
 
-    ``keys`` lists a key for each field, or a word for each member, divided by blanks; one that is
-    not named like its field is written ``key=field``. One that is left out where its field has its
-    default ends with ``?``: so what had been stored before it came is still stored as it was.
+    ``keys`` lists a key for each field, or a word for each member, divided by blanks. A key that is
+    not named like its field is written ``key=field``. A key that ends with ``?`` is left out if its
+    field has its default. So older data is still stored as it was.
 
     Raises: BadForm if a field is left out, named twice or unknown.
     """
@@ -85,7 +85,7 @@ class Structs:
     def __init__(self, forms: Iterable[Form]) -> None:
         """Take the forms.
 
-        Raises: BadForm if a tag or a class stands twice.
+        Raises: BadForm if a tag or a class occurs twice.
         """
         self.forms = tuple(forms)
         self._by_tag: dict[str, Form] = {}

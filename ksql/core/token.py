@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 TOKEN: Final = "request.ksql.query.pull.consistency.offset.vector"  # noqa: S105 - a property's name
-"""The request property that holds a token, or nothing: the answer is to have one."""
+"""The request property that holds a token, or nothing: the answer will have one."""
 VERSION: Final = 2
 _FIELDS: Final[versioned_json.Fields] = {
     1: frozenset({"positions"}),

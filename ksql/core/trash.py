@@ -1,4 +1,4 @@
-"""Where state goes that nobody knows: moved aside, dated, listed, and removed after a time.
+"""A trash directory for unknown state: its entries are dated, listed, and removed after a time.
 
 Each entry is a directory ``<time>-<number>-<name>`` with ``about.json`` and what was moved.
 """

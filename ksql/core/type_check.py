@@ -1,7 +1,7 @@
-"""Whether a value is of the type that a field declares: stored data is checked when it is read.
+"""Checks that a value has the type that a field declares, when stored data is read.
 
-Containers are looked into, dataclasses are not: what is stored is built from the inside out, so the
-fields of an inner one were checked when that was made.
+Containers are looked into, dataclasses are not. Stored data is built from the inside out, so the
+fields of an inner dataclass were checked when that was made.
 """
 
 from __future__ import annotations

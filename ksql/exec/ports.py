@@ -36,8 +36,8 @@ class Topics(Protocol):
 class Switch:
     """Where an old plan ended and the new one began; offsets are per topic and partition.
 
-    ``left`` says what it means that the new plan runs a batch which the old one could not finish,
-    ``trouble`` why the new plan's first batch failed; both are empty as a rule.
+    ``left`` says what it means that the new plan runs a batch which the old one could not finish.
+    ``trouble`` says why the new plan's first batch failed. Both are usually empty.
     """
 
     batch: int

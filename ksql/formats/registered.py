@@ -147,8 +147,8 @@ def registered_serde(
 ) -> Serde:
     """Return the serde made of a reader per schema and a writer.
 
-    ``faults`` are what broken bytes and unfit values make them raise, besides Bad.
-    Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
+    ``faults`` are what broken bytes and unfit values make them raise, besides Bad. Beyond the usual
+    errors the serde raises RegistryUnreachable: no record is at fault.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
     reading = _Reading(spec.registry, reader, hint, caught)

@@ -77,7 +77,7 @@ class SchemaRejected(StatementError):
     def __init__(self, subject: str, reason: str) -> None:
         super().__init__(
             f"Could not register schema for subject: {subject}\nCause: {reason}",
-            hint=f"The registry decides by the subject's level: GET /config/{subject} shows it.",
+            hint=f"See the subject's level, by which the registry decides: GET /config/{subject}.",
         )
 
 
@@ -149,7 +149,7 @@ def imports(schema: Schema, find: Callable[[str, int], Schema]) -> dict[str, str
 
 
 def framed(schema_id: int) -> bytes:
-    """Return the bytes that stand before those of a record: a zero and the id."""
+    """Return the bytes before those of a record: a zero and the id."""
     return _PREFIX.pack(0, schema_id)
 
 

@@ -88,9 +88,9 @@ class Serde:
 
     ``keeps``: whether all these bytes decode, to rows without NULL, and would be encoded the same
     again; None: nobody knows. ``plain`` is the code of the only column's value in such bytes, where
-    that is simple; ``texts`` says that the column is a text and the bytes its UTF-8,
-    ``integer_bytes`` that it is a whole number of so many bytes, the highest first. ``printing``
-    means the same as ``encode_many``, where there is one.
+    that is simple. ``texts`` says that the column is a text and the bytes its UTF-8.
+    ``integer_bytes`` says that it is a whole number of so many bytes, the highest first.
+    ``printing`` means the same as ``encode_many``, where there is one.
     """
 
     decode: Callable[[bytes | None], Row | None]

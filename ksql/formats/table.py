@@ -205,8 +205,9 @@ def serde_for(
     """Return the serde of one side of a topic.
 
     Keys without columns are neither read nor written, whatever their format. ``registry``,
-    ``subject`` (where our schema is registered) and ``lenient`` (records are read whatever their
-    schema says, where a format can) matter to formats with registered schemas only.
+    ``subject`` and ``lenient`` matter to formats with registered schemas only. ``subject`` is where
+    our schema is registered. With ``lenient`` records are read whatever their schema says, if a
+    format can.
 
     Raises: StatementError as ``validate`` does, RegistryMissing.
     """

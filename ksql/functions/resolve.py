@@ -1,7 +1,7 @@
 """Chooses the overload that a call means.
 
 Exact fits win over fits by implicit casts; among several, fixed parameters win over variadic ones,
-then longer over shorter signatures, then fewer type variables. What is still level is refused as
+then longer over shorter signatures, then fewer type variables. A remaining tie is refused as
 ambiguous.
 """
 

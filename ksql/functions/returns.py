@@ -1,4 +1,4 @@
-"""How the type of a result follows from the types of the arguments."""
+"""The rules by which a result's type follows from the types of the arguments."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A type variable: equal wherever it stands in one call."""
+    """A type variable: equal everywhere in one call."""
 
     name: str
 
@@ -252,7 +252,7 @@ class _Reader:
 
 
 def has_vars(pattern: Pattern) -> bool:
-    """Return whether a type variable stands anywhere in the pattern."""
+    """Return whether a type variable is anywhere in the pattern."""
     match pattern:
         case Var():
             return True

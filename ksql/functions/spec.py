@@ -1,7 +1,7 @@
 """The definition of a function: its signature, its meaning for one row, and how it may be inlined.
 
-Parameter types are written as SQL types with these extensions: a single capital letter is a type
-variable (``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...``
+Parameter types are written as SQL types, with some extensions. A single capital letter is a type
+variable (``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type. A trailing ``...``
 makes the parameter variadic; ``T => R`` and ``(K, V) => R`` are lambdas; ``INTERVALUNIT`` is a unit
 keyword. A parameter written in lower case (``int``) is a Java primitive: a NULL given to it is an
 evaluation error. A name may follow the type (``STRING... rest``): it is what DESCRIBE FUNCTION and
@@ -25,13 +25,13 @@ class Scalar:
     """One overload of a scalar function.
 
     ``row`` gets Python values (see ``ksql.core.types.model``) and returns one. ``typed`` is used
-    instead where the meaning depends on the argument types: it gets them once, at compile time,
-    and returns the row function. ``code`` is an optional expression template (``{0}``,
-    ``{1}``: the arguments, each evaluated exactly once; ``{*}``: all of them, comma between) that
-    must equal ``row``; it may use Python's builtins only, and no comprehension around an argument:
-    an argument may assign to a temporary, which Python forbids there. ``nulls``: ``propagate`` -
-    any NULL argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None.
-    ``volatile`` functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
+    instead where the meaning depends on the argument types: it gets them once, at compile time, and
+    returns the row function. ``code`` is an optional expression template that must equal ``row``.
+    ``{0}``, ``{1}`` are the arguments, each evaluated exactly once; ``{*}`` are all of them, comma
+    between. It may use Python's builtins only, and no comprehension around an argument: an argument
+    may assign to a temporary, which Python forbids there. ``nulls``: ``propagate`` - any NULL
+    argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None. ``volatile``
+    functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
     """
 
     params: tuple[str, ...]
@@ -48,23 +48,23 @@ class Scalar:
 class AggregateFunction:
     """One overload of an aggregate function.
 
-    Its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
-    ``literals`` are the trailing constant arguments of the call (k of TOPK); every function below
-    gets the state and the column arguments. ``step`` returns the new state. ``undo`` is there if
-    the function can be used on tables. ``merge`` joins two states, the earlier first (sessions and
-    the combiner). Those of the first two that change the state that they get are named in
-    ``in_place``: they raise, if at all, before they change anything, and ``sure`` says that they
-    never do. All others leave the states that they get as they are, so that the failure of one
-    aggregate has no effect on the others. ``skips_null``: rows in which any
-    argument is NULL do not reach ``step``. ``state`` is the SQL type in which ksqlDB keeps the
-    state, if it is not the result's: a value format that cannot hold it refuses the function.
-    ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state,
-    ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the
-    functions. ``result`` must not give away a state that is changed in place.
-    ``raises``: ``step`` may fail for a row, which then does not count.
-    ``unordered`` declares that nothing ever fails and that the result goes by which rows there were
-    alone: it is the same whatever their order, and however they were divided among states that
-    ``merge`` joined; that one leaves both states as they are, and gives no part of them away.
+    Its state is made of None, bool, int, float, str, bytes, Decimal, list, dict. ``literals`` are
+    the trailing constant arguments of the call (k of TOPK); every function below gets the state and
+    the column arguments. ``step`` returns the new state. ``undo`` is there if the function can be
+    used on tables. ``merge`` joins two states, the earlier first (sessions and the combiner). Those
+    of the first two that change the state that they get are named in ``in_place``. They raise, if
+    at all, before they change anything; ``sure`` says that they never do. All others leave the
+    states that they get as they are, so that the failure of one aggregate has no effect on the
+    others. ``skips_null``: rows in which any argument is NULL do not reach ``step``. ``state`` is
+    the SQL type in which ksqlDB keeps the state, if it is not the result's. A value format that
+    cannot hold it refuses the function. ``step_code`` and ``merge_code`` are optional expression
+    templates of the new state that must equal the functions. Their names, which may occur several
+    times, are ``{s}`` for the state, ``{o}`` for the other state, ``{0}`` for the argument.
+    ``result`` must not give away a state that is changed in place. ``raises``: ``step`` may fail
+    for a row, which then does not count. ``unordered`` declares that nothing ever fails and that
+    the result depends on the set of rows alone. It is the same whatever their order, and however
+    they were divided among states that ``merge`` joined. ``merge`` leaves both states as they are,
+    and gives no part of them away.
     """
 
     params: tuple[str, ...]

@@ -1,8 +1,8 @@
 """States of aggregates: plain data, so lists and dicts are all that can change.
 
-A state is stored after each batch and read back before the next one. What is no plain data would
-come back as something else, a date as a text and a Counter as a dict: a function would see the one
-or the other by how its records were cut into batches.
+A state is stored after each batch and read back before the next one. Objects that are no plain data
+would come back as something else, a date as a text and a Counter as a dict. A function would see
+the one or the other, depending on how its records were cut into batches.
 """
 
 from __future__ import annotations

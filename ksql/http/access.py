@@ -1,9 +1,9 @@
 """Access over HTTP: a guard before the first route of every application.
 
 A browser lends its user's place in the network to any page it shows. So a request that a page of
-another origin sent is refused, and one that came under a name that is not this server's (a name
-may be made to point at any address). Clients that are no browsers see no difference.
-Source: the Fetch standard on ``Origin``; W3C, Fetch Metadata; rest-utils on ``access.control.*``.
+another origin sent is refused. So is one under a name that is not this server's: a name may be made
+to point at any address. Clients that are no browsers see no difference. Source: the Fetch standard
+on ``Origin``; W3C, Fetch Metadata; rest-utils on ``access.control.*``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The open connections of a server: no more than it has descriptors for, and none for ever.
 
-When there are as many as may be, the one that has been idle longest makes room for a new one: of
-the same address, if that has its share already, else of the address that has most. One whose client
+At the limit, the connection that has been idle longest makes room for a new one. It is one of the
+same address, if that has its share already, else one of the address that has most. One whose client
 waits for an answer is never closed so; where there are only such, a new one is refused.
 """
 

@@ -1,8 +1,7 @@
 """One ordinary request of HTTP/1.1 and its answer, as ASGI has them.
 
-The head of an answer waits for the first piece of its body if that comes at once: one write, and
-one packet, instead of two.
-Source: ASGI specification, HTTP; RFC 9112, section 6.
+The head of an answer waits for the first piece of its body if that comes at once. So there is one
+write, and one packet, instead of two. Source: ASGI specification, HTTP; RFC 9112, section 6.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Connection(Protocol):
 
     @property
     def flow(self) -> FlowControl:
-        """When it is to pause."""
+        """When it should pause."""
 
     @property
     def default_headers(self) -> Iterable[tuple[bytes, bytes]]:

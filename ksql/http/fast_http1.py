@@ -1,8 +1,8 @@
 """A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
 
 h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
-for good with the first head that is not ordinary, or that does not come in one piece: limits, bad
-requests, bodies in chunks, websockets are its business alone.
+for good with the first head that is not ordinary, or that does not come in one piece. It alone
+handles limits, bad requests, bodies in chunks and websockets.
 """
 
 from __future__ import annotations

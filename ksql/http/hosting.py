@@ -1,4 +1,4 @@
-"""The server behind which every application stands: uvicorn, over sockets that listen already."""
+"""The server that runs every application: uvicorn, over sockets that listen already."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """One application on some sockets, in a running event loop or in a thread of its own.
 
-    ``grace_s`` is how long running answers may take to end at a stop, ``patience_s`` how long a
-    client may leave its answer unread, ``idle_s`` how long a connection may be idle, zero for ever;
-    ``head_s`` how long a head or the beginning of TLS may take; with ``tls`` all sockets speak it.
-    ``connections`` has those of all servers that share their limits.
+    ``grace_s`` is how long running answers may take to end at a stop. ``patience_s`` is how long a
+    client may leave its answer unread. ``idle_s`` is how long a connection may be idle, zero for
+    ever. ``head_s`` is how long a head or the TLS handshake may take. With ``tls`` all sockets
+    speak it. ``connections`` has those of all servers that share their limits.
     """
 
     def __init__(

@@ -104,8 +104,8 @@ def _always() -> bool:
 class Flow(FlowControl):
     """Pauses of reading and writing; no reading on while much of what comes next is kept already.
 
-    A client may send requests without end and read no answers; an application that asks whether
-    the client is still there lets one more piece in each time.
+    A client may send requests without end and read no answers. An application that asks whether the
+    client is still there lets one more piece in each time.
     """
 
     def __init__(self, transport: asyncio.Transport, idle: Idle, kept: Callable[[], int]) -> None:

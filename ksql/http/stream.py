@@ -1,8 +1,8 @@
 """One request and its answer on an HTTP/2 connection, as ASGI has them.
 
-Both directions are bounded: a body that the application has not read is not credited to the
-client, and the application waits while the client has given no credit for more of the answer.
-Source: ASGI specification, HTTP; RFC 9113, flow control.
+Both directions are bounded. A body that the application has not read is not credited to the client.
+The application waits while the client has given no credit for more of the answer. Source: ASGI
+specification, HTTP; RFC 9113, flow control.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From text to a plan, and the verdict over two plans: syntax, binder, catalog, plan, upgrade."""
+"""Turns text into a plan, and judges two plans: syntax, binder, catalog, plan, upgrade."""

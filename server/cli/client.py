@@ -55,7 +55,7 @@ class Header:
 
     query_id: str | None
     columns: tuple[tuple[str, str], ...]  # name, type
-    notes: tuple[str, ...] = ()  # what there is to say of rows that the answer lacks
+    notes: tuple[str, ...] = ()  # notes on rows that the answer lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _top_level(text: str) -> Iterator[str]:
-    """Return the parts between those commas that stand in no brackets and no quotes."""
+    """Return the parts between those commas that are in no brackets and no quotes."""
     depth = start = 0
     quoted = False
     for position, letter in enumerate(text):

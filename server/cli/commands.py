@@ -52,7 +52,7 @@ def command(name: str, usage: str = "") -> Callable[[Command], Command]:
 def find(text: str) -> tuple[Command, str] | None:
     """Return the command that a text calls and its argument; None if it is none of ours.
 
-    A command ends with its line; only its argument may stand on the next one.
+    A command ends with its line; only its argument may be on the next one.
     """
     words = text.strip().rstrip(";").strip()
     for name in sorted(COMMANDS, key=len, reverse=True):

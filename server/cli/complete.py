@@ -47,7 +47,7 @@ class SqlCompleter(Completer):
         return thread
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
-        """Offer what could stand at the cursor."""
+        """Offer the words that could be at the cursor."""
         before = document.text_before_cursor
         cut = split(before)
         if cut.open_quote:

@@ -46,7 +46,7 @@ Rule = Callable[[Place, Names], "Iterable[Candidate] | None"]
 
 
 def candidates(cursor: Place, names: Names) -> list[Candidate]:
-    """Return all that may stand at a place, the likeliest first."""
+    """Return all words that may be at a place, the likeliest first."""
     if cursor.before[:1] == ("EXPLAIN",) and len(cursor.before) > 1:
         cursor = replace(cursor, before=cursor.before[1:])
     for rule in _RULES:

@@ -1,4 +1,4 @@
-"""Where the cursor is: the words of the statement before it, and the sources it reads."""
+"""The place of the cursor: the words of the statement before it, and the sources it reads."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Session:
 
     @property
     def seen(self) -> str | None:
-        """The token to send along; None if nothing is to wait."""
+        """The token to send along; None if nothing should wait."""
         return None if self.pipelining else self.token
 
     def reset(self) -> None:

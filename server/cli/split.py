@@ -1,4 +1,4 @@
-"""Where one statement ends and the next begins: quotes and comments are known, nothing else is.
+"""Splits a text into statements: quotes and comments are known, nothing else is.
 
 Comments become blanks, so that every position the server reports is the user's own.
 """
@@ -79,7 +79,7 @@ def split(text: str, is_command: Callable[[str], bool] = lambda _line: False) ->
 def _end_of_command(text: str, start: int, is_command: Callable[[str], bool]) -> int | None:
     """Return the end of the line that begins there if it is a command; None if it is not.
 
-    An argument in quotes may stand on the next line.
+    An argument in quotes may be on the next line.
     """
     skipped = _BEFORE.match(text, start)
     position = start if skipped is None else skipped.end()

@@ -232,7 +232,7 @@ class Terminal:
     def _tell(self, error: Exception, statement: Statement) -> bool:
         if isinstance(error, ServerFailure):
             self._show(error.entities)
-            if error.code == _BAD_REQUEST:  # perhaps the service was made again behind its address
+            if error.code == _BAD_REQUEST:  # perhaps the service was replaced under its address
                 self.session.token = ""
         self.screen.error(render_trouble(error, statement, self._script, self.screen.width))
         return False

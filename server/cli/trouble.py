@@ -42,7 +42,7 @@ def render_trouble(
     script: str = "",
     width: int | None = None,
 ) -> RenderableType:
-    """Draw the error of a statement; ``script`` names the file that it stands in."""
+    """Draw the error of a statement; ``script`` names its file."""
     statement = statement or Statement("")
     message = error.message if isinstance(error, ServerFailure) else str(error)
     text = statement.text

@@ -1,7 +1,7 @@
 """The demo's answers computed a second time, by pandas from the package's table.
 
-Nothing of the service is used, except the place of each record in its topic and the offsets at
-which replaced queries changed over: before them the old rule holds, from them on the new one.
+Nothing of the service is used, except each record's offset and the offsets at which replaced
+queries changed over. Before these the old rule holds, from them on the new one.
 """
 
 from __future__ import annotations

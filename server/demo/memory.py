@@ -1,4 +1,4 @@
-"""How much memory this process and its descendants hold: JVMs, Python workers and all."""
+"""The memory that this process and its descendants hold: JVMs, Python workers and all."""
 
 from __future__ import annotations
 

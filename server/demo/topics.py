@@ -92,7 +92,7 @@ def _window_key(key: bytes | None) -> Row:
 
 
 def _session_key(key: bytes | None) -> Row:
-    """Split a key from the start and the end of its session; in the bytes the end stands first.
+    """Split a key from the start and the end of its session; in the bytes the end comes first.
 
     Source: Kafka Streams, ``SessionKeySchema``.
     """

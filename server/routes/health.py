@@ -1,4 +1,4 @@
-"""Whether the server works: /healthcheck for people and monitors, /chc/* for orchestrators.
+"""Routes for health: /healthcheck for people and monitors, /chc/* for orchestrators.
 
 Source: ksqlDB developer guide, REST API, endpoint /healthcheck.
 """

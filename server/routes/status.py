@@ -1,4 +1,4 @@
-"""How far distributed statements have come: /status and /status/{type}/{entity}/{action}.
+"""The progress of distributed statements: /status and /status/{type}/{entity}/{action}.
 
 Source: ksqlDB developer guide, REST API, endpoint /status.
 """

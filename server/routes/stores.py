@@ -1,4 +1,4 @@
-"""Copies of tables: which servers hold them, how far they are, and their rows for other servers.
+"""Replicas of tables: which servers hold them, how far they are, their rows for other servers.
 
 Source: KIP-535 (allLocalStorePartitionLags, queryMetadataForKey); docs/rest.md#stores.
 """

@@ -1,8 +1,8 @@
 """The right of a server's tasks to write: a file that the server renews and its tasks read.
 
 A server that was cut off or paused does not know that another one has taken over. So the right runs
-out by itself, before anybody else may take over, and a task whose right has run out waits: either
-it is renewed, or it is withdrawn and the task ends with an error.
+out by itself, before another server may take over. A task whose right has run out waits until it is
+renewed, or withdrawn; then the task ends with an error.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ _KILLED_S = 5.0
 def await_predecessors(lock: FileLock, patience_s: float) -> None:
     """Take a lock that only children of a former service can still hold.
 
-    They end by themselves as a rule. Those that do not, because they are stopped or hang, or
-    because their supervisor was killed, are killed. The caller must hold the lock that
-    shows the former service to be gone.
+    They usually end by themselves. Those that do not, because they are stopped or hang, or because
+    their supervisor was killed, are killed. The caller must hold the lock that shows the former
+    service to be gone.
 
     Raises: DirectoryBusy when somebody holds it who cannot be found.
     """

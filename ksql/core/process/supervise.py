@@ -2,10 +2,10 @@
 
 Run as a script: ``python supervise.py PATIENCE stdin|signal COMMAND..``. It holds the reading end
 of a pipe whose writing end only the parent has. When the pipe closes, by intent or by the parent's
-death, the child is asked to end (by closing its own standard input, or by SIGTERM), and killed when
-it does not within PATIENCE seconds; a byte in the pipe has it killed at once. On Linux the child
-dies with this process, and what it leaves behind becomes ours and is killed. Standard library only,
-so that it starts at once.
+death, the child is asked to end. Its standard input is closed, or it gets SIGTERM. It is killed
+when it does not end within PATIENCE seconds. A byte in the pipe has it killed at once. On Linux the
+child dies with this process, and what it leaves behind becomes ours and is killed. Standard library
+only, so that it starts at once.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ Part = Literal["plan", "query", "statement", "service"]
 
 ``plan``       it changes results: kept in the query's plan; a replacement inherits the running
                plan's value unless its request or session states one, and a difference is a change
-``query``      how a query is run, not what it gives: kept with the query, inherited alike
-``statement``  read while a statement is prepared or answered; what it decides stands in the plan
-``service``    one value for the whole server; cannot be SET
+               ``query``      how a query is run, not what it gives: kept with the query, inherited
+               alike ``statement``  read while a statement is prepared or answered; its effect is
+               part of the plan ``service``    one value for the whole server; cannot be SET
 """
 
 Scope = Literal["server", "session", "query"]

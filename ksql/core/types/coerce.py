@@ -151,7 +151,7 @@ WIDER: dict[SqlType, tuple[SqlType, ...]] = {
     model.BIGINT: (model.DOUBLE,),
     model.STRING: (model.DATE, model.TIME, model.TIMESTAMP, model.BYTES),
 }
-"""The types that a value turns into by itself; DECIMAL stands between BIGINT and DOUBLE."""
+"""The types that a value turns into by itself; DECIMAL is between BIGINT and DOUBLE."""
 
 
 def can_coerce(source: SqlType, target: SqlType) -> bool:

@@ -1,4 +1,4 @@
-"""How a topic's keys or its values are written: the format's name, its properties, its abilities.
+"""The format of a topic's keys or values: its name, its properties, its abilities.
 
 A row of ``CAPABILITIES`` describes a format; ``ksql.formats.table`` has its implementation.
 """
@@ -52,8 +52,8 @@ class Capabilities:
     name: FormatName
     infers: bool = False  # its schemas are in a registry, and columns can come from there
     joins_and_groups: bool = True  # sources with this value format can be joined and grouped
-    wraps: bool = True  # a single column can stand inside an object
-    unwraps: bool = True  # a single column can stand alone
+    wraps: bool = True  # a single column can be inside an object
+    unwraps: bool = True  # a single column can be alone
     wraps_by_default: bool = True  # a single value column without WRAP_SINGLE_VALUE
     unwraps_keys: bool = True  # a single key column stands alone
     plain_texts: bool = False  # a text is its own bytes, so that bytes are in the order of texts

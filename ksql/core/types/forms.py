@@ -1,4 +1,4 @@
-"""How types, columns and formats are stored: tags and keys of their own, which never change.
+"""The stored forms of types, columns and formats: tags and keys, which never change.
 
 After renaming a class or a field, leave them as they are and write ``key=field`` here.
 """

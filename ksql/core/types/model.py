@@ -1,10 +1,9 @@
 """SQL's types.
 
-How values look at run time (everywhere: decoded rows, functions, state):
-BOOLEAN bool; INTEGER and BIGINT int; DOUBLE float; DECIMAL decimal.Decimal; STRING str;
-BYTES bytes; DATE int (epoch days); TIME int (milliseconds of the day);
-TIMESTAMP int (epoch milliseconds); ARRAY list; MAP dict;
-STRUCT dict from field name to value (all fields, declared order). NULL is None.
+Values look the same everywhere at run time: in decoded rows, functions and state. BOOLEAN is bool;
+INTEGER and BIGINT int; DOUBLE float; DECIMAL decimal.Decimal; STRING str; BYTES bytes. DATE is int
+(epoch days); TIME int (milliseconds of the day); TIMESTAMP int (epoch milliseconds). ARRAY is list;
+MAP dict; STRUCT a dict from field name to value (all fields, declared order). NULL is None.
 """
 
 from __future__ import annotations

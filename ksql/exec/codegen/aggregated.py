@@ -1,13 +1,13 @@
-"""From an aggregate's records to the sink's records in one generated loop.
+"""Turns an aggregate's records into the sink's records in one generated loop.
 
 The other road makes a record of each result, then a row for the sink, then its key and its value.
-Here one loop folds and leaves the documents to be printed; a key is encoded once for all records
-of a call that have it. Both roads mean the same; only do the failures of two steps stand record by
-record in the log here, step by step there.
+Here one loop folds and leaves the documents to be printed; a key is encoded once for all records of
+a call that have it. Both paths give the same results. Only the log differs: it has the failures of
+two steps record by record here, step by step there.
 
-It is for aggregates over a stream, with TUMBLING and HOPPING windows too. Records with headers go
-the other road, and so does a call with a result that cannot be encoded: nothing is in the store
-until all is.
+It is for aggregates over a stream, with TUMBLING and HOPPING windows too. Records with headers take
+the other path, and so does a call with a result that cannot be encoded. Nothing is in the store
+until everything is.
 """
 
 from __future__ import annotations

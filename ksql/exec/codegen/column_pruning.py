@@ -1,8 +1,8 @@
 """The columns that nobody reads any more, left out before an exchange.
 
 A stream that meets a table is not kept: of its rows only those columns travel that something after
-the join reads. What a stage stores keeps all its columns, as a later version of the query may read
-others.
+the join reads. Rows that a stage stores keep all their columns, as a later version of the query may
+read other ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From a batch of a stream to the states of its groups in one generated loop.
+"""Folds a batch of a stream into the states of its groups in one generated loop.
 
-The other road makes a row of each record, and a second loop folds it. The conditions are those of
-``fused``, for a plan as for a batch; both roads fold into the same states, so that a task may take
-the one for one batch and the other for the next.
+The other path makes a row of each record, and a second loop folds it. The conditions are those of
+``fused``, for a plan as for a batch. Both paths fold into the same states, so a task may take one
+for one batch and the other for the next.
 """
 
 from __future__ import annotations

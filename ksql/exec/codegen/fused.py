@@ -1,12 +1,13 @@
-"""From a batch of a stream to the sink's records in one generated loop.
+"""Turns a batch of a stream into the sink's records in one generated loop.
 
-The other road (``exits`` between a ``Reader`` and an ``Encoder``) makes a row of each record in
-every step: source row, projected row, its key and its value. Here one loop takes the decoded values
-and leaves the documents to be printed, and a key that stays as it is passes as bytes.
+The other path (``exits`` between a ``Reader`` and an ``Encoder``) makes a row of each record in
+every step. These are the source row, the projected row, its key and its value. Here one loop takes
+the decoded values and leaves the documents to be printed, and a key that stays as it is passes as
+bytes.
 
-It is for plans and batches that are ordinary throughout: no table, window, explosion, TIMESTAMP
-column or headers; a key and a value in each record. The other road is for the rest; whatever both
-take means the same. A batch is refused before anything of it was evaluated or logged.
+It is for plans and batches that are ordinary throughout. They have no table, window, explosion,
+TIMESTAMP column or headers, and a key and a value in each record. The other road is for the rest;
+whatever both take means the same. A batch is refused before anything of it was evaluated or logged.
 """
 
 from __future__ import annotations

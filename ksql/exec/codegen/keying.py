@@ -1,8 +1,8 @@
-"""From a batch of a stream to the keyed rows of a stage in one generated loop.
+"""Turns a batch of a stream into the keyed rows of a stage in one generated loop.
 
 The other road (``SourceIngest.keyed``) makes a source's row, a projected row, a key and a record of
-each. It is there for what is not ordinary, as in ``fused``: the conditions for a plan and for a
-batch are the same, and a batch is refused before anything of it was evaluated or logged.
+each. It is there for unusual plans and batches, as in ``fused``, with the same conditions. A batch
+is refused before anything of it was evaluated or logged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the records of two streams to the sink's records: what is joined is printed at once.
+"""Turns the records of two streams into the sink's records: joined rows are printed at once.
 
 The other road (the processor's own records, then ``exits``, then ``Encoder``) makes a joined row of
 each pair, then the rest of it. Both mean the same. Joins whose records wait for a match take the

@@ -1,4 +1,4 @@
-"""From an aggregate with sessions to the sink's records in one generated loop.
+"""Turns the results of an aggregate with sessions into the sink's records in one generated loop.
 
 As ``aggregated``, whose rules hold here too. The loop finds, joins and replaces sessions as
 ``SessionProcessor`` does; what it saves are the records between the two and the rows after them.

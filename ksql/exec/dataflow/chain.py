@@ -1,6 +1,6 @@
 """Joins in a row: which of them one stage does, and which columns their rows have of their own.
 
-A join whose rows are joined on again under the same key needs no other exchange: every record goes
+A join whose rows are joined again under the same key needs no other exchange. Every record goes
 through all of these joins before the next one, as it does within a task of Kafka Streams.
 """
 

@@ -1,12 +1,11 @@
 """Which aggregates fold records before the exchange, and why the others do not.
 
 It is for what may emit less than every change. Without windows any aggregate that merges does so,
-but for those that may fail: a failure is one record's, not that of all which were folded with it.
-These are users' own, and sums of DECIMAL, which overflow.
-In windows it must not show at all: ``processors.panes`` keeps what is late as it is, and of the
-functions those are left that do not go by the order of records. A session's bounds, and with them
-what is late, are found record by record; plans of earlier versions count time by bucket, of which
-a task knows nothing.
+except those that may fail. A failure is one record's, not that of all records that were folded with
+it. These are users' own, and sums of DECIMAL, which overflow. In windows it must not show at all.
+``operators.panes`` keeps late records as they are, and only functions that do not depend on the
+order of records are combined. A session's bounds, and so its late records, are found record by
+record. Plans of earlier versions count time by bucket, of which a task knows nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A foreign-key join in three stages, and their processors.
 
-Left rows come in under their primary key, go to the foreign key, and their results come back. What
-the first two stages give is keyed by the processors themselves (``StageInput.keyed``).
+Left rows come in under their primary key, go to the foreign key, and their results come back. The
+processors themselves key the results of the first two stages (``StageInput.keyed``).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class ForeignInputs(NamedTuple):
     """All ways of a foreign-key join.
 
-    The left source's rows to the first stage, from there to the second one, where the right
-    source's rows come in, and from there to the third.
+    The left source's rows go to the first stage and from there to the second one, where the right
+    source's rows come in. From there they go to the third.
     """
 
     left: StageInput

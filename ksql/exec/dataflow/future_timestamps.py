@@ -32,7 +32,7 @@ class FutureTimestamps:
         return max(times, default=0) > self._bound
 
     def see(self, batch: RawBatch, times: Sequence[int], places: Sequence[int]) -> None:
-        """Look at the times of the records that stand at those places of a batch."""
+        """Look at the times of the records at those places of a batch."""
         if not self.is_far(times):
             return
         far = [pair for pair in zip(times, places, strict=True) if pair[0] > self._bound]

@@ -1,4 +1,4 @@
-"""Where a plan is cut: which stateful step runs in which stage, and what flows between them.
+"""The cuts of a plan: which stateful step runs in which stage, and what flows between them.
 
 The layout of every row in a program is made here.
 """
@@ -47,9 +47,8 @@ class StageInput:
     that the carried columns consist of, one for each source: a stretch grows at its end. With
     ``null_keys`` rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage
     before has made the records for this one, port and key and all. With ``unknown`` the deletion of
-    a row that nobody knows passes, under the key that it has. With ``ticks`` the time of a record
-    passes that is dropped: Kafka Streams' joins of streams see each record, also one that has no
-    key there.
+    a row that nobody knows passes, under the key that it has. With ``ticks`` the time of a dropped
+    record passes. Kafka Streams' joins of streams see each record, also one that has no key there.
     """
 
     segment: Segment

@@ -1,7 +1,7 @@
 """A plan run without any effect: nothing is written, remembered, registered or logged.
 
 So a new plan shows whether it can work on the records that wait, before it takes an old one's
-place. What has state begins with none: its results are of no worth, its errors are.
+place. Stateful operators begin without state: their results are worthless, their errors are not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The luggage of a plan: user functions, and where the schema registry is.
+"""The things that travel with a plan: user functions, and where the schema registry is.
 
-The texts of the functions' files travel, so that an executor on another machine needs no copy of
-the directory, and one that lives on across an upgrade never runs old code: another text is another
+The texts of the functions' files travel, so an executor on another machine needs no copy of the
+directory. An executor that lives on across an upgrade never runs old code: another text is another
 program.
 """
 

@@ -2,7 +2,7 @@
 
 Spark, a push query or the memory hosts it. A program without stages turns a batch into its results
 at once. One with stages has an ingest (decode, filter, project, key; per input partition) and
-stateful stages, each fed by an exchange over buckets; the last one gives the results. Results are
+stateful stages, each fed by an exchange over buckets. The last one gives the results. Results are
 encoded records for the sink topic, or rows for a client.
 """
 

@@ -1,4 +1,4 @@
-"""From a topic's bytes to rows: decode both sides, find the timestamp, lay out the columns."""
+"""Turns a topic's bytes into rows: both sides are decoded, the timestamp is found, columns set."""
 
 from __future__ import annotations
 

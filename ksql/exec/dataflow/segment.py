@@ -1,7 +1,7 @@
 """A stretch of a plan without state, folded into one projection over the rows where it enters.
 
 ``WHERE``, ``PARTITION BY`` and ``SELECT`` between two stateful steps become a list of conditions
-and one expression per column, all over the columns of the entry: so each stretch costs one
+and one expression per column, all over the columns of the entry. So each segment costs one
 generated function.
 """
 

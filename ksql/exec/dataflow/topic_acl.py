@@ -1,9 +1,9 @@
 """Which topics a statement may read, write and delete: the one place that decides.
 
 A topic of Kafka's or of any service's own inner workings (command topics, changelogs, schemas,
-offsets) is closed, whatever the configuration says. One that ``ksql.readonly.topics`` matches, and
-the processing log, can be read and nothing else.
-Source: docs/configuration.md#topics-that-no-setting-opens.
+offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,
+and the processing log, can be read and nothing else. Source:
+docs/configuration.md#topics-that-no-setting-opens.
 """
 
 from __future__ import annotations

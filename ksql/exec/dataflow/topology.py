@@ -1,4 +1,4 @@
-"""How a plan runs, in words: what is read, which steps keep state, what is written."""
+"""The description of a running plan: what it reads, which steps keep state, what it writes."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every expression becomes a Python expression; what cannot be one (a guard, a branch with guards in
 it) becomes statements before it. A guard is a ``try`` statement around its own part only. Since
 Python 3.11 a ``try`` that catches nothing costs nothing, so there is no second, guarded version of
-the code: each expression is evaluated exactly once, functions with side effects included.
+the code. Each expression is evaluated exactly once, functions with side effects included.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def is_value(code: str) -> bool:
 class Block:
     """Statements under way. ``safe`` ones cannot raise and go first; a guard is one of them.
 
-    The depths count the statements that will stand around ``body`` and around ``safe``.
-    ``own``: the block lies so deep that it becomes a function.
+    The depths count the statements that will be around ``body`` and around ``safe``. ``own``: the
+    block lies so deep that it becomes a function.
     """
 
     depth: int = 1
@@ -61,9 +61,9 @@ class Code:
     """The code of one function while it is being generated.
 
     ``namespace`` holds the values and functions that the code names, ``prologue`` the functions
-    that read nothing of a row, ``nodes`` the expressions whose failures may be reported, by number.
-    ``used`` are the local variables that have been read. ``row`` is the code of the row that is
-    reported with a failure.
+    that read nothing of a row. ``nodes`` has the expressions whose failures may be reported, by
+    number. ``used`` are the local variables that have been read. ``row`` is the code of the row
+    that is reported with a failure.
     """
 
     columns: Mapping[str, int]

@@ -1,7 +1,7 @@
 """A bound for what the functions of one row compute together.
 
-Each result is bounded by itself, but an expression may have hundreds of them, and some double what
-they are given (``TO_JSON_STRING`` of a text, ``ENCODE`` in HEX). Expressions of few such calls are
+Each result is bounded by itself, but an expression may have hundreds of them. Some double their
+argument (``TO_JSON_STRING`` of a text, ``ENCODE`` in HEX). Expressions of few such calls are
 bounded by that; in all others, and in INSERT VALUES, the results are counted.
 """
 

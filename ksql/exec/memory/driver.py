@@ -1,7 +1,7 @@
 """The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
 
 Topics have one partition. Records are processed one by one in the order in which they were appended
-to any topic, so that a query over several topics sees them in the order of the test.
+to any topic. So a query over several topics sees them in the order of the test.
 """
 
 from __future__ import annotations

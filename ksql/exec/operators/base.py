@@ -19,11 +19,11 @@ class Record(NamedTuple):
     ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row``
     None is a tombstone (tables only). ``old`` is the row that this one replaces, where the producer
     knows it (tables). ``port`` is the number of its way to its operator. (topic, partition, offset)
-    are the coordinates of the source record, ``sequence_key`` is the highest timestamp of its
-    partition in this micro-batch up to it: they restore the order that an exchange loses. What
-    follows from a record keeps them all, so that each step sees the consequences in the order of
-    their causes. ``lane`` is the partition of Kafka Streams' that the record is in: it has a stream
-    time of its own, and state of its own; 0 in plans that go by no time.
+    are the coordinates of the source record. ``sequence_key`` is the highest timestamp of its
+    partition in this micro-batch up to it. They restore the order that an exchange loses. Results
+    of a record keep them all, so that each step sees the consequences in the order of their causes.
+    ``lane`` is the partition of Kafka Streams' that the record is in. It has a stream time and
+    state of its own; it is 0 in plans that go by no time.
     """
 
     port: int
@@ -44,7 +44,7 @@ class Store(Protocol):
 
     Values are lists, dicts and scalars. Values that ``get`` returns may be changed in place but
     count only once ``put``. ``load`` is a hint that the keys will be needed: with the next ``get``
-    all that was hinted at comes in one round trip; ``get`` of a key not loaded works, slowly.
+    all of them come in one round trip. ``get`` of a key not loaded works, slowly.
     """
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
@@ -113,7 +113,7 @@ KeyOrder = Callable[[bytes], bytes]
 class Processor(Protocol):
     """A stateful operator.
 
-    ``process`` is called once per bucket and micro-batch with the records in processing order; it
+    ``process`` is called once per bucket and micro-batch with the records in processing order. It
     returns the records for the next stage (or for the sink), in order. It must not keep anything
     between calls outside ``store``.
     """

@@ -1,11 +1,11 @@
 """The aggregates of one GROUP BY as generated functions over the group's state.
 
-The state of a group is a list: its timestamp, then one cell per slot. An upgrade appends slots. One
-that failed leaves its cells behind, and the next one gets the same numbers; so every slot that an
-upgrade added has a generation, and a state in which there is such a slot is stored after its mark:
-the generations of its cells. A cell is read by none but the slot and generation that wrote it; what
-else there is starts empty, and what a failed upgrade left goes at the next write. States without a
-mark hold nothing but cells of generation 0.
+The state of a group is a list: its timestamp, then one cell per slot. An upgrade appends slots. An
+upgrade that failed leaves its cells behind, and the next one gets the same numbers. So every slot
+that an upgrade added has a generation. A state with such a slot is stored after its mark: the
+generations of its cells. A cell is read only by the slot and generation that wrote it. Other slots
+start empty, and the cells of a failed upgrade go at the next write. States without a mark hold
+nothing but cells of generation 0.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ class Folds:
     """The operations on a group's state.
 
     ``step(state, row)`` and ``undo(state, row)`` change the state for one row, ``swap(state, old,
-    row)`` for a row that replaces another one; if one of the functions fails no slot is changed.
+    row)`` for a row that replaces another one. If one of the functions fails no slot is changed.
     ``merge(state, other)`` adds a later state. ``result(state)`` gives the values in the order of
     the slots' declaration; if it fails there is no row, but the state counts. ``undo``, ``swap``
-    and ``merge`` are None where a function has none.
-    ``complete(stored)`` makes a state of what was stored; ``generation_mark`` goes before a state
-    that is stored, if there is one. ``probe(row)`` fails for a row that can never have counted;
-    None if every row counts. ``undo_apart`` takes a row back wherever that does not fail, and logs
-    where.
+    and ``merge`` are None where a function has none. ``complete(stored)`` makes a state of what was
+    stored; ``generation_mark`` goes before a state that is stored, if there is one. ``probe(row)``
+    fails for a row that can never have counted; None if every row counts. ``undo_apart`` takes a
+    row back wherever that does not fail, and logs where.
     """
 
     init: Callable[[], State]
@@ -261,7 +260,7 @@ def change(
     """Return lines that compute the slots' new values from row ``r``, and lines that set ``s``.
 
     ``cells`` are the code of the row's columns, where there is no row. Nothing that may fail comes
-    after a change in place: of several changes in place that may fail, all but the last are made in
+    after a change in place. Of several changes in place that may fail, all but the last are made in
     copies.
     """
     lines, assigns = [], []

@@ -1,7 +1,7 @@
 """Records of one partition on their way to a stage, with nothing in them that all have alike.
 
 An exchange has them column by column: a ``Record`` of each would be made and taken apart at once.
-Who wants records iterates and gets them.
+Iterating over it gives the records.
 """
 
 from __future__ import annotations

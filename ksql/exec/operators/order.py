@@ -1,11 +1,11 @@
 """The order in which records are processed: an exchange keeps none, so it is restored here.
 
 The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
-among a task's partitions: so a record that is older than one before it in its partition leaves
-right after that one, and the order is that of the highest timestamp seen so far in each partition.
-That is a record's sequence key. It is found where the partition is read, before anything is left
-out: what is left out had its own, too, and without it results would depend on how micro-batches
-were cut.
+among a task's partitions. So a record that is older than one before it in its partition leaves
+right after that one. The order is that of the highest timestamp seen so far in each partition. That
+is a record's sequence key. It is found where the partition is read, before anything is left out.
+Records that are left out have one, too; without it results would depend on how micro-batches were
+cut.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Folding before the exchange in windows, where late records are still decided after it.
 
 The windows of a record depend on the pane that its time is in. A partition's records of one group
-and pane are folded into one state, which stands for them after the exchange, in the place of the
-first of them. A window has closed when the clock of its lane has reached its end and grace. That
-moment lies between two panes, so that all times of a pane move the clock equally far, and the state
-may bring its latest one. A record that comes while the highest time of its partition, its sequence
-key, is still before the moment at which its first window closes has behind it in this micro-batch
-no record that closes one of its windows: they all have lower sequence keys. So it is late only if
-the clock was there when the micro-batch began, as then are all records of its state. Any other
-record leaves as it is.
+and pane are folded into one state. It represents them after the exchange, in the place of the first
+of them. A window has closed when the clock of its lane has reached its end and grace. That moment
+lies between two panes. So all times of a pane move the clock equally far, and the state may bring
+its latest one. Take a record whose sequence key, the highest time of its partition, is still before
+the moment at which its first window closes. No record before it in this micro-batch closes one of
+its windows: they all have lower sequence keys. So it is late only if the clock was there when the
+micro-batch began, as then are all records of its state. Any other record leaves as it is.
 """
 
 from __future__ import annotations
@@ -191,7 +190,7 @@ def log_late(
 ) -> None:
     """Log that a record is late for windows: with the first of its own for all up to the last one.
 
-    So what is logged for one record stands together, which then counts once.
+    So the log entries of one record are together, and it counts once.
     """
     if start != starts[0]:
         return

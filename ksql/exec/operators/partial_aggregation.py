@@ -1,7 +1,7 @@
 """Folding before the exchange, where only the last change per batch will be seen anyway.
 
-The loop over a batch is generated with the steps of the aggregates inside: here every record of a
-query passes, so a call per record would show.
+The loop over a batch is generated with the steps of the aggregates inside. Every record of a query
+passes here, so a call per record would show.
 """
 
 from __future__ import annotations

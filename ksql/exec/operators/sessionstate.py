@@ -1,9 +1,8 @@
 """The state of sessions: of each group, by slices of time.
 
 A slice is a space; under the group's key it holds those of its sessions that end in the slice's
-time: ``[[start, end, state], ..]``. So a record reads the slices from its own time on, of which
-there are one or two unless it is late; and what is too old is forgotten with its slice, without
-a look at the groups.
+time: ``[[start, end, state], ..]``. So a record reads the slices from its own time on, one or two
+unless it is late. Old sessions are forgotten with their slice, without a look at the groups.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """EMIT FINAL over TUMBLING and HOPPING windows: each result once, when its window has closed.
 
-A window closes when stream time reaches its end plus grace. With the record that brings that about
-leave the results of all windows that have closed, the earliest window first, within a window in the
-order of the groups' keys. Windows that begin longer before the latest one than RETENTION are
-forgotten by then: they are logged instead.
-Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
+A window closes when stream time reaches its end plus grace. The record that closes windows emits
+the results of all of them. The earliest window comes first; within a window the order is that of
+the groups' keys. Windows that begin longer before the latest one than RETENTION are forgotten by
+then: they are logged instead. Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
 """
 
 from __future__ import annotations

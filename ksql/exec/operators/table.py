@@ -21,10 +21,9 @@ _new = tuple.__new__
 class TableProcessor:
     """Keeps the table's rows; adds to every change the row before it.
 
-    Stored rows that are shorter than ``width`` were written before the table got more columns; the
-    longer ones by a plan that read more of them and was taken back. The
-    deletion of an unknown key passes without an old row: who does not know the old values must
-    still see it.
+    Stored rows that are shorter than ``width`` were written before the table got more columns. The
+    longer ones are from a plan that read more columns and was rolled back. The deletion of an
+    unknown key passes without an old row: who does not know the old values must still see it.
     """
 
     width: int

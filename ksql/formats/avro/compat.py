@@ -1,4 +1,4 @@
-"""Whether data written with one Avro schema can be read with another.
+"""Checks whether data written with one Avro schema can be read with another.
 
 Source: the Avro specification 1.11, schema resolution; Confluent's names of the differences.
 """

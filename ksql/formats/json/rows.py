@@ -1,9 +1,8 @@
 """Rows from and to JSON: one generated function reads a batch, another writes one.
 
 The generated reader tests each value for the class it should have and leaves everything else to
-``json_values``; the writer lets orjson write what it writes as Java does and prepares the rest
-(doubles with an exponent, decimals, bytes).
-Source: docs/formats.md#json.
+``json_values``. The writer lets orjson write what it writes as Java does. It prepares the rest:
+doubles with an exponent, decimals, bytes. Source: docs/formats.md#json.
 """
 
 from __future__ import annotations
@@ -182,7 +181,7 @@ class _Reader(Draft):
 def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> list[str]:
     """Return the lines for a loop over objects ``d``, in which ``shape`` is None at first.
 
-    Objects that lack a name, or write it otherwise, are often all alike: where one has the shape of
+    Objects that lack a name, or write it otherwise, are often all alike. If one has the shape of
     the first such object, its properties are known. A KeyError costs as much as parsing.
     """
     if not names:
@@ -368,7 +367,7 @@ def _print_all(documents: list[Any]) -> list[bytes]:
 
     Orjson is called once, as a call costs more than a small document.
 
-    A line feed never stands in compact JSON, so it parts the documents.
+    Compact JSON never contains a line feed, so it separates the documents.
     """
     if not documents:
         return []

@@ -1,4 +1,4 @@
-"""Whether data that one JSON schema allows is allowed by another.
+"""Checks whether data that one JSON schema allows is allowed by another.
 
 The differences, their names and which of them do no harm are Confluent's.
 Source: Confluent documentation, schema evolution and compatibility, JSON Schema.
@@ -94,7 +94,7 @@ def differences(reader: Document, writer: Document, roles: Roles) -> list[Differ
 
 
 class Comparison:
-    """Compares the schemas of two documents; ``members`` asks it about those inside of others."""
+    """Compares the schemas of two documents; ``members`` asks it about inner ones."""
 
     def __init__(self, reader: Document, writer: Document, roles: Roles) -> None:
         self._reader = reader
@@ -244,7 +244,7 @@ class Comparison:
     def inner(
         self, reader: Json | None, writer: Json | None, nodes: tuple[Node, Node], path: str
     ) -> list[Difference]:
-        """Compare schemas that stand inside of two nodes; None is a schema that is not there."""
+        """Compare schemas inside of two nodes; None is a schema that is not there."""
         if reader is None:
             return []
         if writer is None:

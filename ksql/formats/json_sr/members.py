@@ -1,9 +1,9 @@
 """The members of JSON objects and arrays, compared one by one.
 
 An object is open (anything may be in it), closed (only its properties) or partly open (patterns, or
-a schema for more); arrays whose first items have schemas of their own are alike. What is added to
-an open one may be there already, with values of any type.
-Source: Confluent documentation, schema evolution and compatibility, JSON Schema.
+a schema for more). Arrays whose first items have schemas of their own are alike. A property that is
+added to an open object may be there already, with values of any type. Source: Confluent
+documentation, schema evolution and compatibility, JSON Schema.
 """
 
 from __future__ import annotations

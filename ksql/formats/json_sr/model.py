@@ -112,7 +112,7 @@ class Document:
                 waiting += (self.child(node, one) for one in _inner(node))
 
     def child(self, node: Node, schema: Json) -> Node:
-        """Return the node of a schema that stands inside of a node's keywords."""
+        """Return the node of a schema inside of a node's keywords."""
         return self._node(_Place(schema, self._places[id(node)].resolver))
 
     def _node(self, location: _Place) -> Node:
@@ -127,7 +127,7 @@ class Document:
         return self._nodes[key]
 
     def _follow(self, location: _Place) -> _Place:
-        """Return where the references lead; what stands next to a reference does not count."""
+        """Return where the references lead; keywords next to a reference do not count."""
         seen: set[str] = set()
         while isinstance(location.schema, dict):
             if "$ref" not in location.schema:

@@ -85,7 +85,7 @@ class _Reader:
         self._room = Room()
 
     def type(self, schema: Json, root: Json, inside: tuple[int, ...]) -> ConnectType:
-        """Return the type of a schema that stands in the document ``root``."""
+        """Return the type of a schema in the document ``root``."""
         if schema is True or schema == {}:
             return Strange("A schema without a type")
         if not isinstance(schema, dict):
@@ -176,7 +176,7 @@ class _Reader:
         return types[0] if len(types) == 1 else Strange("allOf of types that are no objects")
 
     def _resolve(self, ref: str, root: Json) -> tuple[Json, Json]:
-        """Return the schema that a reference leads to, and the document it stands in."""
+        """Return the schema that a reference leads to, and its document."""
         name, _, pointer = ref.partition("#")
         document = root
         if name:

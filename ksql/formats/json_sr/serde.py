@@ -1,8 +1,8 @@
 """JSON_SR: JSON with its schema's id before it, read as that schema says.
 
-The written type decides first whether a column can take it; the text is then read as the written
-type, and numbers become text, where a column wants that, as Java prints the written type.
-Source: docs/formats.md#json_sr.
+The written type decides first whether a column can take it. The text is then read as the written
+type. If a column wants text, numbers become text as Java prints the written type. Source:
+docs/formats.md#json_sr.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether data written with one Protobuf schema can be read with another.
+"""Checks whether data written with one Protobuf schema can be read with another.
 
-Fields are identified by their numbers; names may change. What may change without harm is what the
-wire format allows.
-Source: Protocol Buffers, updating a message type; Confluent's names of the differences.
+Fields are identified by their numbers; names may change. A type may change as far as the wire
+format allows. Source: Protocol Buffers, updating a message type; Confluent's names of the
+differences.
 """
 
 from __future__ import annotations

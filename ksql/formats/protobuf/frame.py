@@ -1,4 +1,4 @@
-"""Where a record says which of its schema's messages it is.
+"""The part of a record that says which of its schema's messages it is.
 
 Source: Confluent's wire format.
 """
@@ -46,7 +46,7 @@ def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def path_bytes(path: tuple[int, ...]) -> bytes:
-    """Return the path as it stands before a message."""
+    """Return the path as it is written before a message."""
     if path == (0,):
         return b"\0"
     return b"".join(map(_zigzag, (len(path), *path)))

@@ -28,7 +28,7 @@ class _Protobuf(Kind):
 
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
         if not wrapped:
-            raise ValueError("a single column of PROTOBUF stands in a message")
+            raise ValueError("a single column of PROTOBUF is inside a message")
         return proto_schema.text_for(columns, format_)
 
     def part_of(self, data: bytes) -> Part:

@@ -40,7 +40,7 @@ class Proto:
 
 
 def parse(text: str, imported: Mapping[str, str]) -> Proto:
-    """Return the schema of a text; ``imported`` are the texts behind its imports.
+    """Return the schema of a text; ``imported`` are the texts that it imports.
 
     Raises: BrokenProtobuf.
     """
@@ -78,10 +78,9 @@ def is_serialized(text: str) -> bool:
 def canonical_text(text: str, imported: Mapping[str, str], *, normalize: bool = False) -> str:
     """Return the text to keep: readable, if the schema came as a descriptor.
 
-    ``normalize`` brings imports, messages, enums, fields and their values into one order and
-    writes full names. What our printer cannot say (options, services, reserved numbers) is never
-    dropped: such a schema stays as it came.
-    Raises: BrokenProtobuf.
+    ``normalize`` brings imports, messages, enums, fields and their values into one order and writes
+    full names. Parts that our printer cannot write (options, services, reserved numbers) are never
+    dropped: such a schema stays as it came. Raises: BrokenProtobuf.
     """
     given = proto_text.from_base64(text)
     if given is not None:

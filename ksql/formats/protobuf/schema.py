@@ -175,7 +175,7 @@ def _count(text: str | None, otherwise: int) -> int:
 
 
 def load(text: str, imported: Mapping[str, str] | None = None) -> Messages:
-    """Return the messages of a schema; ``imported`` are the texts behind its imports.
+    """Return the messages of a schema; ``imported`` are the texts that it imports.
 
     Raises: BrokenProtobuf.
     """

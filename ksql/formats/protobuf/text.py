@@ -1,9 +1,9 @@
 """The Protobuf language: a .proto text becomes a file descriptor.
 
 Registries keep schemas as text, and protoc is not at hand in a Python process. Everything that
-shapes messages is read (proto2 and proto3: nesting, enums, oneof, map, optional, imports); options
-and services are passed over, but for the parameters that Confluent's decimals carry.
-Source: Protocol Buffers, language specification (proto2, proto3).
+shapes messages is read (proto2 and proto3: nesting, enums, oneof, map, optional, imports). Options
+and services are skipped, except the parameters of Confluent's decimals. Source: Protocol Buffers,
+language specification (proto2, proto3).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _DISTINCT = (*_SORTED, "DATE", "TIME", "TIMESTAMP", "BYTES", "DECIMAL")
 
 
 class NothingToUndo(EvaluationError):
-    """A histogram is to count down a value that it has not counted."""
+    """A histogram should count down a value that it has not counted."""
 
     def __init__(self, value: object) -> None:
         super().__init__(f"the histogram has no entry for {value!r}")

@@ -78,7 +78,7 @@ def udf(
     Types come from the annotations, or from ``params`` and ``returns`` as SQL texts. A NULL
     argument gives NULL without a call, unless a parameter is annotated as optional or ``nulls`` is
     ``pass``. With ``per_query`` the decorated function is called once per use in a query, with the
-    SQL types of the arguments, and returns the function of a row; the types must be given then.
+    SQL types of the arguments. It returns the function of a row; the types must be given then.
     Raises: BadDeclaration.
     """
 
@@ -189,10 +189,9 @@ def udaf(
     later)`` joins two, ``result(state)`` (optional) is what the query sees, ``undo(state,
     *columns)`` (optional) lets tables use it. ``__init__`` takes the constant arguments of the
     call, and ``settings`` as a keyword if it wants the properties of the function. States are made
-    of None, bool, int, float, str, bytes, Decimal, list and dict. With ``in_place`` ``step`` and
-    ``undo`` get the very state that is kept and may change it, but not before all that may fail;
-    without, they get a copy of lists and dicts, and so does ``result``.
-    Raises: BadDeclaration.
+    of None, bool, int, float, str, bytes, Decimal, list and dict. With ``in_place``, ``step`` and
+    ``undo`` get the very state that is kept. They may change it after everything that may fail.
+    Without it, they get a copy of lists and dicts, and so does ``result``. Raises: BadDeclaration.
     """
 
     def declare(target: Declared) -> Declared:

@@ -1,7 +1,8 @@
 """A process that calls user functions for another one, which can end it.
 
-It reads requests from its standard input and writes answers to its standard output, both pickled:
-first the texts of the files and the limits, then calls. It ends with the process that started it.
+It reads requests from its standard input and writes answers to its standard output, both pickled.
+The texts of the files and the limits come first, then calls. It ends with the process that started
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A watch over user functions in a process of their own: time and memory are bounded.
 
-A call that takes too long, or a process that grew too large, is interrupted where the call is; one
-that continues all the same ends its process, and one that never lets other threads run is ended by
-the system's alarm. Costs about 0.1 µs a call.
+A call that takes too long, or in a process that grew too large, is interrupted. If it continues all
+the same, its process ends. If it never lets other threads run, the system's alarm ends it. Costs
+about 0.1 µs a call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a match may take where it cannot be promised to be linear.
+"""The time that a match may take if it cannot be promised to be linear.
 
 Each query has a budget of its own: what one wastes is not taken from the others.
 """
@@ -21,8 +21,8 @@ PER_PERIOD_S = 5.0
 class Budget:
     """One match may take a second; all matches that were cut short, five in a minute.
 
-    Afterwards each gets a millisecond until the minute is over: a pattern that explodes on every
-    record of a batch must not hold the batch, while ordinary texts still match.
+    Afterwards each gets a millisecond until the minute is over. A pattern that explodes on every
+    record must not hold its batch, while ordinary texts still match.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

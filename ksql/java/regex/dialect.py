@@ -1,4 +1,4 @@
-"""How the two engines write what Java's patterns say."""
+"""The two engines' spellings of Java's patterns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A compiled pattern: RE2, whose time is linear, where it can say the same; else a time limit.
 
-RE2 knows no back references, lookaround, atomic groups and possessive quantifiers; and its end of
-a text is Java's ``$`` only for one without a line's end. Both engines prefer matches as Java does.
+RE2 knows no back references, lookaround, atomic groups and possessive quantifiers. Its end of a
+text is Java's ``$`` only for a text without a line's end. Both engines prefer matches as Java does.
 """
 
 from __future__ import annotations

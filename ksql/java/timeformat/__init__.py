@@ -1,7 +1,7 @@
 """Java's date and time patterns: ``DateTimeFormatter`` and, for parsing, ``SimpleDateFormat``.
 
-What is here: the letters, widths, sign rules, optional sections and the "smart" resolving of
-java.time, with English names, and the lenient parsing of commons-lang's FastDateFormat. Babel has
+It has the letters, widths, sign rules, optional sections and the "smart" resolving of java.time,
+with English names. It also has the lenient parsing of commons-lang's FastDateFormat. Babel has
 neither Java's letters nor a parser; its names of time zones are used.
 """
 

@@ -1,4 +1,4 @@
-"""From the fields of a parsed text to a moment, as java.time resolves them ("smart")."""
+"""Turns the fields of a parsed text into a moment, as java.time resolves them ("smart")."""
 
 from __future__ import annotations
 

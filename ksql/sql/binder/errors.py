@@ -221,7 +221,7 @@ class NoOperator(InvalidExpression):
 
 
 class BadLambda(StatementError):
-    """A lambda where none may stand, or with arguments that cannot be."""
+    """A lambda where none may be, or with arguments that cannot be."""
 
 
 class NameTaken(BadLambda):

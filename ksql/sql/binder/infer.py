@@ -1,4 +1,4 @@
-"""From expressions as written to bound ones: names resolved, nodes typed, coercions explicit.
+"""Binds expressions: names are resolved, nodes typed, coercions made explicit.
 
 Source: docs/sql/expressions.md.
 """
@@ -139,7 +139,7 @@ class Binder:
         return describe(self.scope.named(node))
 
     def once(self, operand: Bound) -> tuple[Bound, str]:
-        """Return a stand-in for a value evaluated once, and its name: empty if it needs none."""
+        """Return a placeholder for a value evaluated once, and its name: empty if it needs none."""
         if isinstance(operand, b.Column | b.LambdaVar | Const):
             return operand, ""
         self.names += 1

@@ -1,6 +1,6 @@
 """The names visible to an expression: the columns of the sources, arguments of lambdas.
 
-The rows that a query reads have one column per column of its source, of the same name; those of a
+The rows that a query reads have one column per column of its source, of the same name. Rows of a
 join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
 """
 
@@ -53,7 +53,7 @@ def joined_name(alias: str, column: str) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """The names that are known where an expression stands.
+    """The names that an expression may use.
 
     ``clause`` (SELECT, WHERE, JOIN ON, ..) is named in errors. ``joined``: columns are called
     ``ALIAS_NAME``. ``extras`` are columns of no source (the synthetic key of a join). ``later`` are

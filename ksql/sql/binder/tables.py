@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MisplacedTableFunction(StatementError):
-    """A table function where none may stand."""
+    """A table function where none may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

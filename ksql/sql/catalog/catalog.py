@@ -24,8 +24,8 @@ class UnknownSource(UnknownName):
 class Catalog:
     """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable.
 
-    ``scattered`` are the topics to which a query of an earlier version has written windowed keys:
-    there the windows of one key lie in several partitions, whatever has become of the query.
+    ``scattered`` are the topics to which a query of an earlier version has written windowed keys.
+    There the windows of one key lie in several partitions, even if the query is gone.
     """
 
     sources: Mapping[str, DataSource] = field(default_factory=dict)

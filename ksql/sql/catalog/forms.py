@@ -1,4 +1,4 @@
-"""How sources and queries are stored; see ``ksql.core.types.forms``."""
+"""The stored forms of sources and queries; see ``ksql.core.types.forms``."""
 
 from __future__ import annotations
 

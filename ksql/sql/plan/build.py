@@ -161,7 +161,7 @@ class _Builder:
     # --- FROM, WHERE
 
     def _row_scope(self, clause: str) -> Scope:
-        """Return the scope of a clause that looks at single rows: no aggregate may stand there."""
+        """Return the scope of a clause that looks at single rows: no aggregate may be there."""
         scope = replace(self.scope, clause=clause)
         return replace(scope, intercept=refuse_aggregates(self.functions, clause, scope))
 

@@ -1,4 +1,4 @@
-"""How expressions and plan nodes are stored; see ``ksql.core.types.forms``."""
+"""The stored forms of expressions and plan nodes; see ``ksql.core.types.forms``."""
 
 from __future__ import annotations
 

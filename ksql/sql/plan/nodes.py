@@ -55,8 +55,8 @@ def on_upgrade(
 class Source:
     """The records of a topic, decoded.
 
-    ``scattered``: the windows of one key may lie in several partitions, so that rows which are to
-    meet under the key have to be moved. Plans of earlier versions do not move them. ``later``: the
+    ``scattered``: the windows of one key may lie in several partitions, so rows that must meet
+    under the key have to be moved. Plans of earlier versions do not move them. ``later``: the
     columns that rows may lack which a join has kept since before the source got them.
     """
 
@@ -80,7 +80,7 @@ class Filter:
     """WHERE or HAVING. On a table a row that does not pass is a deletion.
 
     ``leftovers``: an earlier plan of the query let other rows pass, which may still be in the
-    result; so whatever does not pass is deleted there, whether this plan has let it pass or not.
+    result. So a row that does not pass is deleted there, whether this plan has let it pass or not.
     """
 
     source: Plan = on_upgrade("child")
@@ -276,10 +276,10 @@ class QueryPlan:
     emit every change instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0).
     ``settings``: the other properties that change results (``ksql.core.properties``); for both,
     ``ksql.sql.upgrade.settings`` says what a difference means. ``lanes``: how many partitions Kafka
-    Streams would have at each step, where stream time is counted for each of them; 0 where nothing
-    goes by time, and in the plans of versions that counted it per bucket. ``partitions``: how many
-    the result's topic had when the query was made. ``placement``: how results get there in order
-    (``ksql.exec.dataflow.partitioning.placement``); empty in plans of versions that promised none.
+    Streams would have at each step; stream time is counted for each of them. It is 0 if nothing
+    goes by time, and in plans of versions that counted it per bucket. ``partitions``: how many the
+    result's topic had when the query was made. ``placement``: how results get there in order, see
+    ``ksql.exec.dataflow.partitioning.placement``; empty in plans of versions that promised none.
     """
 
     query_id: str = on_upgrade("derived")

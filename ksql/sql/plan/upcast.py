@@ -2,7 +2,7 @@
 
 A released format is never edited. Another one gets a number of its own, and here a step that makes
 a plan of it out of one of the format before. A step works on the stored JSON and on data that is
-frozen with it, so that it means the same whatever classes and functions there are later.
+frozen with it. So it means the same whatever classes and functions there are later.
 
 A format that only adds fields which may be left out needs no step. So there is none since format
 zero; the test has made-up ones.

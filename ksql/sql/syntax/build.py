@@ -1,4 +1,4 @@
-"""How a rule of the grammar becomes a value: the table of builders and what they share.
+"""The builders that make a value of a rule of the grammar: their table and what they share.
 
 A builder is a function of the rule's span and of its parts, without keywords and signs. It is
 called while the text is parsed, so no tree but the result is ever made.

@@ -378,7 +378,7 @@ def assert_source(
     return ast.AssertSource(kind, name, columns or (), properties or (), span=span)
 
 
-# --- the others: what stands in the rule is what the class takes
+# --- the others: the class takes the parts of the rule
 
 
 def _by_name() -> None:

@@ -98,8 +98,8 @@ def _variable_hint(words: Sequence[Word], at: int) -> str:
 def _similar(machine: Machine, accepted: set[str], at: int) -> str:
     """Return the keyword that resembles the word and lets the parse continue, if there is one.
 
-    A name may stand in many places: a misspelt keyword is then read as one, and what stops the
-    parse is a word or two after it.
+    A name may be in many places: a misspelt keyword is then read as one. The parse stops at a word
+    or two after it.
     """
     for index in range(min(at, len(machine.words) - 1), max(at - _LOOK_BACK, 0), -1):
         word = machine.words[index]
@@ -162,8 +162,8 @@ def _closing(lexer: Lexer, accepted: set[str]) -> str:
 def _expectation(lexer: Lexer, accepted: set[str]) -> str:
     """Return the list of what could follow, if it is short.
 
-    Inside brackets a long list is cut down to what separates and closes: that is what ends a part
-    to which more could have been added.
+    Inside brackets a long list is cut down to the words that separate and close. They end a part to
+    which more could have been added.
     """
     if not accepted & _MANY:
         shown = _shown(lexer, accepted)

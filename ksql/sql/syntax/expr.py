@@ -1,7 +1,7 @@
 """Expressions as they were written: names unresolved, types unknown.
 
-Every node carries its span, which does not count when nodes are compared: two expressions are the
-same if they read the same (GROUP BY and projection are matched this way).
+Every node carries its span, which does not count when nodes are compared. Two expressions are the
+same if they read the same; GROUP BY and projection are matched this way.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class StructExpr:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """``${name}`` where a literal may stand; substituted before binding."""
+    """``${name}`` in place of a literal; substituted before binding."""
 
     name: str
     span: Span = span_field()

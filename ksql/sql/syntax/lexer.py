@@ -1,8 +1,8 @@
 """Text to words, and words to the tokens that the grammar's state asks for.
 
-The classes of words come from the grammar (`tokens.lark` and the strings in its rules). What is a
-keyword and what is a name depends on the place: a word is a keyword where the parser can take it as
-one, else a name unless it is reserved. Where it can take both, the word after it decides.
+The classes of words come from the grammar (`tokens.lark` and the strings in its rules). The place
+decides between keyword and name. A word is a keyword where the parser can take it as one, else a
+name unless it is reserved. Where it can take both, the word after it decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[A-Z_]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as it stands in the text.
+    """A word as it is written in the text.
 
     ``kind`` is a class of `tokens.lark` or, for a sign, the sign itself. ``key`` is what keywords
     are compared by: the word in upper case, the sign, or the class of what carries a value.

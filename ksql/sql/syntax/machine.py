@@ -128,8 +128,8 @@ def _reduction(rule: Rule, build: Callback) -> Reduction:
 class Machine:
     """One parse: takes words from left to right and gives the tree of a statement.
 
-    This is the usual loop of an LR parser over Lark's tables, written out here because it has to
-    list, word by word, the words that may follow.
+    This is the usual loop of an LR parser over Lark's tables. It is written out here because it has
+    to list, word by word, the words that may follow.
     """
 
     def __init__(self, words: Sequence[Word], context: WordContext) -> None:
@@ -179,7 +179,7 @@ class Machine:
         return all(self._shift(states, terminal) for terminal in terminals)
 
     def readings(self, at: int) -> tuple[str, ...]:
-        """Return the terminals that the word at ``at`` may be, wherever it stands."""
+        """Return the terminals that the word at ``at`` may be in any place."""
         if at >= len(self.words):
             return ("$END",)
         word = self.words[at]

@@ -1,4 +1,4 @@
-"""How deep trees may be."""
+"""The bounds of the depth of trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_STATEMENT = 250_000
 """Characters of a statement: with its plan it has to fit a record of the command topic."""
 
 MOST_WORDS = 30_000
-"""Words of a statement, so that those of others do not wait long for it."""
+"""Words of a statement, so that other clients' statements do not wait long for it."""
 
 
 class TooLong(ParseError):

@@ -21,7 +21,7 @@ def align(
 ) -> QueryPlan:
     """Return the new plan with the old one's names, id, buckets, lanes, places and slots.
 
-    Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
+    Aggregates it adds get slots whose numbers no plan before it has. An attempt that failed may
     have used them, so they are of this attempt's ``generation``.
 
     Example:

@@ -1,9 +1,9 @@
 """Columns of a source that rows lack which a join has kept since before the source got them.
 
-A join decodes a row when it comes, and keeps it: a column that the source gets later is NULL in
-what is kept, whatever the record had. So a projection may read it, which the answer says. A
-condition may not, if the row is a table's: it would reject rows that are as it wants them, perhaps
-for ever, and delete what it had of them. Rows of streams wait for no longer than their window.
+A join decodes a row when it comes, and keeps it. A column that the source gets later is NULL in
+kept rows, whatever their records had. So a projection may read it, which the answer says. A
+condition may not, if the row is a table's: it would reject rows that meet it, perhaps for ever, and
+delete their results. Rows of streams wait for no longer than their window.
 """
 
 from __future__ import annotations

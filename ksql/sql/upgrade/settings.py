@@ -46,7 +46,7 @@ NESTED_GUARDS = "ksql.nested.error.set.null"
 
 HANDED_ON = ("plan", "query")
 LISTED = tuple(name for name in PLAN_PROPERTIES if name not in (BUCKETS, CACHE))
-"""The settings that stand in a plan's list; the other two have fields of their own."""
+"""The settings in a plan's list; the other two have fields of their own."""
 
 
 def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> QueryPlan:

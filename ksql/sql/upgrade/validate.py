@@ -1,7 +1,7 @@
 """May a new plan take over the old one's checkpoint and state? All differences, classified.
 
-The rule of each plan field stands at the field (``on_upgrade``); here the two plans are walked
-together, and what concerns several nodes is added. Refusal is the default. Source: KLIP-28; the
+The rule of each plan field is declared at the field (``on_upgrade``). Here the two plans are walked
+together, and rules for several nodes are added. Refusal is the default. Source: KLIP-28; the
 reference's page on upgrades, section 7.
 """
 
@@ -62,7 +62,7 @@ def validate(
 ) -> tuple[Verdict, QueryPlan]:
     """Classify the upgrade; also the new plan as it would run.
 
-    It runs under the old id, with the old buckets and state slots; the slots it adds are of a
+    It runs under the old id, with the old buckets and state slots. The slots it adds are of a
     ``generation`` that no other attempt has.
     """
     old = _with_distinct_names(old, new)
@@ -159,7 +159,7 @@ def _compare(
 def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:
     """Return the steps that remember nothing, what is below, and whether its results are final.
 
-    EMIT FINAL stands between a projection and HAVING; either belongs to the aggregate below.
+    EMIT FINAL is between a projection and HAVING; either belongs to the aggregate below.
     """
     steps, core = passive(plan)
     if not isinstance(core, EmitFinal):
@@ -315,7 +315,7 @@ def _compare_fields(
 def _other_grace(old: Any, new: Any, *, final: bool) -> Difference | None:
     """Return the change of a grace period alone: other late records count from there on.
 
-    A session that was given as final must not be opened again by a late record: it would grow, and
+    A session that was given as final must not be opened again by a late record. It would grow, and
     its records would count in two final results.
     """
     if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):

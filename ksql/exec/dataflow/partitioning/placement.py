@@ -1,4 +1,4 @@
-"""How the results of a query get to the partitions of their topic, so that each is in order.
+"""The way of a query's results to the partitions of their topic, so that each is in order.
 
 A record of a partition must be behind the latest one before it by no more than the query's inputs
 were. So each partition has one writer, and that one takes its records by their sequence keys:

@@ -1,7 +1,7 @@
-"""From a stage to the next one: its results get the keys that they have there.
+"""Sends the results of a stage to the next one, with the keys that they have there.
 
 A table's change becomes one record if its old and its new row have one key, else two, the old one's
-first. On the way to an aggregate that is so since KIP-904; with ``ksql.upgrade.from`` the two rows
+first. On the way to an aggregate that is so since KIP-904. With ``ksql.upgrade.from`` the two rows
 are two records in any case, as in the versions of Kafka Streams before that. Then an aggregate
 gives a result after the first of them, too.
 """

@@ -5,9 +5,9 @@ Under the left primary key: ``Referrer`` knows which key a row held before. Unde
 ``Answers`` puts in order what several foreign keys have answered.
 
 Source: Kafka Streams' ``foreignkeyjoin`` (KIP-213, KIP-962); docs/sql/joins.md#foreign-keys. There
-only a hash of the left row goes the way there and back; here the row does, so no answer needs to be
-compared with the row as it is meanwhile. What makes an answer stale is that a later one overtook
-it, and that is seen by its place.
+only a hash of the left row goes there and back. Here the row does, so no answer needs to be
+compared with the present row. An answer is stale if a later one overtook it, which is seen by its
+place.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ LEAVE_DELETING: Final = 3  # answer that there is no result any more
 class Referrer:
     """Keeps the foreign key of each left row; asks the old one and the new one.
 
-    Rows in: the foreign key, the left row; the record's key is the left primary key. Rows out, to
-    the port ``subscriptions`` under the foreign key: what is asked, the number of the change, its
+    Rows in: the foreign key, the left row; the record's key is the left primary key. Rows out go to
+    the port ``subscriptions`` under the foreign key. They have the question, the number of the
+    change, its
     time, the primary key, then the left row, unless it leaves. LEFT rows without foreign key go to
     the port ``answered`` under their own key, as ``Referred`` answers.
     """
@@ -124,10 +125,10 @@ class _Change:
 class Referred:
     """Keeps the right rows, and for each key the left rows that refer to it.
 
-    A right row's change goes to all of these, in the order of the bytes of their primary keys;
-    ``bytes_of`` gives these for a packed key. Rows out, to the port ``answered`` under the left
-    primary key: the number of the left row's change (0: it is from an earlier batch), the place of
-    the answer, the time of the result, then the joined row, if there is one.
+    A right row's change goes to all of these, in the order of the bytes of their primary keys.
+    ``bytes_of`` gives the bytes of a packed key. Rows out go to the port ``answered`` under the
+    left primary key. They have the number of the left row's change (0 if it is from an earlier
+    batch), the place of the answer, and its time. The joined row follows, if there is one.
     """
 
     left: Side
@@ -249,8 +250,8 @@ _RESULTS = b"a"
 class Answers:
     """Keeps each result, so that the row which a change replaces is known.
 
-    A left row's later change, whichever foreign key answers it, has the last word: an answer to an
-    earlier one that comes after it is stale and dropped. Rows out: the joined row, its time.
+    A left row's later change wins, whichever foreign key answers it. An answer to an earlier one
+    that comes after it is stale and dropped. Rows out: the joined row, its time.
     """
 
     joined: Side

@@ -1,9 +1,9 @@
 """The records of one side of a stream-stream join, by key and time.
 
-A key's records lie in slices of time about as long as the join's window, so that a record looks
-into one or two of them. A slice has a head with its newest records; when these are many they are
-sealed as a chunk, which is never written again: a busy key costs what its new records cost.
-Slices are forgotten by segment, all keys at once.
+A key's records lie in slices of time about as long as the join's window. So a record looks into one
+or two of them. A slice has a head with its newest records. When these are many they are sealed as a
+chunk, which is never written again. So a busy key costs what its new records cost. Slices are
+forgotten by segment, all keys at once.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Slice:
 class JoinBuffer:
     """The records of a side during one call.
 
-    ``observed`` is the highest time among its records, ``segments`` those that have any. What is
-    older than ``retention_ms`` before that time is not found any more, kept or not. ``lines`` has
+    ``observed`` is the highest time among its records, ``segments`` those that have any. Records
+    older than ``retention_ms`` before that time are not found any more, kept or not. ``lines`` has
     the times and the rows of each key's records, by time, those of one time in the order in which
-    they came: of the slices that are looked into all of them. ``waits`` are the slices of which
-    some may be waiting for a first match.
+    they came. It has all records of the slices that are looked into. ``waits`` are the slices of
+    which some may be waiting for a first match.
     """
 
     def __init__(

@@ -32,8 +32,8 @@ class Side:
     """Rows of one source, or of several that were joined before.
 
     ``port`` is where they come in; ``parts`` are the lengths of their stretches of columns, one for
-    each source. A source that gets more columns grows at the end of its own stretch: so rows of
-    several are stored stretch by stretch, those of one as they are.
+    each source. A source that gets more columns grows at the end of its own stretch. So rows of
+    several sources are stored stretch by stretch, those of one as they are.
     """
 
     port: int

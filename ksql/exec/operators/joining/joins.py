@@ -43,7 +43,7 @@ class Rows(dict[bytes, "Row | None"]):
         return row
 
     def change(self, key: bytes, row: Row | None) -> None:
-        """Let another row, or none, stand under the key."""
+        """Set another row, or none, under the key."""
         self[key] = row
         self._changed[key] = None
 

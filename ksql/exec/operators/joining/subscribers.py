@@ -1,7 +1,7 @@
 """Sets of primary keys that refer to a key, in the order of their bytes, stored in small chunks.
 
-A set of 100,000 is some hundred chunks and a directory of their first members: who joins or leaves
-changes one chunk, and the directory only if a chunk comes or goes.
+A set of 100,000 is some hundred chunks and a directory of their first members. A member that joins
+or leaves changes one chunk, and the directory only if a chunk comes or goes.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ _new = tuple.__new__
 class TableJoinProcessor(Paused):
     """Both sides' rows are kept here, so the row that a change replaces is known.
 
-    A side that is ``kept`` has results without a row on the other one. What comes in at another
-    port than the right side's is the left side's. With ``timed`` the left side's rows end with
-    their own time: the later one of the rows that the join before has made them of. The change
-    that brings them is later if it deleted one of these.
+    A side that is ``kept`` has results without a row on the other one. Rows that come in at another
+    port than the right side's are the left side's. With ``timed`` the left side's rows end with
+    their own time: the later one of the rows that the join before has made them of. The change that
+    brings them is later if it deleted one of these.
 
     Source: Kafka Streams' ``KTableKTableInnerJoin``, ``LeftJoin``, ``RightJoin`` and ``OuterJoin``;
     docs/sql/joins.md#table-with-table.

@@ -1,8 +1,8 @@
 """The records of one side of a stream-stream join that have found no match yet.
 
-They are found by key and time, to be forgotten when a match comes, and by time, to be given out
-when none can come any more. The second way is an index in chunks; what was matched meanwhile stays
-in it until its time comes.
+They are found by key and time, to be forgotten when a match comes. They are found by time, to be
+emitted when no match can come any more. The second way is an index in chunks; what was matched
+meanwhile stays in it until its time comes.
 
 Source: the outer join store of Kafka Streams' stream-stream join.
 """
