@@ -285,30 +285,30 @@ class ServerProcess:
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(PATIENCE_S) == 0, self.log.read_text()
-        self._await_gone(family)
+        self.await_gone(family)
         return time.monotonic() - began
 
     def kill(self) -> None:
         """SIGKILL; what it had started must end by itself."""
         if self.process.poll() is not None:
-            self._close()
+            self.close()
             return
         family = self.family()
         self.process.kill()
         self.process.wait(PATIENCE_S)
-        self._await_gone(family)
+        self.await_gone(family)
 
     def await_crash(self, family: list[psutil.Process]) -> None:
         """Wait until it has killed itself, and until its family is gone."""
         assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self.log.read_text()
-        self._await_gone(family)
+        self.await_gone(family)
 
-    def _await_gone(self, family: list[psutil.Process]) -> None:
-        self._close()
+    def await_gone(self, family: list[psutil.Process]) -> None:
+        self.close()
         _gone, alive = psutil.wait_procs(family, timeout=PATIENCE_S)
         assert alive == [], alive
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self.process.stdout is not None:
             self.process.stdout.close()
         if hasattr(self, "http"):

@@ -46,13 +46,13 @@ def started(folder, *, own_group=False, **properties) -> Iterator[ServerProcess]
     finally:
         server.process.kill()
         server.process.wait()
-        server._close()
+        server.close()
 
 
 def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
     """Its log, once it has ended in good order and all its processes are gone."""
     assert server.process.wait(PATIENCE_S) == 0, server.log.read_text()
-    server._await_gone(family)
+    server.await_gone(family)
     log_text = server.log.read_text()
     assert_plain(log_text)
     assert " ERROR " not in log_text
@@ -167,7 +167,7 @@ def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_k
             assert not answer.done()
             server.process.kill()
             assert answer.exception(PATIENCE_S) is not None
-        server._await_gone(family)
+        server.await_gone(family)
     with started(tmp_path, **more) as server:
         http = server.http
         assert http.catalog() == before

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 
@@ -158,6 +156,9 @@ class Consumer:
     def consume(self, _most, _timeout):
         return self.now
 
+    def close(self):
+        """Nothing is open."""
+
     def list_topics(self, *_):
         self.polls += not self.assigned
 
@@ -171,10 +172,9 @@ def scripted(bootstrap, monkeypatch):
     monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
 
     def reader_of(*portions, ends=(0, 100)):
-        reader = RangeReader(config(bootstrap))
-        reader._consumer.close()
-        reader._consumer = cast(Any, Consumer(portions, ends))
-        return reader
+        reader_of.consumer = Consumer(portions, ends)
+        monkeypatch.setattr(ranges, "Consumer", lambda _config, logger: reader_of.consumer)
+        return RangeReader(config(bootstrap))
 
     return reader_of
 
@@ -192,16 +192,16 @@ def test_a_range_ends_where_the_log_continues_behind_it(scripted):
     """Its last offsets are those of control records, or were compacted away."""
     reader = scripted([message(1), message(2), message(9)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
-    assert reader._consumer.assigned == [1, None]
+    assert scripted.consumer.assigned == [1, None]
 
 
 def test_the_client_connects_before_its_first_range_only(scripted):
     reader = scripted([message(1)], [message(2)])
-    assert reader._consumer.polls == 0
+    assert scripted.consumer.polls == 0
     for start in (1, 2):
         assert read(reader, Range("t", 0, start, start + 1)) == [[start]]
-        assert reader._consumer.polls == 1
-        reader._consumer.assigned.clear()
+        assert scripted.consumer.polls == 1
+        scripted.consumer.assigned.clear()
 
 
 def test_a_range_ends_where_the_log_ends(scripted):
@@ -232,7 +232,7 @@ def test_a_record_that_came_damaged_is_not_left_out(scripted):
     reader = scripted([message(0), message(1, KafkaError._BAD_MSG), message(2)])
     with pytest.raises(ReadFailed, match="t-0 cannot be read at offset 1"):
         read(reader, Range("t", 0, 0, 3))
-    assert reader._consumer.assigned[-1] is None
+    assert scripted.consumer.assigned[-1] is None
 
 
 def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
@@ -242,7 +242,7 @@ def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
     notes: list[str] = []
     reader = scripted([message(3, RESET)], [message(7), message(8)], ends=(7, 100))
     assert read(reader, range_, notes.append, all_records=False) == [[7, 8]]
-    assert reader._consumer.assigned == [3, 7, None]
+    assert scripted.consumer.assigned == [3, 7, None]
     assert notes == [
         "the records of t-0 from offset 3 to 7 are gone: the broker has the offsets from 7 to 100"
     ]
@@ -258,7 +258,7 @@ def test_a_whole_range_may_be_gone(scripted):
 def test_an_offset_that_was_refused_and_is_there_is_requested_again(scripted):
     reader = scripted([message(3, RESET)], [message(3)])
     assert read(reader, Range("t", 0, 3, 4)) == [[3]]
-    assert reader._consumer.assigned == [3, 3, None]
+    assert scripted.consumer.assigned == [3, 3, None]
 
 
 def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):

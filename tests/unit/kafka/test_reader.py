@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -30,17 +28,17 @@ class Consumer:
 
 
 @pytest.fixture
-def scripted():
+def scripted(monkeypatch):
+    """A reader whose topics are known after so many tries."""
     clients = []
 
-    def reader(tries):
-        reader = Reader(KafkaSettings("127.0.0.1:1"))
-        reader._consumer.close()
-        reader._consumer = cast(Any, Consumer(tries))
-        clients.append(reader)
-        return reader
+    def reader_of(tries):
+        reader_of.consumer = Consumer(tries)
+        monkeypatch.setattr(client, "Consumer", lambda _config, **_more: reader_of.consumer)
+        clients.append(Reader(KafkaSettings("127.0.0.1:1")))
+        return clients[-1]
 
-    yield reader
+    yield reader_of
     for each in clients:
         each.close()
 
@@ -50,14 +48,14 @@ def test_it_connects_once_before_the_first_partitions(scripted):
     reader.assign({})
     for offset in (3, 4):
         reader.assign({("t", 0): offset})
-    assert reader._consumer.calls == [[], "t", [3], [4]]
+    assert scripted.consumer.calls == [[], "t", [3], [4]]
 
 
 def test_partitions_are_given_although_nobody_answers_and_the_reason_is_kept(scripted):
     reader = scripted(tries=2)
     reader.assign({("t", 0): 3})
-    assert reader._consumer.calls == ["t", [3]]
+    assert scripted.consumer.calls == ["t", [3]]
     assert reader._last_error.text == "nobody is there"
     reader.assign({("t", 0): 4})
     reader.assign({("t", 0): 5})
-    assert reader._consumer.calls == ["t", [3], "t", [4], [5]]
+    assert scripted.consumer.calls == ["t", [3], "t", [4], [5]]

@@ -14,7 +14,7 @@ from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
 from tests.unit.exec.dataflow.paths import keyed, raw, refuse_nulls, stepwise
-from tests.unit.exec.operators.support import Log
+from tests.unit.exec.operators.support import Log, contents
 from tests.unit.world import World
 
 SETUP = """
@@ -59,7 +59,12 @@ def outcome(program, given, store):
         result = repr((str(error), error.detail, error.entry))
     rows = [id(row) for _, _, row in log]
     repeated = [rows.index(each) for each in rows]  # which entries are of one row
-    return result, list(map(repr, log)), repeated, repr(sorted(store._spaces.get(b"t", {}).items()))
+    return (
+        result,
+        list(map(repr, log)),
+        repeated,
+        repr(sorted(contents(store).get(b"t", {}).items())),
+    )
 
 
 def some(chance, topic, size):

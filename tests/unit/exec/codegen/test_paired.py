@@ -15,7 +15,7 @@ from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
 from tests.unit.exec.dataflow.paths import keyed, raw, refuse_nulls, stepwise
-from tests.unit.exec.operators.support import Log
+from tests.unit.exec.operators.support import Log, contents
 from tests.unit.world import World
 
 SETUP = """
@@ -62,7 +62,7 @@ def outcome(program, given, store):
     log.sort(key=itemgetter(0))
     rows = [id(row) for _, _, row in log]
     repeated = [rows.index(each) for each in rows]  # which entries are of one row
-    spaces = {space: sorted(entries.items()) for space, entries in store._spaces.items() if entries}
+    spaces = {space: sorted(entries.items()) for space, entries in contents(store).items()}
     return result, list(map(repr, log)), repeated, repr(sorted(spaces.items()))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.control.engine.changes import PutSource
+from ksql.control.engine.ports import Command
 from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.inserts import RowWriter
 from ksql.control.statements.services import Request
@@ -44,8 +45,13 @@ def world():
 def over(world_, topic):
     """A stream X over the topic, as an older version took it."""
     source = world_.catalog.source("S")
-    world_.engine._apply((PutSource(replace(source, name="X", topic=topic)),))
+    replay(world_, PutSource(replace(source, name="X", topic=topic)))
     return world_
+
+
+def replay(world_, change):
+    """Let the engine take a change from the log, as an older version wrote it there."""
+    world_.engine.replay(len(world_.log.commands), Command("stream/X/create", "older;", (change,)))
 
 
 def harmless(world_, text, says, **settings):
@@ -178,7 +184,7 @@ def test_a_stored_plan_does_not_reach_a_closed_topic():
         topic_acl.check_plan(forged, world_.settings)
     for topic in CLOSED:
         reading = over(World(S), topic)
-        reading.engine._apply((PutSource(replace(reading.catalog.source("X"), topic="x")),))
+        replay(reading, PutSource(replace(reading.catalog.source("X"), topic="x")))
         reading.topic("x")
         reading.run("CREATE STREAM C AS SELECT * FROM X;")
         read = plan_of(reading.query("C"))
@@ -200,6 +206,6 @@ def test_a_source_tables_query_keeps_its_own_changelog_and_no_other():
     table = world_.catalog.source("T")
     kept = replace(table.materialization, topic=CLOSED[0])
     world_.topic(CLOSED[0])
-    world_.engine._apply((PutSource(replace(table, materialization=kept)),))
+    replay(world_, PutSource(replace(table, materialization=kept)))
     world_.run("DROP TABLE T;")
     assert CLOSED[0] in world_.topics.known

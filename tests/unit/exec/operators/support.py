@@ -54,9 +54,9 @@ def slots(*functions):
     return slots_
 
 
-def record(key, row, time=0, offset=0, **more):
+def record(key, row, time=0, offset=0, port=0, **more):
     """A record whose key is packed from one value."""
-    return Record(0, pack((key,)), row, time, offset=offset, **more)
+    return Record(port, pack((key,)), row, time, offset=offset, **more)
 
 
 def in_sequence(records):
@@ -68,6 +68,11 @@ def in_sequence(records):
         )
         for each in records
     ]
+
+
+def contents(store):
+    """What a store in memory holds: its spaces that are not empty, and their entries."""
+    return {space: dict(entries) for space, entries in store._spaces.items() if entries}
 
 
 class Log(list[Any]):

@@ -11,7 +11,7 @@ from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.partial_aggregation import Combiner, compile_combine
 from ksql.exec.operators.windows import Windows
-from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, record, slots
+from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, contents, record, slots
 
 
 def operator(*functions, windows=None, every_change=True, combined=False, keep_old=False):
@@ -191,7 +191,7 @@ def test_old_windows_are_forgotten():
     processor = operator(COUNT, windows=windows)
     for offset, minute in enumerate((0, 1, 2, 3, 60)):
         run(processor, [[record("a", (), minute * 60_000, offset)]], store)
-    held = [space for space in store._spaces if space.startswith(b"w") and store._spaces[space]]
+    held = [space for space in contents(store) if space.startswith(b"w")]
     assert len(held) == 1
     assert run(processor, [[record("a", (), 60 * 60_000, 9)]], store)[0][0].row[1] == 2
 

@@ -26,7 +26,7 @@ def chain(*, outer):
 
 
 def at(port, key, row, offset):
-    return record(key, row, offset, offset, topic=port)._replace(port=port)
+    return record(key, row, offset, offset, topic=port, port=port)
 
 
 def test_each_record_passes_all_joins_before_the_next():

@@ -16,7 +16,7 @@ from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.sessionstate import SessionWindows
 from ksql.functions.spec import AggregateFunction
 from ksql.spark.task.pages import PagedStore
-from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, record, slots
+from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, contents, record, slots
 from tests.unit.spark.task.test_pages import DictBackend
 
 WINDOWS = SessionWindows(10, 100, 110)
@@ -288,7 +288,7 @@ def test_old_sessions_are_forgotten_with_their_slices():
     processor = operator(COUNT, windows=SessionWindows(10, 100, 200))
     for time in range(0, 100_000, 50):
         run(processor, [at(time, key=str(time % 7))], store)
-    held = [entry for space in store._spaces for _, entry in store.scan(space)]
+    held = [entry for entries in contents(store).values() for entry in entries.values()]
     assert len(held) < 30
 
 

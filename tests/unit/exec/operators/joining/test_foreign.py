@@ -64,12 +64,12 @@ class Pipeline:
 
 def left(key, reference, value, time):
     row = None if value is None else (reference, value)
-    return record(key, row, time, time, topic=0)._replace(port=LEFT)
+    return record(key, row, time, time, topic=0, port=LEFT)
 
 
 def right(key, value, time):
     row = None if value is None else (value,)
-    return record(key, row, time, time, topic=1)._replace(port=RIGHT)
+    return record(key, row, time, time, topic=1, port=RIGHT)
 
 
 def rows_of(out):

@@ -17,11 +17,11 @@ def join_of(outer, right_width):
 
 
 def stream(key, row, time, offset=0, **more):
-    return record(key, row, time, offset, topic=0, **more)._replace(port=4)
+    return record(key, row, time, offset, topic=0, **more, port=4)
 
 
 def table(key, row, time, offset=0):
-    return record(key, row, time, offset, topic=1)._replace(port=TABLE)
+    return record(key, row, time, offset, topic=1, port=TABLE)
 
 
 def run(processor, batch, store):

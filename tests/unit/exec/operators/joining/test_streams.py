@@ -16,7 +16,7 @@ from ksql.exec.operators.joining.streams import StreamJoinProcessor, Within
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
 from ksql.spark.task.pages import PagedStore
-from tests.unit.exec.operators.support import Log, record
+from tests.unit.exec.operators.support import Log, contents, record
 from tests.unit.spark.task.test_pages import DictBackend
 
 LEFT, RIGHT = 0, 1
@@ -36,11 +36,11 @@ def join_of(kind="INNER", before=10, after=10, grace=None, left=(1,), right=(1,)
 
 
 def left(key, value, time, offset=0, **more):
-    return record(key, (value,), time, offset, topic=0, **more)._replace(port=LEFT)
+    return record(key, (value,), time, offset, topic=0, **more, port=LEFT)
 
 
 def right(key, value, time, offset=0, **more):
-    return record(key, (value,), time, offset, topic=1, **more)._replace(port=RIGHT)
+    return record(key, (value,), time, offset, topic=1, **more, port=RIGHT)
 
 
 def run(join, records, store=None, log=None):
@@ -166,7 +166,7 @@ def test_forgotten_records_leave_the_state():
     join, store = join_of("LEFT", grace=0), MemoryStore()
     for time in range(0, 600_000, 20_000):
         run(join, [left("k", "a", time), right("k", "b", time)], store)
-    spaces = [space for space in store._spaces if list(store.scan(space))]
+    spaces = list(contents(store))
     assert len(spaces) <= 5
     assert sum(len(list(store.scan(space))) for space in spaces) < 15
 
@@ -176,7 +176,10 @@ def test_a_busy_key_is_stored_in_chunks():
     for number in range(size):
         run(join, [left("k", number, 1)], store)
     heads = [
-        value for space in store._spaces if space[:1] == b"l" for _, value in store.scan(space)
+        value
+        for space, entries in contents(store).items()
+        if space[:1] == b"l"
+        for value in entries.values()
     ]
     assert [(sealed, len(fresh)) for sealed, _, fresh in heads] == [(5, 0)]
     assert run(join, [right("k", "x", 2)], store) == [(number, "x", 2) for number in range(size)]

@@ -31,11 +31,11 @@ def join_of(kind, left=1, right=1, *, key=False):
 
 
 def left(row, time, key="k"):
-    return record(key, row, time, time, topic=0)._replace(port=LEFT)
+    return record(key, row, time, time, topic=0, port=LEFT)
 
 
 def right(row, time, key="k"):
-    return record(key, row, time, time, topic=1)._replace(port=RIGHT)
+    return record(key, row, time, time, topic=1, port=RIGHT)
 
 
 def run(processor, batch, store):
