@@ -18,3 +18,8 @@ def own_budget() -> Iterator[None]:
         yield
     finally:
         budget.use(before)
+
+
+def is_linear(regex) -> bool:
+    """Whether an expression has a program that takes linear time."""
+    return regex._linear is not None
