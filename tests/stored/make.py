@@ -55,6 +55,7 @@ from tests.stored.corpora import CORPORA, FIRST, V1, V2, Corpus
 from tests.stored.lines import add_lines, dumped, read_lines, write_lines
 from tests.stored.memory import BASE_MS, LATER, PagedRunner, Pages, catalog_text, feed
 from tests.stored.samples import forms, samples, stored_keys
+from tests.unit.views.stores.support import files_of
 from tests.unit.world import World
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _disk(place: Path) -> None:
     killed.put(STORED_ROWS)
     killed.commit(Offset(5), 1_004)
     killed.put([(b"key9", b"value9", 1_009)])
-    killed._rocks.flush()
+    files_of(killed).flush()
     shutil.copytree(place / "open", place / "killed")
     killed.close()
     shutil.rmtree(place / "open")

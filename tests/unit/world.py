@@ -62,6 +62,11 @@ class StillMonitor:
         return {}
 
 
+def load(engine, runner, functions):
+    """Have engine and runner know these functions, as after a start that read other files."""
+    engine.functions = runner._functions = functions
+
+
 class World:
     """An engine over memory with everything around it."""
 

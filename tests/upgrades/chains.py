@@ -15,7 +15,7 @@ from ksql.core.errors import KsqlError
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
 from ksql.sql.upgrade.verdict import Verdict
-from tests.unit.world import World
+from tests.unit.world import World, load
 from tests.upgrades.chance import LATE_S, LATE_TO_A_JOIN_S, Chance, Event, records
 from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
 from tests.upgrades.spec import STREAM, TABLE, Query, sources
@@ -77,7 +77,7 @@ class InMemory:
 
     def recode(self, number: int) -> None:
         engine, runner = self.world.engine, self.world.runner
-        engine.functions = runner._functions = functions(number)
+        load(engine, runner, functions(number))
         for version in list(runner.running):
             runner.stop(version)
         runner.resume(engine.catalog.queries.values())

@@ -14,6 +14,7 @@ from ksql.java.regex.matcher import JavaRegex, compile_java
 from ksql.java.timeformat import formatter, parse_date, parse_timestamp
 from ksql.java.timeformat.errors import BadPattern, BadText
 from ksql.java.timeformat.tokens import DEEPEST_SECTION, LONGEST_PATTERN
+from tests.unit.java.support import is_linear, own_budget
 
 ROOT = Path(__file__).parents[3]
 MADE_BY_US = {
@@ -39,10 +40,10 @@ CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 def short(monkeypatch):
     """A budget of its own, of which each match takes little."""
     monkeypatch.setattr(budgets, "LONGEST_S", 0.01)
-    monkeypatch.setattr(budgets._thread, "budget", Budget())
     compile_java.cache_clear()
     formatter.cache_clear()
-    yield
+    with own_budget():
+        yield
     compile_java.cache_clear()
     formatter.cache_clear()
 
@@ -138,7 +139,7 @@ def test_sets_of_characters_are_bounded():
 
 def test_pieces_that_may_be_absent_are_not_compiled_one_in_another():
     """RE2 does so, and holds the interpreter while it takes the square of their number."""
-    assert JavaRegex("a{1,19}" * 250, Budget())._linear is not None
+    assert is_linear(JavaRegex("a{1,19}" * 250, Budget()))
     with pytest.raises(BadRegex, match="more than 5000 pieces that may be absent"):
         JavaRegex("a{1,19}" * 1_000, Budget())
 

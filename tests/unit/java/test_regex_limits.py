@@ -13,6 +13,7 @@ from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import LONGEST_S, PER_PERIOD_S, PERIOD_S, SHORTEST_S, Budget
 from ksql.java.regex.matcher import JavaRegex
 from tests.examples import examples
+from tests.unit.java.support import is_linear, own_budget
 
 
 class Clock:
@@ -28,16 +29,15 @@ class Clock:
 )
 def test_ordinary_patterns_are_linear(pattern):
     regex = compile_java(pattern)
-    assert regex._linear is not None
+    assert is_linear(regex)
     assert extract(pattern, "a" * 50_000 + "!?") is None
 
 
 @pytest.mark.parametrize("pattern", ["(?<!x)(a|aa)+$", "(?=a)(a|aa)+$", r"((a|aa)+)\1?$"])
 def test_backtracking_is_given_up(pattern, monkeypatch):
     monkeypatch.setattr(budgets, "LONGEST_S", 0.1)
-    monkeypatch.setattr(budgets._thread, "budget", Budget())
     compile_java.cache_clear()
-    with pytest.raises(TooSlow, match="was given up after 100 ms"):
+    with own_budget(), pytest.raises(TooSlow, match="was given up after 100 ms"):
         extract(pattern, "a" * 80 + "!")
 
 
@@ -117,7 +117,7 @@ def test_both_engines_agree(pattern, text):
     regex = compile_java(pattern)
     expected = list(regex._timed.find(text))
     assert list(map(tuple, regex.finditer(text))) == expected
-    if regex._linear is not None and not regex._differs(text):
+    if is_linear(regex) and not regex._differs(text):
         assert list(map(tuple, regex._linear.find(text))) == expected
 
 

@@ -166,17 +166,22 @@ class Consumer:
         return self.ends
 
 
+class Scripted:
+    """Makes readers whose consumer hands over these portions; ``consumer`` is the last one's."""
+
+    def __init__(self, bootstrap, monkeypatch):
+        self._bootstrap = bootstrap
+        monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
+        monkeypatch.setattr(ranges, "Consumer", lambda _config, logger: self.consumer)
+
+    def __call__(self, *portions, ends=(0, 100)):
+        self.consumer = Consumer(portions, ends)
+        return RangeReader(config(self._bootstrap))
+
+
 @pytest.fixture
 def scripted(bootstrap, monkeypatch):
-    """A reader whose consumer hands over these portions."""
-    monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
-
-    def reader_of(*portions, ends=(0, 100)):
-        reader_of.consumer = Consumer(portions, ends)
-        monkeypatch.setattr(ranges, "Consumer", lambda _config, logger: reader_of.consumer)
-        return RangeReader(config(bootstrap))
-
-    return reader_of
+    return Scripted(bootstrap, monkeypatch)
 
 
 def read(reader, range_, note=pytest.fail, *, all_records=True):

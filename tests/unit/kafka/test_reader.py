@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from ksql.kafka import reader
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 
@@ -27,19 +28,24 @@ class Consumer:
         """Nothing is open."""
 
 
+class Scripted:
+    """Makes readers whose topics are known after so many tries."""
+
+    def __init__(self, monkeypatch):
+        self.readers = []
+        monkeypatch.setattr(reader, "Consumer", lambda _config, **_more: self.consumer)
+
+    def __call__(self, tries):
+        self.consumer = Consumer(tries)
+        self.readers.append(Reader(KafkaSettings("127.0.0.1:1")))
+        return self.readers[-1]
+
+
 @pytest.fixture
 def scripted(monkeypatch):
-    """A reader whose topics are known after so many tries."""
-    clients = []
-
-    def reader_of(tries):
-        reader_of.consumer = Consumer(tries)
-        monkeypatch.setattr(client, "Consumer", lambda _config, **_more: reader_of.consumer)
-        clients.append(Reader(KafkaSettings("127.0.0.1:1")))
-        return clients[-1]
-
-    yield reader_of
-    for each in clients:
+    scripted_ = Scripted(monkeypatch)
+    yield scripted_
+    for each in scripted_.readers:
         each.close()
 
 

@@ -15,6 +15,7 @@ from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.upgrades import SETTING, Upgrades
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.stored.plain_store import PlainStore
+from tests.unit.views.stores.support import files_of
 from tests.unit.views.test_upgrade_gate import Peers
 from tests.unit.views.test_view_maintainer import (  # noqa: F401 - its fixtures
     PATIENCE_S,
@@ -161,7 +162,7 @@ def test_in_place_with_damage_while_it_serves(topic, followers, source, place):
     await_true(
         "the next start is named", lambda: "the next start" in first.summary(source.created_by)
     )
-    rows_.stores[1]._rocks.damage = "Corruption"
+    files_of(rows_.stores[1]).damage = "Corruption"
     await_true(
         "the upgraded store serves", lambda: isinstance(first.table(source).stores[1], TxnStore)
     )

@@ -39,6 +39,7 @@ class Query:
     """A query that cannot be looked at."""
 
     query_id = "CSAS_S_1"
+    place = SimpleNamespace(name="CSAS_S_1")
     stopped = False
 
     def __init__(self, problem) -> None:
@@ -49,39 +50,44 @@ class Query:
 
 
 @pytest.fixture
-def runtime(monkeypatch, tmp_path):
-    monkeypatch.setattr(module, "JvmHost", Host)
+def host():
+    return Host(None)
+
+
+@pytest.fixture
+def runtime(monkeypatch, tmp_path, host):
+    monkeypatch.setattr(module, "JvmHost", lambda _settings: host)
     return SparkRuntime(SparkSettings(state_dir=tmp_path, jars=()), SimpleNamespace)
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_a_process_that_ends_under_the_watch_is_no_defect_of_it(runtime, lost, caplog):
-    runtime._queries["CSAS_S_1"] = Query(lost)
+def test_a_process_that_ends_under_the_watch_is_no_defect_of_it(runtime, host, lost, caplog):
+    runtime.watch(Query(lost))
     runtime._supervise_all()
     assert caplog.records == []
-    runtime._host.is_gone = False  # it lives: something else is wrong
+    host.is_gone = False  # it lives: something else is wrong
     runtime._supervise_all()
     runtime._supervise_all()
     assert [r.message for r in caplog.records] == ["supervision failed"]
 
 
 def test_another_error_is_reported_whether_or_not_the_process_ends(runtime, caplog):
-    runtime._queries["CSAS_S_1"] = Query(ZeroDivisionError())
+    runtime.watch(Query(ZeroDivisionError()))
     runtime._supervise_all()
     assert [r.message for r in caplog.records] == ["supervision failed"]
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, lost, monkeypatch, caplog):
+def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, host, lost, monkeypatch, caplog):
     def cut_off(_session) -> int:
         raise lost
 
     monkeypatch.setattr(module, "end_needless_monitors", cut_off)
     runtime._sweep()
-    runtime._host.problem = SparkRestarting("ended by signal 9")
+    host.problem = SparkRestarting("ended by signal 9")
     runtime._sweep()  # it must not end the watch
     assert caplog.records == []
-    runtime._host.problem, runtime._host.is_gone = None, False
+    host.problem, host.is_gone = None, False
     runtime._sweep()
     assert len(caplog.records) == 1
 

@@ -37,7 +37,7 @@ from tests.stored import make
 from tests.stored.corpora import V1
 from tests.stored.lines import dumped, read_lines
 from tests.stored.memory import Pages
-from tests.unit.views.stores.support import apply
+from tests.unit.views.stores.support import apply, database_of
 
 
 def state_dir(place):
@@ -236,7 +236,7 @@ def test_a_row_of_a_table(tmp_path, data, error, said):
     store = TxnStore.open(tmp_path / "0", StoreBudget())
     try:
         apply(store, [(b"a", b"1", 1), (b"b", b"2", 2)], 2)
-        store._rocks._db.put(b"\x01a", data)
+        database_of(store).put(b"\x01a", data)
         for read in (
             lambda: store.get(b"a"),
             lambda: list(store.scan()),
@@ -254,7 +254,7 @@ def test_a_row_of_a_table(tmp_path, data, error, said):
 @pytest.mark.parametrize("key", [b"\x00format", b"\x00position"])
 def test_the_description_of_a_table(tmp_path, key):
     store = TxnStore.open(tmp_path / "0", StoreBudget())
-    store._rocks._db.put(key, b"\x00")
+    database_of(store).put(key, b"\x00")
     store.close()
     with pytest.raises(StoreDamaged, match=str(tmp_path / "0")):
         TxnStore.open(tmp_path / "0", StoreBudget())

@@ -18,6 +18,7 @@ from ksql.views.retention import retention_ms
 from ksql.views.stores.base import StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.view_maintainer import ViewMaintainer
+from tests.unit.views.stores.support import files_of
 from tests.unit.world import World
 from tests.waits import await_true
 
@@ -336,7 +337,7 @@ def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
 
 def spoiled(view, tmp_path, source):
     """Flush the rows of partition 1, and damage the file."""
-    view.stores[1]._rocks.flush()
+    files_of(view.stores[1]).flush()
     for file in (tmp_path / "stores" / source.created_by / "1").glob("*.sst"):
         data = bytearray(file.read_bytes())
         middle = len(data) // 2

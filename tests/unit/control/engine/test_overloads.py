@@ -12,7 +12,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
 from ksql.sql.plan import codec
 from ksql.sql.upgrade.validate import validate
-from tests.unit.world import World
+from tests.unit.world import World, load
 
 HEAD = """
 from __future__ import annotations
@@ -58,7 +58,7 @@ def again(world, functions_):
     """The world as after a restart with other functions."""
     query = world.query("U")
     world.runner.stop(query.version)
-    world.engine.functions = world.runner._functions = functions_
+    load(world.engine, world.runner, functions_)
     world.runner.start(world.query("U"))
 
 
@@ -133,7 +133,7 @@ def test_a_query_whose_overload_is_gone_may_be_replaced(kind, stored):
     world = World(SOURCE, QUERIES[kind], functions=functions(NUMBER[kind]))
     query, gone = world.query("U"), functions(TEXT[kind])
     text = query.plan if stored == "signature" else version_1(query.plan, 7)
-    world.engine.functions = world.runner._functions = gone
+    load(world.engine, world.runner, gone)
     world.engine.catalog = world.catalog.with_query(replace(query, plan=text))
     if kind == "udaf":  # its state is another function's: refused, with all reasons
         error = world.refuse(QUERIES[kind].replace("CREATE", "CREATE OR REPLACE", 1))

@@ -17,7 +17,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.spark.task.pages import PagedStore
 from tests.examples import examples
 from tests.unit.exec.codegen.test_keying import batch
-from tests.unit.exec.dataflow.paths import stepwise
+from tests.unit.exec.dataflow.paths import has_loop, stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
@@ -153,7 +153,7 @@ class Run:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_results_log_and_state(program, seed):
-    assert program._fast is not None
+    assert has_loop(program)
     chance = random.Random(seed)
     for _ in range(examples(30)):
         fast, slow = Run(program), Run(stepwise(program))
@@ -170,7 +170,7 @@ def test_the_same_results_log_and_state(program, seed):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query):
-    assert program_of(query, **{"cache.max.bytes.buffering": "0"})._fast is None
+    assert not has_loop(program_of(query, **{"cache.max.bytes.buffering": "0"}))
 
 
 def test_ordinary_records_take_the_loop(program, monkeypatch):

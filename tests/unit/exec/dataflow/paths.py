@@ -18,6 +18,11 @@ def stepwise(program):
     return plain
 
 
+def has_loop(program):
+    """Whether the program's last step is one loop."""
+    return program._fast is not None
+
+
 def raw(topic, records, partition=0):
     keys, values, times, headers = zip(*records, strict=True)
     count = len(records)

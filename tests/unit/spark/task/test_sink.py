@@ -255,10 +255,9 @@ def test_the_records_of_a_changelog_state_their_version(monkeypatch, exact, topi
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
-    records = [
-        (window_key(b"k%d" % (n % 7), n * 1000), b"v", 1, None) for n in range(sink._AT_ONCE + 9)
-    ]
+def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact, monkeypatch):
+    monkeypatch.setattr(sink, "_AT_ONCE", 100)
+    records = [(window_key(b"k%d" % (n % 7), n * 1000), b"v", 1, None) for n in range(109)]
     task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task", 8)
     task.write(iter(records))
     assert task.written == len(kept.sent) == len(records)
@@ -270,8 +269,9 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exact):
-    records = [(b"k%d" % (n % 7), b"%d" % n, n + 1, None) for n in range(sink._AT_ONCE * 4)]
+def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exact, monkeypatch):
+    monkeypatch.setattr(sink, "_AT_ONCE", 100)
+    records = [(b"k%d" % (n % 7), b"%d" % n, n + 1, None) for n in range(400)]
     task = sink.open_sink(task_environment(exactly_once=exact), "t", TaskLog(), "task", 0)
     task.write(iter(records))
     sent = [record for _, record in kept.sent]

@@ -15,7 +15,7 @@ from ksql.functions.user.load import code_digest
 from ksql.sql.plan import codec
 from ksql.sql.plan.nodes import Filter
 from ksql.sql.plan.walk import nodes
-from tests.unit.world import World
+from tests.unit.world import World, load
 
 SOURCES = """
 CREATE STREAM S (K STRING KEY, X BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
@@ -53,7 +53,7 @@ def functions(times, more=""):
 
 def restarted(world, times):
     """The same service after a start with other code."""
-    world.engine.functions = world.runner._functions = functions(times)
+    load(world.engine, world.runner, functions(times))
     for version in list(world.runner.running):
         world.runner.stop(version)
     world.runner.resume(world.catalog.queries.values())

@@ -26,3 +26,13 @@ def spoiled_plain_store(path):
     data[middle : middle + 32] = b"\xff" * 32
     file.write_bytes(data)
     return path
+
+
+def files_of(store):
+    """What a store keeps on its disk: to flush it, and to damage it."""
+    return store._rocks
+
+
+def database_of(store):
+    """The database below a store, for rows that the store would not write."""
+    return files_of(store)._db

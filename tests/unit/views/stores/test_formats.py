@@ -10,7 +10,7 @@ from ksql.views.stores.formats import CONVERTERS, FORMATS, KNOWN, UNKNOWN_TIME, 
 from ksql.views.stores.store_types import open_store
 from ksql.views.stores.upgrades import Upgrades
 from tests.stored.plain_store import ROWS, sample
-from tests.unit.views.stores.support import apply
+from tests.unit.views.stores.support import apply, database_of
 
 LATER = StoreFormat(
     number=2,
@@ -51,7 +51,7 @@ def test_the_next_format_is_a_row(tmp_path, budget, later):
     path = sample("txn_rocksdb", tmp_path / "0")
     store = upgraded(path, budget)
     assert list(store.scan()) == [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
-    assert store._rocks._db.get(b"\x01key0") == b"\x02" + values.pack(b"value0", UNKNOWN_TIME)
+    assert database_of(store).get(b"\x01key0") == b"\x02" + values.pack(b"value0", UNKNOWN_TIME)
     apply(store, [(b"a", b"1", 9)], 9)
     assert store.get(b"a") == Stored(b"1", 9)
     store.close()

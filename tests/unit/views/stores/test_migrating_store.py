@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from ksql.core.ids import Offset
 from ksql.views.stores.base import Stored, StoreDamaged, StoredRow, StoreFailed
 from ksql.views.stores.formats import UNKNOWN_TIME
-from ksql.views.stores.migrating_store import MigratingStore
+from ksql.views.stores.migrating_store import MigratingStore, StoreCopy
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import Rocks
 from ksql.views.stores.store_paths import copy_of, discard_copy
@@ -49,8 +50,15 @@ def copied(path, budget):
     return rows, position
 
 
+def step(store, most_rows):
+    """Copy a slice of so many rows."""
+    usual = StoreCopy.step
+    with mock.patch.object(StoreCopy, "step", lambda copy: usual(copy, most_rows)):
+        return store.step()
+
+
 def complete(store, most_rows=2):
-    assert not all(store._copy.step(most_rows) for _ in range(1000))
+    assert not all(step(store, most_rows) for _ in range(1000))
     assert store.complete
 
 
@@ -68,7 +76,7 @@ def test_the_old_store_answers_without_times(opened):
 
 def test_concurrent_writes_go_to_both_stores(opened, path, budget):
     store = opened()
-    assert store._copy.step(2) == 2  # key0 and key1
+    assert step(store, 2) == 2  # key0 and key1
     apply(store, [(b"key0", b"new", 70), (b"key4", b"new", 71), (b"key3", None, 72)], 8)
     complete(store)
     apply(store, [(b"key1", None, 73), (b"key9", b"new", 74)], 10)
@@ -121,10 +129,10 @@ def test_the_version_that_wrote_it_can_continue_with_it(opened, path):
 
 def test_a_copy_is_continued_where_it_was(opened, path, budget):
     store = opened()
-    store._copy.step(3)
+    step(store, 3)
     store = opened()
     assert store.done == 3
-    assert store._copy.step(10) == 2
+    assert step(store, 10) == 2
     complete(store)
     store.close()
     assert copied(path, budget)[0] == [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
@@ -169,7 +177,7 @@ def test_a_copy_that_cannot_be_written_is_given_up_and_the_store_continues(
     opened, path, monkeypatch
 ):
     store = opened()
-    store._copy.step(2)
+    step(store, 2)
     real = Rocks.apply
 
     def full(rocks, batch, logged):
@@ -247,7 +255,7 @@ def test_copy_has_the_rows_of_the_store_after_any_failure(tmp_path, budget, seed
     for _ in range(40):
         match random.randrange(5):
             case 0:
-                store._copy.step(random.randrange(1, 12))
+                step(store, random.randrange(1, 12))
             case 1:
                 store.close()
                 store = MigratingStore.open(path, budget)

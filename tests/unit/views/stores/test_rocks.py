@@ -15,7 +15,7 @@ from ksql.views.stores import rocks
 from ksql.views.stores.base import StoreClosed, StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import destroy
 from ksql.views.stores.store_types import open_store
-from tests.unit.views.stores.support import apply
+from tests.unit.views.stores.support import apply, files_of
 from tests.waits import await_true
 
 ROOT = Path(__file__).parents[4]
@@ -26,7 +26,7 @@ ON_DISK = pytest.mark.parametrize("kind", ["rocksdb", "txn_rocksdb"])
 def written(kind, path, budget):
     store = open_store(kind, path, budget)
     apply(store, ROWS, len(ROWS))
-    store._rocks.flush()  # type: ignore[attr-defined] # both types on disk have it
+    files_of(store).flush()
     store.close()
 
 
@@ -221,7 +221,7 @@ def test_a_read_that_meets_the_close_says_that_it_is_closed(kind, tmp_path, budg
 
     store = open_store(kind, tmp_path / "s", budget)
     with monkeypatch.context() as patch:
-        patch.setattr(store._rocks, "_db", Closing())  # type: ignore[attr-defined]
+        patch.setattr(files_of(store), "_db", Closing())
         with pytest.raises(StoreClosed):
             store.get(b"k")
     store.close()

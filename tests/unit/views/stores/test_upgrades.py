@@ -15,7 +15,7 @@ from ksql.views.stores.store_types import TYPES, open_store
 from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.upgrades import Upgrades
 from tests.stored.plain_store import ROWS, sample
-from tests.unit.views.stores.support import apply, spoiled_plain_store
+from tests.unit.views.stores.support import apply, files_of, spoiled_plain_store
 
 KEPT = [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
 CLASSES = {"rocksdb": DiskStore, "txn_rocksdb": TxnStore}
@@ -202,7 +202,7 @@ def test_damage_that_is_found_while_it_serves(path, budget):
     store = upgrades.open("txn_rocksdb", path)
     assert not upgrades.rescued(path)
     worked(upgrades)
-    store._rocks.damage = "Corruption"
+    files_of(store).damage = "Corruption"
     assert upgrades.rescued(path)
     store = upgrades.open("txn_rocksdb", path)
     assert (list(store.scan()), listed(path)) == (KEPT, ["0"])

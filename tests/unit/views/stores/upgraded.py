@@ -21,6 +21,7 @@ from ksql.views.stores.upgrades import Upgrades
 from tests.stored.plain_store import PlainStore
 from tests.unit.views.stores import fed
 from tests.unit.views.stores.fed import FIRST, RETENTION, SECOND, die
+from tests.unit.views.stores.support import files_of
 
 POINTS = (
     "copy without a position",
@@ -80,7 +81,7 @@ def arm(point, path):
         case "before it is whole":
             _before(Rocks, "flush")
         case "between the commits":
-            _before(TxnStore, "commit", lambda store, *_: store._rocks._path == copy_of(path))
+            _before(TxnStore, "commit", lambda store, *_: files_of(store)._path == copy_of(path))
         case "before the first renaming":
             _before(store_paths, "_move", lambda old, _new: old == path)
         case "between the renamings":
