@@ -12,7 +12,7 @@ from ksql.cluster.replicas.replicated import Caller
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
 from ksql.control.statements.answers import RequestFailed
-from ksql.control.statements.execute import parsed_one, session
+from ksql.control.statements.execute import single
 from ksql.control.statements.services import RunningPush
 from ksql.core.error_table import TOO_MANY_PUSH_QUERIES
 from ksql.core.errors import KsqlError, StatementError, UnknownName
@@ -38,7 +38,6 @@ from ksql.serving.push import PushQuery, check_limit
 from ksql.serving.scalable import is_scalable
 from ksql.sql.binder.relation import sources_of
 from ksql.sql.syntax import ast
-from ksql.sql.syntax.parser import split
 from ksql.views.errors import TableNotReady
 
 if TYPE_CHECKING:
@@ -105,7 +104,6 @@ class QueryService:
 
         Raises: RequestFailed.
         """
-        shown = text
         point_query, caller = point_queries.point_query_of(text), caller or Caller()
         made_of = (self._engine.catalog, self._engine.functions, settings)
         if point_query is not None:
@@ -113,24 +111,18 @@ class QueryService:
             if prepared is not None:
                 return self._looked_up(prepared, point_query.value, text, caller)
 
+        request, raw, parsed = single(text, services, settings, properties, variables)
+
         def bound(plan: BoundPull) -> None:
             if point_query is None:
                 return
             prepared_query = prepare_query(
-                point_query, raw[0], plan, self._engine.functions, request.settings
+                point_query, raw, plan, self._engine.functions, request.settings
             )
             if prepared_query is not None:
                 self._point_queries.keep(point_query, properties, made_of, prepared_query)
 
-        request = session(services, settings, properties, variables)
         try:
-            raw = split(text)
-            if len(raw) != 1:
-                raise StatementError(
-                    f"Expected exactly one KSQL statement; found {len(raw)} instead"
-                )
-            shown = raw[0].text
-            parsed = parsed_one(raw[0], request)
             match parsed.statement:
                 case ast.Query(emit=None) as query:
                     return self._pull(query, request, bound, caller)
@@ -145,7 +137,7 @@ class QueryService:
                         "The statement is not a query; send it to the /ksql endpoint."
                     )
         except KsqlError as error:
-            raise RequestFailed(error, shown) from error
+            raise RequestFailed(error, raw.text) from error
 
     def at_once(
         self, text: str, settings: Settings, properties: Mapping[str, str], caller: Caller

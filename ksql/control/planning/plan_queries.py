@@ -25,12 +25,12 @@ from ksql.sql.binder.windows import check_overlap
 from ksql.sql.catalog.model import DataSource
 from ksql.sql.plan.build import Built, build
 from ksql.sql.plan.nodes import Aggregate, QueryPlan, Sink
-from ksql.sql.plan.walk import follows_time, nodes, with_sources
+from ksql.sql.plan.walk import follows_time, nodes, with_windows_placed
 from ksql.sql.upgrade.code import code_of
 from ksql.sql.upgrade.settings import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from ksql.control.engine.context import Moment
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
@@ -155,7 +155,7 @@ def query_plan(
     Raises: PartitionsDiffer; INTERNAL_TOPIC for a source that may not be read.
     """
     check_partitions(sink, {source.name: source.partitions for source in sources})
-    sink = _placed(sink, moment.catalog.scattered)
+    sink = with_windows_placed(sink, moment.catalog.scattered)
     settings = moment.settings
     buckets = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
@@ -174,18 +174,6 @@ def query_plan(
         placement=placement(sink, most, partitions, lanes) if partitions else "",
         code=code_of(sink, moment.functions),
     )
-
-
-def _placed(sink: Sink, scattered: Collection[str]) -> Sink:
-    """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
-    below = with_sources(
-        sink.source,
-        lambda output: replace(
-            output, scattered=output.window is not None and output.topic in scattered
-        ),
-    )
-    gathered = sink.window is not None and sink.topic is not None and sink.topic not in scattered
-    return replace(sink, source=below, gathered=gathered)
 
 
 def _built(resolved: ResolvedQuery, moment: Moment) -> Built:

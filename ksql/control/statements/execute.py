@@ -241,6 +241,29 @@ def _names(request: Request, catalog: Catalog | None = None) -> _Names:
     return _Names(types, dict(request.variables) if substitute else None)
 
 
+def single(
+    text: str,
+    services: Services,
+    settings: Settings,
+    properties: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> tuple[Request, RawStatement, Parsed]:
+    """Read a text of one statement; return the request's state, too.
+
+    Raises: RequestFailed.
+    """
+    request = session(services, settings, properties, variables)
+    shown = text
+    try:
+        raw = split(text)
+        if len(raw) != 1:
+            raise StatementError(f"Expected exactly one KSQL statement; found {len(raw)} instead")
+        shown = raw[0].text
+        return request, raw[0], parsed_one(raw[0], request)
+    except KsqlError as error:
+        raise RequestFailed(error, shown) from error
+
+
 def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
     """Parse with the types and variables of the request's moment."""
     return _names(request, catalog).parse(raw)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ksql.core.errors import ServerError
 from ksql.core.types.model import BIGINT, SqlType
 from ksql.core.types.schema import ROWTIME
 from ksql.sql.binder import bound as b
@@ -76,16 +75,7 @@ class Segment:
 
     def over_entry(self, expr: Bound) -> Bound:
         """Return the expression over what this segment's columns are computed from."""
-        by_name = {item.name: item.expr for item in self.items}
-
-        def substitute(node: Bound) -> Bound | None:
-            if not isinstance(node, b.Column):
-                return None
-            if node.name not in by_name:
-                raise ServerError(f"the plan refers to a missing column {node.name}")
-            return by_name[node.name]
-
-        return trees.rewrite(expr, substitute)
+        return trees.over_columns(expr, {item.name: item.expr for item in self.items})
 
 
 def entering(entry: Entry, *, table: bool) -> Segment:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, get_args
 
+from ksql.core.errors import ServerError
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ksql.sql.binder.bound import Bound
 
@@ -57,6 +58,22 @@ def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
         if new is not old:
             changes[name] = new
     return dataclasses.replace(expr, **changes) if changes else expr
+
+
+def over_columns(expr: Bound, columns: Mapping[str, Bound]) -> Bound:
+    """Return the expression over what its columns are computed from.
+
+    Raises: ServerError for a column that is not there.
+    """
+
+    def substitute(node: Bound) -> Bound | None:
+        if not isinstance(node, b.Column):
+            return None
+        if node.name not in columns:
+            raise ServerError(f"the plan refers to a missing column {node.name}")
+        return columns[node.name]
+
+    return rewrite(expr, substitute)
 
 
 def _rewritten(value: Any, replace: Callable[[Bound], Bound | None]) -> Any:

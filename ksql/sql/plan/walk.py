@@ -22,7 +22,7 @@ from ksql.sql.plan.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from ksql.sql.syntax.ast import SourceKind
 
@@ -75,6 +75,18 @@ def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
     if isinstance(plan, Source):
         return changed(plan)
     return with_children(plan, lambda child: with_sources(child, changed))
+
+
+def with_windows_placed(sink: Sink, scattered: Collection[str]) -> Sink:
+    """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
+    below = with_sources(
+        sink.source,
+        lambda source: replace(
+            source, scattered=source.window is not None and source.topic in scattered
+        ),
+    )
+    gathered = sink.window is not None and sink.topic is not None and sink.topic not in scattered
+    return replace(sink, source=below, gathered=gathered)
 
 
 def result_kind(plan: Plan) -> SourceKind:

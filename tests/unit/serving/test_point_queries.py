@@ -8,12 +8,12 @@ import pytest
 
 from ksql.cluster.replicas.replicated import Caller
 from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import single
 from ksql.core.errors import KsqlError
 from ksql.core.token import Token
 from ksql.serving import query_service as module
 from ksql.serving.point_queries import PointQueryCache, point_query_of
 from ksql.serving.query_service import QueryService
-from ksql.sql.syntax.parser import split
 from qtt.memory import MemoryTables
 from tests.unit.world import World
 
@@ -39,11 +39,11 @@ class Asking:
         self.reads = self.new_reads()
         self.parsed: list[str] = []
 
-        def counted(text):
+        def counted(text, *request):
             self.parsed.append(text)
-            return split(text)
+            return single(text, *request)
 
-        monkeypatch.setattr(module, "split", counted)
+        monkeypatch.setattr(module, "single", counted)
 
     def new_reads(self):
         return QueryService(self.world.engine, None, None, self.tables, lambda: 1000)
