@@ -10,6 +10,7 @@ from ksql.app.monitor import SparkMonitor
 from ksql.cluster.leader_view import RemoteLeader
 from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.spark.query.query_metrics import Totals
 from ksql.spark.query.spec import Failure, State, Status
 from ksql.sql.catalog.catalog import Catalog
 
@@ -95,3 +96,24 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
     ).health("Q")
     assert (monitor.state, monitor.store) == (state, "that of Q")
     assert monitor.warnings == ((5, "a store of Q is filled anew"),)
+
+
+class Counted(Running):
+    metrics = SimpleNamespace(totals=Totals())
+
+    def totals(self):
+        return Totals()
+
+    def held(self):
+        return ()
+
+
+def test_a_version_that_users_do_not_see_is_no_trouble_of_its_query():
+    here = monitor(Q=Counted(Status(State.RUNNING)))
+    here._runner.running[QueryVersion(QueryId("Q"), 7)] = Counted(Status(State.ERROR, FAILURES))
+    here.look()
+    assert here.troubled == {}
+    assert here.processed("Q") == ({"s": {0: 5}}, "")
+    here._runner.running[QueryVersion(QueryId("Q"))] = Counted(Status(State.ERROR))
+    here.look()
+    assert here.troubled == {"Q": "ERROR"}

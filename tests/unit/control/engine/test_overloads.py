@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
 from ksql.functions.errors import OverloadGone
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
-from ksql.sql.plan import codec
-from ksql.sql.upgrade.validate import validate
 from tests.unit.world import World, load
 
 HEAD = """
@@ -62,17 +57,6 @@ def again(world, functions_):
     world.runner.start(world.query("U"))
 
 
-def version_1(text, number=0):
-    """The plan as it was stored when overloads had numbers."""
-
-    def then(each):
-        each.pop("generations", None)
-        return {**each, "overload": number} if "overload" in each else each
-
-    numbered = json.loads(text, object_hook=then)
-    return json.dumps({**numbered, "version": 1})
-
-
 @pytest.fixture(params=QUERIES)
 def kind(request):
     return request.param
@@ -104,37 +88,9 @@ def test_an_overload_that_is_gone_ends_its_query_with_a_reason(kind):
     assert "Bring that function back" in caught.value.hint
 
 
-def test_a_plan_with_numbers_runs_and_is_what_it_was(kind):
+def test_a_query_whose_overload_is_gone_may_be_replaced(kind):
     world = World(SOURCE, QUERIES[kind], functions=functions(NUMBER[kind]))
-    one(world)
-    old = version_1(world.query("U").plan)
-    assert codec.loads(old) != world.plan("U")
-    query = world.query("U")
-    world.runner.stop(query.version)
-    world.runner.start(replace(query, plan=old))
-    one(world, 2)
-    assert world.runner.errors() == []
-    values = [value["V"] for _, value, _ in world.out("U")]
-    expected = {"udf": ["number 1"] * 2, "udtf": [1, 2] * 2, "udaf": [1, 2]}
-    assert values == expected[kind]
-
-
-def test_a_plan_with_numbers_may_be_replaced_by_the_same_text(kind):
-    known = functions(NUMBER[kind])
-    world = World(SOURCE, QUERIES[kind], functions=known)
-    old = codec.loads(version_1(world.query("U").plan))
-    verdict, aligned = validate(old, world.plan("U"), known)
-    assert verdict.classes == ("transparent",)
-    assert aligned == world.plan("U")
-
-
-@pytest.mark.parametrize("stored", ["signature", "number"])
-def test_a_query_whose_overload_is_gone_may_be_replaced(kind, stored):
-    world = World(SOURCE, QUERIES[kind], functions=functions(NUMBER[kind]))
-    query, gone = world.query("U"), functions(TEXT[kind])
-    text = query.plan if stored == "signature" else version_1(query.plan, 7)
-    load(world.engine, world.runner, gone)
-    world.engine.catalog = world.catalog.with_query(replace(query, plan=text))
+    load(world.engine, world.runner, functions(TEXT[kind]))
     if kind == "udaf":  # its state is another function's: refused, with all reasons
         error = world.refuse(QUERIES[kind].replace("CREATE", "CREATE OR REPLACE", 1))
         assert error.code // 100 == 400
