@@ -89,7 +89,7 @@ PHRASES = (
     _phrase("[Bb]eside", "alongside, next to, besides"),
     _phrase("he|his|him", "name the user, the client, the process"),
     _phrase("[Tt]hereof|[Tt]herein", "of it, in it"),
-    _phrase("[Aa]new", "again, newly; restart, recreate, rebuild"),
+    Phrase(re.compile(r"(?<!\.)\b[Aa]new\b"), "again, newly; restart, recreate, rebuild"),
     _phrase("in charge", "the leader; runs, serves"),
     _phrase("shuts? out", "fence, refuse"),
     _phrase("[Aa]s a rule", "usually"),

@@ -1,4 +1,4 @@
-"""How far persistent queries are, asked of the server that runs them, and where topics end."""
+"""The progress of persistent queries, asked of the server that runs them, and topics' ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before anything is touched: state and Kafka belong together, and no other server has them."""
+"""Start-up checks: state and Kafka belong together, and no other server has them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOOK_S: Final = 0.25  # for longer than file systems keep what they know of a d
 
 
 class NotShared(StartError):
-    """A server that would stand by without the checkpoints of the leader."""
+    """A follower that would not have the checkpoints of the leader."""
 
     def __init__(
         self, root: Path, other: LeadershipRecord, what: str = "another directory"

@@ -1,7 +1,7 @@
-"""Whether the state directory and Kafka belong together, before anything is made or moved.
+"""Checks that the state directory and Kafka belong together, before anything is made or moved.
 
-Checkpoints mean something with the command topic only that they were made under: any other one
-knows other queries, or none, and the state would be nobody's.
+Checkpoints mean something only with the command topic that they were made under. Any other one
+knows other queries, or none, and the state would belong to none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The other servers of the service, as the statements of one request see them.
 
-Each is asked once a request, not before something of it is needed, all of them at the same time,
-and no longer than a bound. What does not come is missing in the answer, and a warning names it.
-Source: ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
+Each is asked once a request, when something of it is needed. All are asked at the same time, and no
+longer than a bound. A missing report is left out of the answer, and a warning names it. Source:
+ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
 """
 
 from __future__ import annotations
