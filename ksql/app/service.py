@@ -69,9 +69,9 @@ class NotLeaderYet(NotReady):
 
     def __init__(self, leader: Server | None) -> None:
         super().__init__(
-            "this server is not in charge of the service"
+            "this server is not the leader of the service"
             if leader
-            else "no server is in charge of the service at the moment",
+            else "no server is the leader of the service at the moment",
             detail=f"{leader} is." if leader else "",
             hint="Send it again in some seconds: when a server dies, another one takes over.",
         )
@@ -115,7 +115,7 @@ class KsqlService(Node):
 
     def _run_file(self, file: Path) -> str:
         if self.is_follower:
-            return f"{file} is left to the server in charge"
+            return f"{file} is left to the leader"
         return carry_out(file, self.services, self.settings, self._stated, self.log_topic)
 
     def _replay(self, offset: int, command: Command) -> None:

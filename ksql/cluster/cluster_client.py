@@ -229,16 +229,16 @@ class ClusterReport:
     def _in_charge(self, other: RemoteLeader, query_id: str) -> HostReport | str:
         server = self._hosts.members.leader()
         if server is None or server == self._hosts.members.me:
-            return "No server is in charge at the moment"
+            return "No server is the leader at the moment"
         if other.silent:
             self._missed.add(server)
-            return f"The server in charge, {server}, has fallen silent"
+            return f"The leader, {server}, has fallen silent"
         report = self._report(server, query_id)
         if isinstance(report, str):
             self._missed.add(server)
-            return f"The server in charge, {server}, does not answer ({report})"
+            return f"The leader, {server}, does not answer ({report})"
         if any(health.host for health in report.health.values()):
-            return f"{server} is not in charge any more"
+            return f"{server} is not the leader any more"
         return report
 
     def _miss(self, text: str) -> None:

@@ -38,7 +38,7 @@ class StateMetadataUnknown(ServerError):
             detail=f"{reason}. Spark finds the schemas of the query's state by this file; they "
             "must be those of this checkpoint, also after it was moved or restored.",
             hint="If a later version wrote it, start that version. Else bring the checkpoint back "
-            "from a copy, or move it away and begin anew with ksql.state.anew.",
+            "from a copy, or move it away and start over with ksql.state.anew.",
         )
 
 

@@ -393,7 +393,7 @@ class SparkRunner:
 
     def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Incarnation:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
-        incarnation = self._begin_incarnation(query_id, "its query begins anew")
+        incarnation = self._begin_incarnation(query_id, "its query starts over")
         fingerprint.write(self.checkpoint(query_id), fingerprint.shape_of(query_id, plan))
         return incarnation
 

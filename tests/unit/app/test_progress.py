@@ -53,9 +53,9 @@ def test_the_server_in_charge_knows():
 @pytest.mark.parametrize(
     ("leader", "problem", "says"),
     [
-        (None, None, "no server is in charge"),
-        (OTHER, ReadRejected(MISSING), "b:1, which is in charge, starts or ends"),
-        (OTHER, Unreachable("it cannot be reached"), "b:1, which is in charge: it cannot be"),
+        (None, None, "no server is the leader"),
+        (OTHER, ReadRejected(MISSING), "b:1, which is the leader, starts or ends"),
+        (OTHER, Unreachable("it cannot be reached"), "b:1, which is the leader: it cannot be"),
     ],
 )
 def test_while_nobody_knows_it_is_to_be_asked_again(leader, problem, says):

@@ -268,7 +268,7 @@ def test_one_that_has_fallen_silent_is_not_asked(busy):
         found = near.one("DESCRIBE C EXTENDED;")
     assert far.reported_of == []
     [warning] = found.warnings
-    assert f"The server in charge, {runner}, has fallen silent" in warning.message
+    assert f"The leader, {runner}, has fallen silent" in warning.message
 
 
 def test_one_that_is_not_in_charge_any_more_is_not_believed(busy):
@@ -276,7 +276,7 @@ def test_one_that_is_not_in_charge_any_more_is_not_believed(busy):
     with standby(Far(busy)) as (near, runner):
         found = near.one("EXPLAIN CSAS_C_2;")
     [warning] = found.warnings
-    assert f"{runner} is not in charge any more" in warning.message
+    assert f"{runner} is not the leader any more" in warning.message
 
 
 @pytest.mark.parametrize(

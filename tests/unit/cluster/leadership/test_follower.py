@@ -76,7 +76,7 @@ def test_one_whose_command_topic_was_made_anew_begins_anew():
     server.follower._follower.join(PATIENCE_S)
     server.follower.close()
     assert len(server.reasons) == 1
-    assert "_commands was deleted and made anew" in server.reasons[0]
+    assert "_commands was deleted and recreated" in server.reasons[0]
 
 
 def test_one_that_cannot_take_charge_says_why():

@@ -130,7 +130,7 @@ def test_a_second_one_is_refused_and_told_who_is_there(world):
     world.living.append(one)
     with pytest.raises(AnotherServer) as found:
         world.server("two").acquire()
-    assert 'in charge of the service "svc"' in found.value.message
+    assert 'the leader of the service "svc"' in found.value.message
     assert f"host elsewhere as process 7, with the state directory {world.folder / 'one'}" in (
         found.value.detail
     )
@@ -189,7 +189,7 @@ def test_a_directory_that_was_copied_is_another_one(world, tmp_path):
     world.living.append(one)
     copy = world.server("two")
     copy._me = replace(copy._me, state_id="id of one")
-    with pytest.raises(AnotherServer, match="another server is in charge"):
+    with pytest.raises(AnotherServer, match="another server is the leader"):
         copy.acquire()
 
 

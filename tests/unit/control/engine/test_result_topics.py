@@ -89,6 +89,6 @@ def test_what_replaces_no_query_any_more_says_that_it_begins_anew(text):
     world.run(f"TERMINATE {first};")
     [anew] = world.run(f"CREATE OR REPLACE {text}")
     assert anew.command_status.message == (
-        f"Created query with ID {world.query('U').id}\nIt begins anew: {first} was terminated, and "
+        f"Created query with ID {world.query('U').id}\nIt starts over: {first} was terminated, and "
         "its state with it. What it has written stays in topic U."
     )

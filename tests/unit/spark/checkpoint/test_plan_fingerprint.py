@@ -109,7 +109,7 @@ def test_it_begins_anew_when_that_is_wanted_and_the_other_is_kept(tmp_path):
     desk, status = gone_on(tmp_path, query, anew=frozenset({query.id}))
     assert status.state is State.RUNNING
     assert plan_fingerprint.read(place) == shape_of(query)
-    assert [entry.reason for entry in desk.trash.entries()] == ["its query begins anew"]
+    assert [entry.reason for entry in desk.trash.entries()] == ["its query starts over"]
 
 
 def test_a_checkpoint_from_before_shapes_adopts_that_of_its_query(tmp_path):

@@ -174,7 +174,7 @@ def test_or_it_begins_anew(tmp_path, query, kafka):
     assert desk.application().endswith("-second")
     assert checkpoint.planned(desk.runner.checkpoint(query.id)) is None
     (moved,) = desk.trash.entries()
-    assert moved.reason == "its query begins anew"
+    assert moved.reason == "its query starts over"
 
 
 def test_it_is_asked_at_each_start_not_only_at_the_first(tmp_path, query, kafka):
@@ -214,7 +214,7 @@ def test_a_topic_that_was_made_anew_is_an_error(tmp_path, query, kafka):
         desk, status = gone_on(tmp_path, query, kafka)
         assert status.state is State.ERROR
         assert desk.runtime.started == []
-        assert 'topic "s" was deleted and made anew' in status.last_error
+        assert 'topic "s" was deleted and recreated' in status.last_error
         assert "s: first, now second" in status.last_error
         assert f"ksql.state.anew={query.id}" in status.last_error
 
