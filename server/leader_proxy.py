@@ -36,7 +36,7 @@ class ServerAway(NotReady):
 
     def __init__(self, server: Server, reason: str) -> None:
         super().__init__(
-            f"the server in charge of the service, {server}, does not answer",
+            f"the leader of the service, {server}, does not answer",
             detail=reason,
             hint="Wait some seconds until another one takes over. Look with SHOW or DESCRIBE "
             "whether the statement was carried out before you send it again.",

@@ -246,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with own_files(Settings(configuration)):
             again = run_server(configuration)
         if again:
-            sys.stderr.write("ksql server: another server has taken over; this one begins anew\n")
+            sys.stderr.write("ksql server: another server has taken over; this one restarts\n")
             sys.stderr.flush()
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
     except KsqlError as error:

@@ -89,7 +89,7 @@ PHRASES = (
     _phrase("[Bb]eside", "alongside, next to, besides"),
     _phrase("he|his|him", "name the user, the client, the process"),
     _phrase("[Tt]hereof|[Tt]herein", "of it, in it"),
-    _phrase("[Aa]new", "again, newly; restart, recreate, rebuild"),
+    Phrase(re.compile(r"(?<!\.)\b[Aa]new\b"), "again, newly; restart, recreate, rebuild"),
     _phrase("in charge", "the leader; runs, serves"),
     _phrase("shuts? out", "fence, refuse"),
     _phrase("[Aa]s a rule", "usually"),
@@ -139,7 +139,7 @@ def findings(name: str, source: str) -> list[Finding]:
     """List what should be better in a Python or Markdown file, by line."""
     if name.endswith(".md"):
         passages = [*_markdown(source)]
-        others = _sentences(sentences.of_markdown(source), verbs=name not in NOUNS)
+        others = [*_sentences(sentences.of_markdown(source), verbs=name not in NOUNS)]
     else:
         passages = [*_python(source, verb_first=name.startswith(VERB_FIRST))]
         others = [*_sentences(_documented_sentences(passages)), *_hints(source)]
@@ -178,8 +178,8 @@ def _hints(source: str) -> Iterator[Finding]:
 
 def _check(passage: Passage) -> Iterator[Finding]:
     text = _without_code(passage.text)
-    openings = (_NO_VERB, _NO_WORD) if passage.verb_first else ()
-    openings += (_NO_THING,) if passage.module else ()
+    verbs = (_NO_VERB, _NO_WORD) if passage.verb_first else ()
+    openings = (*verbs, _NO_THING) if passage.module else verbs
     for phrase in (*PHRASES, *openings):
         if phrase.opening:
             opening = phrase.pattern.match(passage.text.lstrip())

@@ -83,7 +83,8 @@ def _lines_only(match: re.Match[str]) -> str:
 
 def _unfenced(lines: list[str]) -> list[str]:
     """Blank the blocks of code, fenced or indented; what an item or a note indents is text."""
-    kept, fenced, code, owned = [], False, False, False
+    kept: list[str] = []
+    fenced = code = owned = False
     for line in lines:
         fence = line.lstrip().startswith(("```", "~~~"))
         fenced = fenced != fence

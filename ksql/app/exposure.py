@@ -1,4 +1,4 @@
-"""Doors without a lock are refused unless an operator says that nobody stands before them.
+"""Refuses open ports without a password, unless an operator says that nobody can reach them.
 
 Spark's ports run the code of anybody who reaches them; the embedded registry and the embedded
 broker know neither users nor TLS.
@@ -44,7 +44,7 @@ class SparkOpen(StartError):
 
 
 class BadSparkSecret(StartError):
-    """A file that is to hold Spark's secret, and does not."""
+    """A file that should hold Spark's secret, and does not."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(

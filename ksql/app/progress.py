@@ -1,4 +1,4 @@
-"""How far persistent queries are, asked of the server that runs them, and where topics end."""
+"""The progress of persistent queries, asked of the server that runs them, and topics' ends."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Progress:
         """
         server = self._members.leader()
         if server is None:
-            raise NotFollowed("no server is in charge of the service at the moment")
+            raise NotFollowed("no server is the leader of the service at the moment")
         if server == self._members.me:
             return self._here.processed(query_id)
         try:
             return self._peers.processed(server, query_id, credentials)
         except ReadRejected as turned:
-            raise NotFollowed(f"{server}, which is in charge, starts or ends") from turned
+            raise NotFollowed(f"{server}, which is the leader, starts or ends") from turned
         except Unreachable as problem:
-            raise NotFollowed(f"{server}, which is in charge: {problem}") from problem
+            raise NotFollowed(f"{server}, which is the leader: {problem}") from problem

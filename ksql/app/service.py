@@ -103,7 +103,7 @@ class KsqlService:
     def _run_file(self, file: Path) -> str:
         node = self.node
         if node.is_follower:
-            return f"{file} is left to the server in charge"
+            return f"{file} is left to the leader"
         return carry_out(file, node.services, node.settings, self._stated, node.log_topic)
 
     def leave(self) -> None:

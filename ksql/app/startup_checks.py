@@ -1,4 +1,4 @@
-"""Before anything is touched: state and Kafka belong together, and no other server has them."""
+"""Start-up checks: state and Kafka belong together, and no other server has them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LOOK_S: Final = 0.25  # for longer than file systems keep what they know of a d
 
 
 class NotShared(StartError):
-    """A server that would stand by without the checkpoints of the leader."""
+    """A follower that would not have the checkpoints of the leader."""
 
     def __init__(
         self, root: Path, other: LeadershipRecord, what: str = "another directory"
     ) -> None:
         super().__init__(
-            f"the state directory {root} is not the one of the server in charge",
+            f"the state directory {root} is not the one of the leader",
             detail=f"That one, on host {other.host}, uses {other.state_dir}, which is {what}. "
             "Here the checkpoints would be missing when it ends.",
             hint="Give all servers of the service one ksql.state.dir on a file system that they "
@@ -130,7 +130,7 @@ def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None
     if known not in ("", topic_id) and state.stores.is_dir():
         trash = Trash(state.trash, now_ms)
         for query_stores in sorted(state.stores.iterdir()):
-            trash.take(query_stores, "store", "the command topic was made anew")
+            trash.take(query_stores, "store", "the command topic was recreated")
     if topic_id != known:
         state.stores_belong_to(topic_id)
 

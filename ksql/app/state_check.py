@@ -1,7 +1,7 @@
-"""Whether the state directory and Kafka belong together, before anything is made or moved.
+"""Checks that the state directory and Kafka belong together, before anything is made or moved.
 
-Checkpoints mean something with the command topic only that they were made under: any other one
-knows other queries, or none, and the state would be nobody's.
+Checkpoints mean something only with the command topic that they were made under. Any other one
+knows other queries, or none, and the state would belong to none.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StateInDanger(StartError):
             "and how far they have read. Nothing there knows them, so they would be lost.",
             hint="Check bootstrap.servers (without it, an embedded broker is started), "
             "ksql.service.id and ksql.state.dir. If the command topic is lost, bring it back from "
-            "a backup: `ksql restore --keep-state DIRECTORY`. To begin anew on purpose, start once "
+            "a backup: `ksql restore --keep-state DIRECTORY`. To start over on purpose, start once "
             f"with -o ksql.state.adopt={findings.word}: that state is then moved to {trash}, not "
             "deleted.",
         )
@@ -123,7 +123,7 @@ def _mismatch(known: Identity, findings: StartFindings) -> str | None:
         return f"the command topic {findings.topic} is missing on {findings.bootstrap}"
     if known.command_topic_id and findings.topic_id and known.command_topic_id != findings.topic_id:
         return (
-            f"the command topic {findings.topic} was deleted and made anew (its id was "
+            f"the command topic {findings.topic} was deleted and recreated (its id was "
             f"{known.command_topic_id} and is {findings.topic_id})"
         )
     if findings.first == findings.end:

@@ -47,9 +47,9 @@ class NotLeaderYet(NotReady):
 
     def __init__(self, leader: Server | None) -> None:
         super().__init__(
-            "this server is not in charge of the service"
+            "this server is not the leader of the service"
             if leader
-            else "no server is in charge of the service at the moment",
+            else "no server is the leader of the service at the moment",
             detail=f"{leader} is." if leader else "",
             hint="Send it again in some seconds: when a server dies, another one takes over.",
         )

@@ -1,8 +1,8 @@
 """The other servers of the service, as the statements of one request see them.
 
-Each is asked once a request, not before something of it is needed, all of them at the same time,
-and no longer than a bound. What does not come is missing in the answer, and a warning names it.
-Source: ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
+Each is asked once a request, when something of it is needed. All are asked at the same time, and no
+longer than a bound. A missing report is left out of the answer, and a warning names it. Source:
+ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
 """
 
 from __future__ import annotations
@@ -229,16 +229,16 @@ class ClusterReport:
     def _in_charge(self, other: RemoteLeader, query_id: str) -> HostReport | str:
         server = self._hosts.members.leader()
         if server is None or server == self._hosts.members.me:
-            return "No server is in charge at the moment"
+            return "No server is the leader at the moment"
         if other.silent:
             self._missed.add(server)
-            return f"The server in charge, {server}, has fallen silent"
+            return f"The leader, {server}, has fallen silent"
         report = self._report(server, query_id)
         if isinstance(report, str):
             self._missed.add(server)
-            return f"The server in charge, {server}, does not answer ({report})"
+            return f"The leader, {server}, does not answer ({report})"
         if any(health.host for health in report.health.values()):
-            return f"{server} is not in charge any more"
+            return f"{server} is not the leader any more"
         return report
 
     def _miss(self, text: str) -> None:

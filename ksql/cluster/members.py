@@ -14,7 +14,7 @@ class Server:
     port: int
 
     def __str__(self) -> str:
-        """Return ``host:port``; an IPv6 address stands in brackets."""
+        """Return ``host:port``; an IPv6 address is in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod

@@ -142,7 +142,7 @@ STATE_METADATA_UNKNOWN: Final = ErrorRow(
     detail="{reason}. Spark finds the schemas of the query's state by this file; they must be "
     "those of this checkpoint, also after it was moved or restored.",
     hint="If a later version wrote it, start that version. Else bring the checkpoint back "
-    "from a copy, or move it away and begin anew with ksql.state.anew.",
+    "from a copy, or move it away and start over with ksql.state.anew.",
 )
 QUERY_START_FAILED: Final = ErrorRow(
     ServerError, "query {query_id} cannot be started", detail="{reason}"

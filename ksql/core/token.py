@@ -56,7 +56,7 @@ class NewerToken(BadToken):
 
     advice = (
         "A server of a later version has given it: send it to one of that version. An empty one "
-        "begins anew, and names nothing of what was written and seen."
+        "starts over, and names nothing of what was written and seen."
     )
 
 

@@ -106,9 +106,9 @@ def _seconds(busy_ms: int) -> int:
 class Database:
     """Connections to one database.
 
-    SQLite runs with a write-ahead log, so readers never wait for a writer; a writer takes its lock
+    SQLite runs with a write-ahead log, so readers never wait for a writer. A writer takes its lock
     when its transaction begins, so it waits (up to ``busy_ms``) rather than fails half-way. The
-    file may be deleted while it is open, which SQLite does not notice: every use compares the
+    file may be deleted while it is open, which SQLite does not notice. So every use compares the
     file's identity with the one that was opened.
     """
 

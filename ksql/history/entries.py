@@ -66,8 +66,8 @@ class UpgradeOutcome:
 class RecordedUpgrade:
     """An upgrade as the ledger has it; ``outcome`` is None while it is begun, or if refused.
 
-    ``rebuilt`` marks one that was taken from the command topic after the ledger had been lost: of
-    its switch nothing is known but that it took place.
+    ``rebuilt`` marks one that was taken from the command topic after the ledger had been lost. Of
+    its switch only the fact is known.
     """
 
     id: UpgradeId
@@ -77,7 +77,7 @@ class RecordedUpgrade:
 
     @property
     def status(self) -> UpgradeStatus:
-        """Where the upgrade stands."""
+        """The stage of the upgrade."""
         if self.outcome is not None:
             return self.outcome.status
         return "begun" if self.entry.accepted else "refused"

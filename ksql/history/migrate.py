@@ -27,7 +27,7 @@ _PATIENCE = "30s"
 def migrate(database: Database, to: str = "head") -> bool:
     """Run the migrations that are missing; return whether the database was empty before.
 
-    All of them run in one transaction that holds a lock, so a second server waits and then finds
+    All of them run in one transaction that holds a lock. So a second server waits and then finds
     nothing to do, and a crash leaves the schema as it was.
 
     Raises:

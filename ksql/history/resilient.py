@@ -1,8 +1,8 @@
 """The ledger as the engine sees it: it takes every entry at once and never fails its caller.
 
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
-queue and are written later, in order; a SQLite file that was deleted is made again, one that is
-damaged is set aside. What goes wrong is logged; no running query notices.
+queue and are written later, in order. A SQLite file that was deleted is made again, one that is
+damaged is set aside. Failures are logged; no running query notices.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LAST_TRY_SECONDS = 1.0
 class Patience:
     """How long the ledger waits for what.
 
-    ``delay_seconds`` doubles from try to try up to ``longest_delay_seconds``; a read waits
+    ``delay_seconds`` doubles from try to try up to ``longest_delay_seconds``. A read waits
     ``read_seconds`` for entries on their way, so that one usually reads what one wrote.
     """
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 class LastError:
     """The last error of a client's connections.
 
-    A client keeps its callbacks. Bound to the client's owner they would make a cycle, and the
-    connections and threads of a client that nobody needs any more would stay until Python searches
-    for cycles, which a server does rarely.
+    A client keeps its callbacks. Bound to the client's owner they would make a cycle. The
+    connections and threads of an unused client would stay until Python searches for cycles, which a
+    server does rarely.
     """
 
     def __init__(self) -> None:

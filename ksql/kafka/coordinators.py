@@ -19,9 +19,9 @@ _NEVER_S: Final = 3600.0
 class Coordinators(Administrative):
     """Asks coordinators, with a limit that is not the client library's own.
 
-    A request that reaches librdkafka's limit (2.16) while it waits for a connection to its
-    coordinator is freed, and used once more when the brokers are back: that ends the process. So it
-    never gets there: a caller that waits no longer throws the client away, with its requests.
+    A request may reach librdkafka's limit (2.16) while it waits for a connection to its
+    coordinator. It is freed, and used once more when the brokers are back: that ends the process.
+    So it never gets there: a caller that waits no longer throws the client away, with its requests.
     """
 
     def ask(

@@ -56,7 +56,7 @@ def damage(topic: str, then: Span, now: Span) -> str:
     if now.id is None:
         return f"the topic {topic} was deleted"
     if then.id and now.id and then.id != now.id:
-        return f"the topic {topic} was deleted and made anew (its id was {then.id}, now {now.id})"
+        return f"the topic {topic} was deleted and recreated (its id was {then.id}, now {now.id})"
     if now.first > then.first:
         return f"records of the topic {topic} before offset {now.first} were removed"
     if now.end < then.end:

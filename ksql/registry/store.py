@@ -1,4 +1,4 @@
-"""Where the embedded registry keeps its subjects: a log that is replayed into memory."""
+"""The store of the embedded registry's subjects: a log that is replayed into memory."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class SchemaLog(Protocol):
 class SchemaStore:
     """Transactions over the registry's state; safe for many threads, and for several servers.
 
-    The state read in a transaction is unchanged when it writes: a writer shuts all others out, and
-    they read its changes before they try again.
+    The state read in a transaction is unchanged when it writes. A writer fences all other writers,
+    and they read its changes before they try again.
     """
 
     def __init__(self, log: SchemaLog, pause: Callable[[int], None] | None = None) -> None:

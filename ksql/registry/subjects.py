@@ -1,9 +1,9 @@
 """The rules of a registry: what may be registered, looked up and deleted.
 
 Every method is one transaction, done again if another server has written meanwhile. Registering the
-same schema again changes nothing; what is registered again is checked against the versions before
-it in the transaction that adds it, so two servers cannot add two schemas that do not fit each
-other. Source: Confluent Schema Registry API reference; schema evolution and compatibility.
+same schema again changes nothing. A new version is checked against those before it in the
+transaction that adds it. So two servers cannot add two schemas that do not fit each other. Source:
+Confluent Schema Registry API reference; schema evolution and compatibility.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class ReadTopicRemade(ServerError):
 
     def __init__(self, topics: Iterable[str]) -> None:
         super().__init__(
-            f"topic {_named(topics)} was deleted and made anew while the query read it",
+            f"topic {_named(topics)} was deleted and recreated while the query read it",
             detail="Its place belongs to the former topic: to continue there would leave out the "
             "first records of the new one.",
             hint="Start the query again: it reads the new topic.",

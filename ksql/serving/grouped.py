@@ -44,7 +44,7 @@ class Groups:
         functions: Functions,
         settings: Mapping[str, str],
     ) -> Groups:
-        """Return the groups for these aggregates, whose arguments stand in their order."""
+        """Return the groups for these aggregates, whose arguments have their order."""
         slots, column = [], width
         for number, call in enumerate(calls):
             function = instantiate_aggregate(

@@ -1,4 +1,4 @@
-"""How many queries a server answers: at a time, in a second, and how much it sends in an hour.
+"""The limits of a server's queries: at a time, in a second, and the bytes of an hour.
 
 Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
 """
@@ -127,7 +127,7 @@ class LimitedStream:
 
     @property
     def dated(self) -> bool:
-        """Whether the answer is to say which copies it is of."""
+        """Whether the answer should say which copies it is of."""
         return is_dated(self.query)
 
     @property
@@ -141,7 +141,7 @@ class LimitedStream:
         return token_of(self.query)
 
     def notes(self) -> list[str]:
-        """Return what there is to say of the rows that the answer lacks, as far as it was read."""
+        """Return notes on the rows that the answer lacks, as far as it was read."""
         return notes_of(self.query)
 
     @property

@@ -1,9 +1,9 @@
 """Pull queries by key, planned once for all keys.
 
 Clients ask for one row after another with texts that differ in the key alone. A text that ends in
-``= <literal>;`` is taken apart there: what comes before the literal is read the same way whatever
-key follows it, so that the plan of the first such query serves those after it, as long as nothing
-that it was made of has changed.
+``= <literal>;`` is taken apart there. The part before the literal is read the same way whatever key
+follows it. So the plan of the first such query serves later ones, as long as nothing that it was
+made of has changed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PointQuery(NamedTuple):
 
 
 def point_query_of(text: str) -> PointQuery | None:
-    """Take a text apart; None for one that is no look-up. Variables may stand anywhere in it."""
+    """Take a text apart; None for one that is no look-up. Variables may be anywhere in it."""
     match = _SPLIT.fullmatch(text) if len(text) < _LONGEST and "${" not in text else None
     if match is None:
         return None

@@ -77,7 +77,7 @@ class PullQuery:
     """Returns which server's copy the rows given last are of, if they are of one."""
     token: Callable[[], Token] | None = None
     notes: Callable[[], list[str]] = list
-    """Returns what there is to say of the rows that the answer lacks, as far as it was read."""
+    """Returns notes on the rows that the answer lacks, as far as it was read."""
     completed: str | None = None
     quick: bool = False
     brief: bool = False
@@ -92,7 +92,7 @@ class PullQuery:
 
     @property
     def dated(self) -> bool:
-        """Whether the answer is to say which copies it is of."""
+        """Whether the answer should say which copies it is of."""
         return self.copies is not None
 
     def batches(self) -> Iterator[list[ResultRow]]:
@@ -251,7 +251,7 @@ def bound_pull(
 
 
 def noted(notes: Iterable[str]) -> list[str]:
-    """Return what there is to say, each thing once."""
+    """Return the notes, each one once."""
     return list(dict.fromkeys(filter(None, notes)))
 
 

@@ -22,7 +22,7 @@ def width(table: TableScan) -> int:
 
 
 def bounds_of(table: TableScan, row: Row) -> Bounds | None:
-    """Return the window of a table's row; it stands after the time."""
+    """Return the window of a table's row; it follows the time."""
     return None if table.source.window is None else (row[1], row[2])
 
 

@@ -71,7 +71,7 @@ class Counted(ResultStream, Protocol):
 
 
 def is_dated(stream: ResultStream) -> bool:
-    """Return whether the answer is to say which copies of tables it is of."""
+    """Return whether the answer should say which replicas it is of."""
     return bool(getattr(stream, "dated", False))
 
 
@@ -100,7 +100,7 @@ def token_of(stream: ResultStream) -> Callable[[], Token] | None:
 
 
 def notes_of(stream: ResultStream) -> list[str]:
-    """Return what there is to say of the rows that an answer lacks, as far as it has been read."""
+    """Return notes on the rows that an answer lacks, as far as it has been read."""
     notes: Callable[[], list[str]] = getattr(stream, "notes", list)
     return notes()
 

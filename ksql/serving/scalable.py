@@ -1,8 +1,8 @@
 """Which push queries ksqlDB calls scalable.
 
 They read on from the newest record of what one running query writes. Ours read its topic, as all
-push queries do: no query has to be started for them. What clients can tell apart is kept: their
-ids, and that records without key are left out.
+push queries do: no query has to be started for them. Clients still see a difference in the ids, and
+records without key are left out.
 
 Source: docs/sql/reading.md#push-queries.
 """

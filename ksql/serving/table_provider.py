@@ -154,7 +154,7 @@ class TableProvider:
         return plain and str(source.created_by) in self._begun and self._is_here(allowed)
 
     def _is_here(self, allowed: StalenessLimits) -> bool:
-        """Return whether the copies of this server are all that there is to read."""
+        """Return whether the copies of this server are the only ones to read."""
         copies = self._copies
         return copies is None or (allowed.time_lag_ms is None and copies.replicas.is_alone())
 

@@ -1,12 +1,12 @@
 """Records of several partitions in the order of their times, until all have come to the present.
 
-A consumer gives what has arrived, perhaps all of one topic before the first record of another: a
-stream would be joined with a table that is not there yet, and windows would close before half of
-their records were read. So, while partitions are behind, a record waits until each of those has a
-record to compare it with. Afterwards records are taken as they arrive.
+A consumer gives what has arrived, perhaps all of one topic before the first record of another. A
+stream would be joined with a table that is not there yet. Windows would close before half of their
+records were read. So, while partitions are behind, a record waits until each of those has a record
+to compare it with. Afterwards records are taken as they arrive.
 
-Much may come before the record that all wait for. When what waits has filled its room, no more is
-read of the partitions that it is of (``enough``) until half of it has been taken.
+Much may come before the record that all wait for. When waiting records have filled their room, no
+more is read of their partitions (``enough``) until half of them have been taken.
 
 Source: Kafka Streams' choice among a task's partitions (KIP-695), its
 ``buffered.records.per.partition``.

@@ -57,7 +57,7 @@ _MOVING_S = 10.0
 
 
 class TableMoves(TableNotReady):
-    """The stores of a table are being replaced by others, which have its rows at once."""
+    """The stores of a table are being replaced by new ones, which have its rows at once."""
 
     def __init__(self, closed: StoreClosed) -> None:
         super().__init__("", is_ready=lambda: True, patience_s=_MOVING_S)

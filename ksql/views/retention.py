@@ -1,4 +1,4 @@
-"""How long a windowed table's rows can be asked for, and what a pull query says of the others."""
+"""The retention of a windowed table's rows, and the note of a pull query on hidden ones."""
 
 from __future__ import annotations
 

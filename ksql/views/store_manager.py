@@ -170,7 +170,7 @@ class StoreManager:
                 return f"it is not known of which topic it is: {error.text()}"
         if "" in (topic_id, self._topic_ids[query_id]) or topic_id == self._topic_ids[query_id]:
             return ""
-        return f"its topic {source.topic} was deleted and made anew"
+        return f"its topic {source.topic} was deleted and recreated"
 
     def fit(self, source: DataSource, topic_id: str, reason: str) -> str:
         """Note of which topic a table's stores are; empty them if there is a reason for that.
@@ -266,7 +266,7 @@ class StoreManager:
         _log.warning(
             "store_rebuilt", extra={"query": query_id, "partition": partition, "reason": reason}
         )
-        text = f"the store of partition {partition} is filled anew: {reason}"
+        text = f"the store of partition {partition} is filled again: {reason}"
         self._notes[query_id] = (*self._notes.get(query_id, ()), (self._now_ms(), text))[-_NOTES:]
 
     def notes(self, query_id: str) -> tuple[Note, ...]:

@@ -1,8 +1,8 @@
-"""Of which topic the stores of a table are: Kafka's own id, in a small file next to them.
+"""Records the Kafka topic id that a table's stores were filled from, in a file next to them.
 
-A topic that is deleted and made again keeps its name, not its id. Its offsets begin again, so a
-store that continues at its position keeps rows of the former topic, and leaves out the first
-records of the new one. Stores of versions that noted no id adopt the one that they find.
+A topic that is deleted and made again keeps its name, not its id. Its offsets begin again. A store
+that continues at its position keeps rows of the former topic, and leaves out the first records of
+the new one. Stores of versions that noted no id adopt the one that they find.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ the end of what is decided at a moment (the last stable offset). A store whose c
 for it, and reading stops there for the commit. A gap between offsets is no sign, as compaction
 makes gaps too.
 
-A commit is due when the store has caught up, when its commit interval has passed, and when all
-open batches together are too large. A batch that grows further all the same, or whose interval
-passes while the store catches up, is committed in parts, marked as such: readers of committed rows
-wait until the rest is there.
+A commit is due when the store has caught up, when its commit interval has passed, and when all open
+batches together are too large. A batch that grows further all the same, or whose interval passes
+while the store catches up, is committed in parts, marked as such. Readers of committed rows wait
+until the rest is there.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class ReadWriteTurns:
 class PartitionStore:
     """A store that is being filled.
 
-    ``reached`` is the offset after what was put, ``goal`` where the topic ended when filling
-    began (-1: not yet), ``since`` the time of the first put after the last commit. ``putting`` and
+    ``reached`` is the offset after what was put, ``goal`` where the topic ended when filling began
+    (-1: not yet). ``since`` is the time of the first put after the last commit. ``putting`` and
     ``committing`` are set before it is done: what lies before them may be visible already.
-    ``sole``: one writer at a time writes the partition, so no two transactions overlap.
-    ``target`` is an offset to commit at, once it is reached; none if 0. ``asked_s`` is when such
-    an offset was first asked for, ``again_s`` when it may be asked for next.
+    ``sole``: one writer at a time writes the partition, so no two transactions overlap. ``target``
+    is an offset to commit at, once it is reached; none if 0. ``asked_s`` is when such an offset was
+    first asked for, ``again_s`` when it may be asked for next.
     """
 
     place: Place
@@ -170,7 +170,7 @@ class PartitionStore:
         return caught_up or now - self.since >= self.commit_s
 
     def is_late(self, now: float) -> bool:
-        """Return whether its interval is over while it catches up: what it has read is to last."""
+        """Return whether its interval is over while it catches up, so that it must commit."""
         begun = self.since is not None and now - self.since >= self.commit_s
         return begun and self.reached < self.goal
 
@@ -181,8 +181,8 @@ class PartitionStore:
     def aim(self, end: StableEnd | None, now: float) -> None:
         """Take up to where its partition is decided; None if no broker answered in time.
 
-        Where transactions may overlap, only an end at which none was open lies inside none of
-        them. One that never comes is not waited for.
+        Where transactions may overlap, only an end at which none was open lies inside none of them.
+        A commit that never comes is not waited for.
         """
         self.again_s = now + (_UNANSWERED_S if end is None else _AGAIN_S)
         self.asked_s = now if self.asked_s is None else self.asked_s
@@ -250,7 +250,7 @@ class StoreWriter:
         self._commit_due(now)
 
     def stops(self) -> dict[Place, int]:
-        """Return the offsets at which a store is to commit: what comes after them comes later."""
+        """Return the offsets at which a store must commit: records after them come later."""
         stops: dict[Place, int] = {}
         for part in self._all():
             if part.target > part.reached:

@@ -1,4 +1,4 @@
-"""When servers with stores of a newer format begin to answer: the mode ``roll_over``.
+"""The moment when servers with a newer store format begin to answer: the mode ``roll_over``.
 
 New servers make their stores while those of the earlier format answer. A new one answers when none
 of those lives any more, and from then on whatever joins.

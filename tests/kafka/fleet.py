@@ -81,7 +81,7 @@ class Fleet:
     def await_anew(self, number: int) -> None:
         """Wait until a server that was replaced has started itself again."""
         server = self.servers[number]
-        await_true("it begins anew", lambda: "this one begins anew" in server.log.read_text())
+        await_true("it begins anew", lambda: "this one restarts" in server.log.read_text())
         await_true("it answers", lambda: answers(server))
 
     def written(self, counting: Counting) -> int:

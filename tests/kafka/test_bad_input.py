@@ -51,13 +51,13 @@ def test_recreated_topic_is_not_read_from_the_middle(scene):
         query = counting(scene, http)
         deleted(scene)
         create_topic(scene.bootstrap, scene.src)
-        error = http.await_error(query, "was deleted and made anew")
+        error = http.await_error(query, "was deleted and recreated")
         assert f'topic "{scene.src}"' in error
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
         before = read_all(scene.bootstrap, scene.dst)
         assert [seen.value["C"] for seen in before] == [1]
     with scene.served() as http:
-        http.await_error(query, "was deleted and made anew")
+        http.await_error(query, "was deleted and recreated")
         assert read_all(scene.bootstrap, scene.dst) == before
     with scene.served(ksql__state__anew=query) as http:
         await_true(
@@ -117,14 +117,14 @@ def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(s
         new = made_anew("running")
         await_true("the rows of the new topic", lambda: rows(http) == new)
         [query] = http.one("SHOW QUERIES;")["queries"]
-        assert f"its topic {scene.dst} was deleted and made anew" in query["warnings"][-1]
+        assert f"its topic {scene.dst} was deleted and recreated" in query["warnings"][-1]
     new = made_anew("stopped")
     with scene.served() as http:
         await_true("the rows of the new topic", lambda: rows(http) == new)
 
 
 @pytest.mark.parametrize(
-    ("recreate", "words"), [(True, "was deleted and made anew"), (False, "was deleted while")]
+    ("recreate", "words"), [(True, "was deleted and recreated"), (False, "was deleted while")]
 )
 def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
     scene, monkeypatch, recreate, words

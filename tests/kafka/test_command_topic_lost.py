@@ -27,7 +27,7 @@ def deleted(admin, topic):
 def remade(admin, topic):
     admin.delete(topic)
     admin.create(Topic(topic, 1))
-    return "was deleted and made anew"
+    return "was deleted and recreated"
 
 
 def cut(admin, topic):
@@ -78,7 +78,7 @@ def test_a_statement_that_comes_before_the_next_look_is_refused_too(scene, admin
         scene.declare(http)
         remade(admin, scene.command_topic)
         refused = http.refused("CREATE TYPE T AS STRUCT<A INT>;")
-        assert "was deleted and made anew" in refused["message"]
+        assert "was deleted and recreated" in refused["message"]
         assert admin.span(scene.command_topic) == (0, 0)  # nothing was written to it
 
 

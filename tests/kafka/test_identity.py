@@ -55,7 +55,7 @@ def test_a_command_topic_that_was_deleted_is_no_new_beginning(scene):
         pass
     assert scene.command_topic not in topics(scene.bootstrap)
     create_topic(scene.bootstrap, scene.command_topic)
-    with pytest.raises(StateInDanger, match="was deleted and made anew"), scene.served():
+    with pytest.raises(StateInDanger, match="was deleted and recreated"), scene.served():
         pass
     assert scene.checkpoints() == held
 
@@ -140,7 +140,7 @@ def test_a_server_that_slept_while_another_took_over_writes_nothing_any_more(sce
             )
             assert first.http.client.get("/healthcheck").status_code == 503
             refused = first.http.refused("SHOW QUERIES;")
-            assert "not in charge of the service any more" in refused["message"]
+            assert "not the leader of the service any more" in refused["message"]
             assert [scene.count(), scene.count()] == [3, 4]
             counts = [s.value["C"] for s in read_all(scene.bootstrap, scene.dst)][seen:]
             assert counts == [3, 4]

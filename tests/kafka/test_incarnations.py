@@ -244,7 +244,7 @@ def test_a_source_that_is_recreated_while_its_query_rests_is_not_read_from_the_m
         http.ksql("PAUSE AGAIN;")
         remade(scene, 4)
         http.ksql("RESUME AGAIN;")
-        http.await_error("AGAIN", f'topic "{scene.src}" was deleted and made anew')
+        http.await_error("AGAIN", f'topic "{scene.src}" was deleted and recreated')
     with scene.served(ksql__state__anew="AGAIN") as http:
         scene.await_out(5)
         assert http.queries() == {"AGAIN": "RUNNING"}

@@ -296,7 +296,7 @@ def test_servers_that_do_not_share_are_refused(unharmed):
         ({"ksql.state.shared": "false"}, "is in use by another server"),
         (
             {"ksql.state.shared": "false", "ksql.state.dir": str(unharmed.folder / "other")},
-            "another server is in charge of the service",
+            "another server is the leader of the service",
         ),
     ):
         with pytest.raises(AssertionError, match=says):

@@ -1,9 +1,9 @@
 """The records of a command topic that is brought back: each at its offset, then a new count of ids.
 
-Commands name offsets of others, and the ids of queries are made of them. So every offset that had
-no command, as the ends of transactions have none, gets a command that does nothing. Commands that
-came after the backup are lost, and their offsets come again: the ids of later queries count from a
-number that no earlier one can have.
+Commands name offsets of other commands, and the ids of queries are made of them. So every offset
+that had no command, as the ends of transactions have none, gets a command that does nothing.
+Commands that came after the backup are lost, and their offsets come again. So the ids of later
+queries count from a number that no earlier one can have.
 """
 
 from __future__ import annotations

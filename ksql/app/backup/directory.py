@@ -69,7 +69,7 @@ def held(root: Path) -> list[Path]:
 
 
 def stage(source: Path, root: Path, listing: Path) -> Path:
-    """Copy a saved state next to the one that it is to replace; return where it is.
+    """Copy a saved state next to the one that it will replace; return where it is.
 
     Raises: OSError, ValueError.
     """

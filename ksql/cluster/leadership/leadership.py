@@ -76,7 +76,7 @@ class AnotherServer(StartError):
         copy = " The directory here is a copy of that one." if copied else ""
         since = datetime.fromtimestamp(other.since_ms / 1000, UTC).isoformat(" ", "seconds")
         super().__init__(
-            f'another server is in charge of the service "{service_id}"',
+            f'another server is the leader of the service "{service_id}"',
             detail=f"It runs on host {other.host} as process {other.pid}, with the state directory "
             f"{other.state_dir}, since {since}. Two servers would both run every query, and write "
             f"every result twice.{copy}",

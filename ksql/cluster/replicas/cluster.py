@@ -1,8 +1,8 @@
 """The servers of the service as one of them knows them: who lives, and how far their stores are.
 
-Reports over /heartbeat and /lag are kept of servers that are members, about stores that there are;
-which partitions a server holds follows from where they are placed.
-Source: KIP-535; ksqlDB developer guide, REST API, endpoint /clusterStatus.
+Reports over /heartbeat and /lag are kept for members and existing stores only. The assignment says
+which partitions a server holds. Source: KIP-535; ksqlDB developer guide, REST API, endpoint
+/clusterStatus.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _own_url(settings: Settings) -> SplitResult:
 
 
 def own_server(settings: Settings) -> Server:
-    """Return the address of this server for others."""
+    """Return the address of this server for other servers."""
     url = _own_url(settings)
     return Server(url.hostname or "localhost", _DEFAULT_PORT if url.port is None else url.port)
 

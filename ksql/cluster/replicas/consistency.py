@@ -1,9 +1,9 @@
-"""Up to where a topic must have been read for an answer to hold all that a token names.
+"""Computes the offsets that a view must have reached to satisfy a consistency token.
 
-A token names offsets of topics. Of such a topic itself that is the answer. The topic that a query
-writes holds what follows from them once the query has processed them: its position in its sources
-is taken after its writes, so where its topic ends then is after all of its results. So the way
-goes from the topic that is asked for up to those that the token names, query by query.
+A token names offsets of topics. Of such a topic itself that is the answer. A query's topic holds
+their results once the query has processed them. A query commits its source position after its
+writes, so the end of its topic at that moment covers all its results. So the way goes from the
+topic that is asked for up to those that the token names, query by query.
 
 What was found once holds for good and is remembered: a busy topic's end would else move on and on.
 An offset after the end of its topic is of records that are gone, as the topic was deleted or made

@@ -1,7 +1,7 @@
 """A partition's rows for one query, from whichever copy may answer.
 
-A read that fails on its way continues at the next copy: after the last key that came, as all
-copies have the order of the keys' bytes.
+A read that fails on its way continues at the next replica, after the last key that came. All
+replicas have the order of the keys' bytes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The rows of a store on their way between servers: a stream of frames with a visible end.
 
-A frame has a kind (one byte), a length (4 bytes, big-endian) and so many bytes. ``ROWS`` holds
-rows one after the other: time (8 bytes, signed, milliseconds), lengths of key and value (4 bytes
-each), key, value; a value of no row that was asked for by its key has the length 2^32 - 1.
-``HEAD``, ``END`` and ``FAILED`` hold JSON. The last frame is ``END``, which may be empty, or
-``FAILED``: a stream without it was cut off.
+A frame has a kind (one byte), a length (4 bytes, big-endian) and so many bytes. ``ROWS`` holds rows
+one after the other: time (8 bytes, signed, milliseconds), lengths of key and value (4 bytes each),
+key, value. If a requested key has no row, the length of its value is 2^32 - 1. ``HEAD``, ``END``
+and ``FAILED`` hold JSON. The last frame is ``END``, which may be empty, or ``FAILED``: a stream
+without it was cut off.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def failed(reason: str) -> bytes:
 class End(NamedTuple):
     """The end of a whole answer.
 
-    ``seen`` is an offset after all that is in it, None of a server that does not say it;
-    ``hidden`` are the windows that a retention has hidden from it, as far as they are known.
+    ``seen`` is an offset after all that is in it, None of a server that does not say it. ``hidden``
+    are the windows that a retention has hidden from it, as far as they are known.
     """
 
     seen: int | None = None

@@ -1,12 +1,12 @@
-"""How far topics are ahead of the stores that follow them, in offsets and in time.
+"""Tracks how far topics are ahead of the stores that follow them, in offsets and in time.
 
 The ends of topics are asked for now and then. Offsets: the end last seen, less the position. Time:
 how long ago the latest end was seen that the store has reached. So it needs no record's timestamp
-and no clock of another machine, and it never says too little: all that was in the topic then is in
-the store. It says too much by the time between two looks at most.
+and no clock of another machine. It never says too little: all that was in the topic then is in the
+store. It says too much by the time between two looks at most.
 
-A look is worth something for a few seconds only, by a clock that continues while the machine sleeps
-or the process is stopped: who returns from a pause knows that it does not know the ends.
+A look is valid for a few seconds only, by a clock that continues while the machine sleeps or the
+process is stopped. A process that returns from a pause knows that it does not know the ends.
 
 Source: KIP-535 (offset lag); the time lag is an upper bound of its own making.
 """

@@ -134,7 +134,7 @@ class LocalReplicas(ReplicaReader):
         return None if table is None else table.parts.get(partition)
 
     def _standing_for(self, part: PartitionStore | None, ask: ReadRequest) -> ReplicaStatus:
-        """Return how far a copy is; looked at again if it stands under a limit."""
+        """Return how far a copy is; looked at again if it has a limit."""
         if part is None:
             return MISSING
         if not ask.terms.limited:

@@ -1,10 +1,11 @@
 """Which partitions this server keeps: those placed here, and those not yet taken over.
 
-A partition that moves away stays open, and is served, until each of its new holders runs. What was
-given up counts until servers come or go: the same ones may be there again later, and not run yet.
+A partition that moves away stays open, and is served, until each of its new holders runs. A
+partition that was given up counts until servers join or leave: the same ones may be there again
+later, and not run yet.
 
-Servers that wait for those of an earlier store format hold copies of all partitions among
-themselves, so that they can take over at once; until then the others have no place for them.
+Servers that wait for those of an earlier store format divide all partitions among themselves, so
+that they can take over at once. Until then the earlier servers assign them nothing.
 """
 
 from __future__ import annotations

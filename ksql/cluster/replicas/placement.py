@@ -1,7 +1,7 @@
 """Which servers hold the store of a table's partition.
 
-Every server ranks all servers for each partition by a hash of both, so they agree without talking:
-the first is the active one, the next are standbys. When a server comes or goes, the others keep
+Every server ranks all servers for each partition by a hash of both, so they agree without talking.
+The first is the active one, the next are standbys. When a server comes or goes, the others keep
 their order among themselves: only partitions that it has or had move.
 
 Source: rendezvous (highest random weight) hashing; KIP-535 on active and standby.
@@ -29,7 +29,7 @@ _REMEMBERED = 10_000
 
 @lru_cache(maxsize=_REMEMBERED)
 def ranked(topic: str, partition: int, servers: tuple[Server, ...]) -> tuple[Server, ...]:
-    """Return the servers in the order in which they are to hold a partition of that topic."""
+    """Return the servers in the order in which they should hold a partition of that topic."""
     prefix = f"{topic}\0{partition}\0"
 
     def weight(server: Server) -> tuple[bytes, Server]:

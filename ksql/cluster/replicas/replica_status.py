@@ -1,8 +1,8 @@
-"""How far a copy of a partition is, and whether a request may be answered from it.
+"""The lag of a partition's replica, and whether a request may be answered from it.
 
 A copy runs once it holds all that its topic held when it was opened; before that it restores. The
-limits that the request or the server states bind every copy, the active one too: it is a follower
-of its topic like the others, and one that returns from a pause is behind. Where none is stated the
+limits that the request or the server states bind every replica, the active one too. It follows its
+topic like the other ones, and is behind when it returns from a pause. Where none is stated the
 active copy answers while it runs, however far its topic is ahead at the moment.
 
 Source: KIP-535; ksqlDB's high availability for pull queries.
@@ -116,7 +116,7 @@ class ReadPolicy:
     at_least: int = 0
 
     def accept(self, standing: ReplicaStatus) -> bool:
-        """Return whether a copy that stands so may answer."""
+        """Return whether a replica with that status may answer."""
         if standing.state == "MISSING" or standing.position < self.at_least:
             return False
         if self.running and standing.state != "RUNNING":

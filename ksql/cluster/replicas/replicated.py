@@ -40,11 +40,10 @@ class OtherServers(Protocol):
 class Caller:
     """A client's demands on the copies that its request is answered from.
 
-    Attributes:
-        credentials: Its header Authorization; passed on to other servers.
-        info: Whether the answer is to say which copies it is of, and how far those were.
-        token: What the client has seen already; the answer holds it, and ends with a token of its
-            own. None for a request that is not about tokens.
+    Attributes: credentials: Its header Authorization; passed on to other servers. info: Whether the
+        answer should say which copies it is of, and how far those were. token: What the client has
+        seen already; the answer holds it, and ends with a token of its own. None for a request that
+        is not about tokens.
     """
 
     credentials: str = ""

@@ -1,7 +1,7 @@
 """Which server is asked next for a partition, after what others have answered; pure.
 
-The active copy comes first. If it is not there yet, because the partition has just moved, or lacks
-more than a stated limit, the next copy that runs answers in its place. If its server does not
+The active copy comes first. It may not be there yet, because the partition has just moved, or lack
+more than a stated limit. Then the next copy that runs answers in its place. If its server does not
 answer, other copies may only if reads of standbys are allowed. At last come copies that are being
 restored, by least lag, within what is allowed of them.
 
@@ -73,7 +73,7 @@ class Route:
     def is_waiting(self) -> bool:
         """Return whether some server that could not answer now may do so soon.
 
-        Nobody waits for a server that does not answer: the client is to know at once.
+        Nobody waits for a server that does not answer: the client should know at once.
         """
         blocked = isinstance(self.outcomes.get(self.order[0]), ReplicaDown)
         refused = any(isinstance(outcome, ReplicaRefused) for outcome in self.outcomes.values())

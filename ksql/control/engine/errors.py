@@ -83,7 +83,7 @@ class BadProperty(ParseError):
     """A WITH clause with an unknown, duplicate, missing or wrong property.
 
     It is a ``ParseError``, and its text begins like one, because ksqlDB checks the clause in its
-    parser; here it is found when the statement is resolved.
+    parser. Here it is found when the statement is resolved.
     """
 
     def __init__(self, message: str, *, hint: str = "", span: Span | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How a query is run, besides what it gives: the settings of its batches and stores."""
+"""The settings of a query's batches and stores, which do not change its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command's changes are stored; see ``ksql.core.types.forms``."""
+"""The stored forms of a command's changes; see ``ksql.core.types.forms``."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class CommandTopicAnew(CommandTopicBroken):
     """The topic that was followed is gone: its commands count no more."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"the command topic {topic} was deleted and made anew")
+        super().__init__(f"the command topic {topic} was deleted and recreated")
 
 
 class NotCommitted(ServerError):

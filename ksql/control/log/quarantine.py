@@ -1,9 +1,9 @@
 """Commands that cannot be applied: how they are reported, and how an operator skips one.
 
-Later commands were decided by a server that had applied it. So all commands before it
-hold, none after it is applied, no statement that changes something is accepted, and queries
-that a later command names are not started, as their state is unknown. Skipping it is itself a
-command, so that every later start, on any machine, decides alike.
+Later commands were decided by a server that had applied it. So all commands before it hold, none
+after it is applied, and no statement that changes something is accepted. Queries that a later
+command names are not started, as their state is unknown. Skipping it is itself a command, so that
+every later start, on any machine, decides alike.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class NotSettled(ServerError):
 
 @dataclass(frozen=True)
 class Quarantine:
-    """The command that stands in the way, and what it and those after it speak of."""
+    """The command that blocks the log, and what it and those after it name."""
 
     trouble: CommandTrouble
     queries: frozenset[str] = frozenset()

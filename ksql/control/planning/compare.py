@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The plan as it is to run; for a replacement with its verdict and the old plan."""
+    """The plan as it will run; for a replacement with its verdict and the old plan."""
 
     plan: QueryPlan
     verdict: Verdict | None = None

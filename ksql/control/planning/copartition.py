@@ -1,4 +1,4 @@
-"""Whether the sides of each join have as many partitions: those that meet under one key must.
+"""Checks that the sides of each join have as many partitions, where they meet under one key.
 
 Source: docs/sql/joins.md.
 """

@@ -158,7 +158,7 @@ def _begins_anew(resolved: ResolvedQuery) -> str:
     if existing is None or existing.created_by is None or resolved.writer is not None:
         return ""
     return (
-        f"\nIt begins anew: {existing.created_by} was terminated, and its state with it. "
+        f"\nIt starts over: {existing.created_by} was terminated, and its state with it. "
         f"What it has written stays in topic {existing.topic}."
     )
 

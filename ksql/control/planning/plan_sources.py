@@ -1,9 +1,9 @@
 """Step 2 of a declaration, *plan*: from the resolved statement to the source.
 
 A SOURCE table has a query of its own, so that pull queries can read it. The query reads the table's
-topic as every other query does: records that do not decode, or that have no time, are skipped and
-logged, and the table keeps the rows it has. It writes the rows to a topic that lists hide.
-Source: docs/sql/sources.md#create-stream-create-table.
+topic as every other query does. Records that do not decode, or that have no time, are skipped and
+logged, and the table keeps its rows. It writes the rows to a topic that lists hide. Source:
+docs/sql/sources.md#create-stream-create-table.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class ServerInfo:
 class Health:
     """Whether each part works.
 
-    ``details`` holds one verdict per part (metastore, kafka, commandRunner, and ours), ``reasons``
-    what is wrong with those that do not, as far as it is known.
+    ``details`` holds one verdict per part (metastore, kafka, commandRunner, and ours). ``reasons``
+    says what is wrong with unhealthy parts, as far as it is known.
     """
 
     details: Mapping[str, bool] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How much one request may ask for: statements, text with its variables, bytes of its answer."""
+"""The bounds of one request: statements, text with its variables, bytes of its answer."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ class StageState:
 class QueryHealth:
     """How a persistent query does; errors and warnings are (time in ms, text).
 
-    The counts are of the server that runs it, since it began: records of all its sources together,
-    records written, both also per second of the last half minute, and when it last read any (0:
-    never).
-    ``state`` is RUNNING, PAUSED, ERROR or UNRESPONSIVE; ``host`` the server that runs the query, if
-    it is another one, and ``known`` whether more than the state is known of it; ``stages`` is what
-    its stages keep, ``store`` how its table is kept for pull queries by the server that is asked.
+    The counts are of the server that runs it, since it began. They are records of all its sources
+    together and records written, both also per second of the last half minute. The last is when it
+    last read any (0: never). ``state`` is RUNNING, PAUSED, ERROR or UNRESPONSIVE. ``host`` is the
+    server that runs the query, if it is another one, and ``known`` whether more than the state is
+    known of it. ``stages`` is what its stages keep. ``store`` is how the server that is asked keeps
+    its table for pull queries.
     """
 
     state: str
@@ -149,12 +149,12 @@ class CommandRate:
 class Services:
     """Everything that a handler may use.
 
-    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
+    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
     ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
-    raises if Kafka is known to be away: what writes to it need not wait to find that out.
-    ``pulls`` counts the pull queries of a table or stream, by the server that answered them.
-    ``commands`` limits the rate of distributed statements. ``gaps`` says what the answers so far
-    lack, because another server did not answer; once.
+    raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
+    counts the pull queries of a table or stream, by the server that answered them. ``commands``
+    limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
+    another server did not answer; once.
     """
 
     engine: Engine

@@ -29,10 +29,10 @@ class NotLeader(ServerError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            "this server is not in charge of the service any more",
+            "this server is not the leader of the service any more",
             detail=why,
-            hint="Send it to the server that has taken over. A server that was replaced takes part "
-            "again once it is started anew, which it does by itself with ksql.state.shared.",
+            hint="Send it to the server that has taken over. Restart a replaced server to let it "
+            "rejoin; with ksql.state.shared it restarts by itself.",
         )
 
 

@@ -75,7 +75,7 @@ def _check_named(named: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> N
     for part in named.name.removeprefix(".").split("."):
         _check_name(part)
     if named.name in tree.PRIMITIVES:
-        raise BrokenAvro(f"{named.name} cannot be defined anew")
+        raise BrokenAvro(f"{named.name} cannot be defined again")
     _check_texts(schema, "aliases")
     match named:
         case tree.Record():

@@ -1,4 +1,4 @@
-"""How the embedded broker is set up: small, quick to start, and keeping old event times."""
+"""The settings of the embedded broker: small, quick to start, and keeping old event times."""
 
 from __future__ import annotations
 

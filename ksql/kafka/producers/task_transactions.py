@@ -1,6 +1,6 @@
 """One Kafka transaction per task and micro-batch: records and the batch's number count together.
 
-The number is kept as the offset of a consumer group of the task's own, so that a batch which is run
+The number is kept as the offset of a consumer group of the task's own. So a batch that is run
 again, by any worker, finds that it has been written. A task keeps its transactional id: opening it
 again aborts what a dead predecessor left open and fences a living one.
 

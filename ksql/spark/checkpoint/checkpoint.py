@@ -40,7 +40,7 @@ class CheckpointDamaged(ServerError):
         super().__init__(
             f"{file} is damaged",
             detail=reason,
-            hint="Bring the checkpoint back from a copy, or move it away and begin anew with "
+            hint="Bring the checkpoint back from a copy, or move it away and start over with "
             "ksql.state.anew.",
         )
 

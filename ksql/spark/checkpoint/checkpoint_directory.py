@@ -109,7 +109,7 @@ class CheckpointDirectory:
 
     def _begin_anew(self, query: PersistentQuery) -> Incarnation:
         _log.warning("query_begins_anew", extra={"query_id": query.id})
-        incarnation = self.begin(query.version, "its query begins anew")
+        incarnation = self.begin(query.version, "its query starts over")
         shape = fingerprint.shape_of(query.id, plan_of(query))
         fingerprint.write(self.of(query.version), shape)
         return incarnation

@@ -31,10 +31,10 @@ class TopicRemade(ServerError):
             f"{topic}: {_shown(then)}, now {now}" for topic, (then, now) in topics.items()
         )
         super().__init__(
-            f"topic {names} was deleted and made anew since query {query_id} has read it",
+            f"topic {names} was deleted and recreated since query {query_id} has read it",
             detail=f"Kafka's id of it has changed ({ids}). The query's offsets belong to the "
             "former topic: to continue at them would leave out the first records of the new one.",
-            hint=f"Start once with -o ksql.state.anew={query_id} (or =all) to begin anew; or "
+            hint=f"Start once with -o ksql.state.anew={query_id} (or =all) to start over; or "
             f"TERMINATE {query_id}. A query that was made with "
             "ksql.query.fail.on.data.loss=false reads such a topic from its beginning.",
         )
@@ -51,7 +51,7 @@ class TopicGone(ServerError):
             detail=f"Kafka has no topic of that name (its id was {ids}). Records that the query "
             "had not read are lost; its state and results stay as they are.",
             hint=f"TERMINATE {query_id}; or make the topic again and start once with "
-            f"-o ksql.state.anew={query_id} (or =all) to begin anew with it. A query that was "
+            f"-o ksql.state.anew={query_id} (or =all) to start over with it. A query that was "
             "made with ksql.query.fail.on.data.loss=false continues by itself as soon as there "
             "is such a topic, from its beginning.",
         )

@@ -37,11 +37,11 @@ class CheckpointMissing(ServerError):
         super().__init__(
             f"the checkpoint of query {query_id} is missing: {checkpoint} is not there",
             detail="Its state and its place in its sources are lost, or lie elsewhere. It is not "
-            "begun anew by itself: that would skip or repeat records and write new counts over "
+            "started over by itself: that would skip or repeat records and write new counts over "
             "old ones.",
             hint="Bring the directory back (`ksql state list` shows what was moved aside) and "
-            f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to begin "
-            f"anew on purpose; or TERMINATE {query_id}.",
+            f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to start "
+            f"over on purpose; or TERMINATE {query_id}.",
         )
 
 
@@ -54,12 +54,12 @@ class OlderCheckpoint(ServerError):
             f"the checkpoint of query {query_id} is older than what the query has written: "
             f"{checkpoint} knows {last}, Kafka has batch {written} of it",
             detail="It was restored from a copy, or lost its last files with the power. The "
-            "query writes each number once (exactly_once_v2): batches cut anew under numbers "
-            "that are taken would be swallowed, and their records lost.",
+            "query writes each number once (exactly_once_v2): new batches would reuse committed "
+            "numbers, so they would be skipped and their records lost.",
             hint="Bring the newest checkpoint back and start again; or start once with "
             f"-o ksql.state.older={query_id} (or =all) to continue from this one, which writes "
             "again what was written since; or start once with "
-            f"-o ksql.state.anew={query_id} to begin anew; or TERMINATE {query_id}.",
+            f"-o ksql.state.anew={query_id} to start over; or TERMINATE {query_id}.",
         )
 
 
@@ -137,7 +137,7 @@ def _refuse_older(query_id: str, checkpoint: Path) -> None:
     Raises: BeforeFormatZero.
     """
     what, trial = f"the checkpoint of query {query_id}", checkpoint / _TRIAL
-    remedy = f"Or start once with -o ksql.state.anew={query_id} (or =all) to begin anew."
+    remedy = f"Or start once with -o ksql.state.anew={query_id} (or =all) to start over."
     holds = (checkpoint / _SPARKS).exists()
     elsewhere = Path(checkpoint.as_uri().removeprefix("file://"))  # its escapes taken for letters
     if elsewhere != checkpoint and not holds and (elsewhere / _SPARKS).exists():

@@ -48,7 +48,7 @@ class OtherPlan(ServerError):
             detail=f"It was written by a query with {differences}. Its state would be read as this "
             "query's, and its offsets would skip records.",
             hint="Bring the query's own directory back and start again; or start once with "
-            f"-o ksql.state.anew={query_id} (or =all) to begin anew, which moves it aside; or "
+            f"-o ksql.state.anew={query_id} (or =all) to start over, which moves it aside; or "
             f"TERMINATE {query_id}.",
         )
 

@@ -1,7 +1,7 @@
 """The short-lived process in which Spark learns the state's schema at the start of a query.
 
 Spark asks each stateful operator, once per start and before the first batch, for its state
-variables: it starts a Python process, which loads PySpark and the operator with all that it names,
+variables. It starts a Python process, which loads PySpark and the operator with all that it names,
 and waits for it. That is most of a start's time. But our operators have one state variable, the
 same for every stage of every query (``host``): this script gives its name and schema at once. It is
 run without the packages that are installed (``-I -S``) and imports as little as it can.
@@ -57,7 +57,7 @@ def _schema(column: str) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Return a field in Protocol Buffers' encoding: bytes or a message, behind its length."""
+    """Return a field in Protocol Buffers' encoding: bytes or a message, after its length."""
     length, size = bytearray(), len(content)
     while size >= _SHORT:
         length.append(size & (_SHORT - 1) | _SHORT)

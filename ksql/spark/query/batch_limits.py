@@ -1,4 +1,4 @@
-"""How many records a batch may take, so that it stays below a size in bytes.
+"""The number of records that a batch may take to stay below a size in bytes.
 
 Spark's Kafka source bounds a batch by the number of its records only. So the size of a record is
 found out: before a launch from some of those that wait, later from those that the batches had.
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class BatchLimits:
     """Looks at the records that wait for a query.
 
-    ``begins`` and ``ends`` are the first and the last offsets of topics; ``sizes`` are the bytes of
+    ``begins`` and ``ends`` are the first and the last offsets of topics. ``sizes`` are the bytes of
     some records from each of the given offsets on. Without these nothing is looked at.
     """
 

@@ -26,7 +26,7 @@ class DropCounts(NamedTuple):
     """Sums over some batches.
 
     ``dropped`` are the records that were left out for any reason, ``late`` those among them that
-    stream time had left behind, ``worst`` is one of these.
+    came late for stream time. ``worst`` is one of these.
     """
 
     read: int = 0
@@ -51,8 +51,8 @@ class RecentDrops:
     def add(self, batch_ms: int, batch: DropCounts) -> DropCounts:
         """Count a batch that began at that time; return the sum of the last minutes.
 
-        A batch that has neither read nor dropped anything changes nothing: what there was to say
-        of the records before it still holds.
+        A batch that has neither read nor dropped anything changes nothing: the warning about
+        earlier records still holds.
         """
         slots, begin = self._slots, batch_ms - batch_ms % _SLOT_MS
         if batch.read or batch.dropped:

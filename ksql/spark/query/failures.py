@@ -22,7 +22,7 @@ _TOO_LATE = re.compile(
 
 _LOST = (
     "records that the query has not read yet are gone from the broker (a topic was deleted, "
-    "made anew or cut by its retention){}; set ksql.query.fail.on.data.loss to false to continue "
+    "recreated or cut by its retention){}; set ksql.query.fail.on.data.loss to false to continue "
     "with what is left"
 )
 _LOST_WHERE = re.compile(

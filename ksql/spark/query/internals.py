@@ -148,7 +148,7 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
 def end_needless_monitors(session: SparkSession) -> int:
     """End the threads that Spark leaves behind, one for every start of a stateful query.
 
-    Each looks for idle workers of a factory that keeps none, for as long as the process lives: a
+    Each looks for idle workers of a factory that keeps none, for as long as the process lives. A
     query that is tried again every minute would use up the machine's threads in days.
 
     Returns: how many.

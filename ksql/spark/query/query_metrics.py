@@ -1,4 +1,4 @@
-"""How much a query has done since this server began: sums over its finished batches."""
+"""The metrics of a query since this server began: sums over its finished batches."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _WINDOW_S = 30.0
 class Totals(NamedTuple):
     """Sums over batches; ``last_ms`` is when the last one that read something began.
 
-    ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read,
-    ``ahead_since_ms`` when the batch began that read it. ``recent`` are sums of the last minutes.
+    ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read.
+    ``ahead_since_ms`` is when the batch began that read it. ``recent`` are sums of the last
+    minutes.
     """
 
     rows_in: int = 0

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class RunnerContext:
     """The context that queries share: clients' properties, directory, processing log.
 
-    ``reader`` are the client's properties where the workers read the source (librdkafka names);
-    ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
-    share a session; ``registry`` is where the schema registry is; ``anew`` and ``older`` are the
-    queries' ``RecoveryOverrides``; ``lease`` is the right to write; ``limits`` are those of user
+    ``reader`` are the client's properties where the workers read the source (librdkafka names).
+    ``functions`` are the texts of the user functions' files. ``space`` tells services apart that
+    share a session; ``registry`` is where the schema registry is. ``anew`` and ``older`` are the
+    queries' ``RecoveryOverrides``; ``lease`` is the right to write. ``limits`` are those of user
     functions.
     """
 

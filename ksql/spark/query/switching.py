@@ -268,7 +268,7 @@ class BatchUnfinished(ServerError):
             detail=(f"The batch fails: {trouble}\n" if trouble else "")
             + "Under the new plan the batch would be run again, and its results would come twice, "
             "in both shapes.",
-            hint="Remove the cause and try again, or terminate the query and create it anew."
+            hint="Remove the cause and try again, or terminate the query and create it again."
             if trouble
             else "Try again when the query has caught up, raise ksql.query.replace.timeout.ms, or "
             "lower ksql.query.max.records.per.batch.",

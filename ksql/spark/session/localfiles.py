@@ -1,9 +1,9 @@
 """A local file system for checkpoints that does not start a process for every file.
 
-Hadoop's own sets each new file's permissions; without its native library it does so by running
-``chmod``, and looks for links by running ``readlink``: forty processes and two thirds of the time
-of a small stateful batch. Ours leaves permissions to the process' umask, and writes no checksums
-next to files (RocksDB's and Spark's files have their own). Two small Java classes,
+Hadoop's own sets each new file's permissions. Without its native library it runs ``chmod`` for
+that, and ``readlink`` to look for links. These are forty processes and two thirds of the time of a
+small stateful batch. Ours leaves permissions to the process' umask, and writes no checksums next to
+files (RocksDB's and Spark's files have their own). Two small Java classes,
 
     public class RawFiles extends RawLocalFileSystem {
         public void setPermission(Path path, FsPermission permission) {}

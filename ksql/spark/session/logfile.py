@@ -16,8 +16,8 @@ KEPT: Final = 3
 def rotate(file: Path, most_bytes: int = MOST_BYTES, kept: int = KEPT) -> bool:
     """Move what the file has to another one if it is too much; return whether it was.
 
-    Its writers have it open, to append: it is copied and emptied. What they write between the two
-    is lost.
+    Its writers have it open, to append: it is copied and emptied. Lines that they write between the
+    two are lost.
 
     Raises: OSError.
     """

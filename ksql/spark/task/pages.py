@@ -59,7 +59,7 @@ class DamagedPage(ServerError):
         super().__init__(
             "the query's state is damaged",
             detail=reason,
-            hint="Bring the query's checkpoint back from a copy, or begin anew with "
+            hint="Bring the query's checkpoint back from a copy, or start over with "
             "ksql.state.anew.",
         )
 

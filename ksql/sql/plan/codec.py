@@ -93,7 +93,7 @@ def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
         raise UnreadablePlan(
             format_zero.before(f"the plan of format {error.version}"),
             detail=f"{format_zero.READER} reads it",
-            hint=f"Start {format_zero.READER}, terminate the query there, and create it anew.",
+            hint=f"Start {format_zero.READER}, terminate the query there, and create it again.",
         ) from error
     except DAMAGE as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error

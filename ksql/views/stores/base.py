@@ -74,7 +74,7 @@ class StoreDamaged(ServerError):
         super().__init__(
             f"the store {where} is damaged",
             detail=detail,
-            hint="The server fills it anew; if it does not, delete the store: the topic refills "
+            hint="The server fills it again; if it does not, delete the store: the topic refills "
             "it.",
         )
 

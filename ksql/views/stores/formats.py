@@ -1,7 +1,8 @@
 """The formats of stores, and the ways from one to the next: the one place for both.
 
-A further format is one row in each of the two tables: how its values lie on disk, and how a value
-of the format before becomes one. Whatever opens, copies and serves a store reads these tables.
+A further format is one row in each of the two tables. They say how its values lie on disk, and how
+a value of the format before becomes one. Whatever opens, copies and serves a store reads these
+tables.
 
 | format | a value on disk | written |
 |---|---|---|

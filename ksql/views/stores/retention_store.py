@@ -1,12 +1,12 @@
 """A store of a windowed table that forgets what its RETENTION no longer covers.
 
-The partition's own time decides, the latest start of a window that it has seen: as the clock is
-written with the rows, the same topic gives the same answers, however often the store was rebuilt.
-Rows of older windows are not shown any more, at once; they are removed in slices, after the time
-has moved on by half the retention, so that each row is looked at some three times in its life.
+The partition's own time decides, the latest start of a window that it has seen. This clock is
+written with the rows, so the same topic gives the same answers, however often the store was
+rebuilt. Rows of older windows are hidden at once. They are removed in slices, after the time has
+moved on by half the retention. So each row is looked at some three times in its life.
 
-Readers learn that there were such rows (``hidden``): those that a read passes over, those that were
-removed, and those that came too late to be put. The time of the earliest is written with the clock.
+Readers learn that there were such rows (``hidden``). These are rows that a read passes over, that
+were removed, or that came too late to be put. The time of the earliest is written with the clock.
 
 Source: Kafka Streams' window stores: observed stream time, segments.
 """

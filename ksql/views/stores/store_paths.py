@@ -1,4 +1,4 @@
-"""Where a store lies, where its copy in a newer format is made, and how the two change places.
+"""The paths of a store and of its copy in a newer format, and how the two change places.
 
 | name | what it is |
 |---|---|

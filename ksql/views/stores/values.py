@@ -1,8 +1,8 @@
 """The bytes of a stored value: format, timestamp, payload.
 
 One byte says the format, so that values of two formats can lie in one store while it is being
-upgraded; format 1 is followed by the record's timestamp (8 bytes, big-endian, signed, milliseconds)
-and the payload as it came from the topic.
+upgraded. In format 1 the record's timestamp (8 bytes, big-endian, signed, milliseconds) and the
+payload as it came from the topic follow.
 
 Source: KIP-258.
 """

@@ -62,7 +62,7 @@ def test_a_query_that_is_not_there_has_failed_if_it_is_held():
 
 class Stores:
     def notes(self, query_id):
-        return ((5, f"a store of {query_id} is filled anew"),)
+        return ((5, f"a store of {query_id} is filled again"),)
 
     def summary(self, query_id):
         return f"that of {query_id}"
@@ -95,7 +95,7 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
         lambda: elsewhere,
     ).health("Q")
     assert (monitor.state, monitor.store) == (state, "that of Q")
-    assert monitor.warnings == ((5, "a store of Q is filled anew"),)
+    assert monitor.warnings == ((5, "a store of Q is filled again"),)
 
 
 class Counted(Running):

@@ -53,9 +53,9 @@ def test_the_leader_knows():
 @pytest.mark.parametrize(
     ("leader", "problem", "says"),
     [
-        (None, None, "no server is in charge"),
-        (OTHER, ReadRejected(MISSING), "b:1, which is in charge, starts or ends"),
-        (OTHER, Unreachable("it cannot be reached"), "b:1, which is in charge: it cannot be"),
+        (None, None, "no server is the leader"),
+        (OTHER, ReadRejected(MISSING), "b:1, which is the leader, starts or ends"),
+        (OTHER, Unreachable("it cannot be reached"), "b:1, which is the leader: it cannot be"),
     ],
 )
 def test_retries_while_the_leader_is_unknown(leader, problem, says):

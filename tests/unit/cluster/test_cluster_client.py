@@ -268,7 +268,7 @@ def test_silent_server_is_not_queried(busy):
         answer = near.one("DESCRIBE C EXTENDED;")
     assert far.reported_of == []
     [warning] = answer.warnings
-    assert f"The server in charge, {runner}, has fallen silent" in warning.message
+    assert f"The leader, {runner}, has fallen silent" in warning.message
 
 
 def test_former_leader_is_not_believed(busy):
@@ -276,7 +276,7 @@ def test_former_leader_is_not_believed(busy):
     with standby(Far(busy)) as (near, runner):
         answer = near.one("EXPLAIN CSAS_C_2;")
     [warning] = answer.warnings
-    assert f"{runner} is not in charge any more" in warning.message
+    assert f"{runner} is not the leader any more" in warning.message
 
 
 @pytest.mark.parametrize(

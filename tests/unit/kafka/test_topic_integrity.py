@@ -17,7 +17,7 @@ WAS = Span("a", 0, 8)
         (Span("a", 0, 10), ""),
         (Span("", 0, 8), ""),  # brokers that give no ids
         (Span(None), "the topic t was deleted"),
-        (Span("b", 0, 8), "the topic t was deleted and made anew (its id was a, now b)"),
+        (Span("b", 0, 8), "the topic t was deleted and recreated (its id was a, now b)"),
         (Span("a", 4, 8), "records of the topic t before offset 4 were removed"),
         (Span("a", 0, 6), "the topic t ends at offset 6, and had records up to 8"),
     ],

@@ -124,7 +124,7 @@ def test_recreated_topic_is_named_with_both_ids():
     query = Reader("Q", a="1")
     looking(Kafka(a="9"), query, looks=2)
     (said,) = query.ended
-    assert 'topic "a" was deleted and made anew since query Q has read it' in said
+    assert 'topic "a" was deleted and recreated since query Q has read it' in said
     assert "a: 1, now 9" in said
 
 

@@ -77,7 +77,7 @@ def test_a_topic_that_was_recreated_ends_its_readers_and_no_others(kafka, open_f
     looked(feeds, topics)
     topics.ids["a"] = "3"
     looked(feeds, topics)
-    with pytest.raises(ReadTopicRemade, match='topic "a" was deleted and made anew'):
+    with pytest.raises(ReadTopicRemade, match='topic "a" was deleted and recreated'):
         reader.poll()
     assert other.poll() == []
     later = open_feeds(feeds, "a")

@@ -226,7 +226,7 @@ def test_a_newer_store_is_refilled_if_that_is_requested(topic, followers, source
     rows_ = answered(topic, follower, source)
     assert [row.key for row in rows(rows_)] == [b"2"]
     [(_, note)] = follower.notes(source.created_by)
-    assert "partition 1 is filled anew" in note
+    assert "partition 1 is filled again" in note
     assert "has format 9" in note
     [moved] = Trash(tmp_path / "aside", lambda: 0).entries()
     assert moved.origin == str(newer)

@@ -368,7 +368,7 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
     assert kafka.read == [("T", 1, 0), ("T", 1, 1), ("T", 1, 2)]
     [(when, text)] = second.notes(source.created_by)
     assert when == 77
-    assert text.startswith("the store of partition 1 is filled anew: Corruption")
+    assert text.startswith("the store of partition 1 is filled again: Corruption")
     assert [r.message for r in caplog.records] == ["store_rebuilt"]
 
 
@@ -391,7 +391,7 @@ def test_a_store_that_cannot_be_opened_is_refilled(kafka, followers, world, tmp_
     assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
     assert kafka.read == [("T", 0, 0), ("T", 0, 1)]
     [(_, text)] = second.notes(source.created_by)
-    assert text.startswith("the store of partition 0 is filled anew: the store")
+    assert text.startswith("the store of partition 0 is filled again: the store")
 
 
 def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, monkeypatch, caplog):
@@ -450,7 +450,7 @@ def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, c
 # --- topics that are not what they were
 
 ON_DISK = ("rocksdb", "txn_rocksdb")
-RECREATED = "its topic T was deleted and made anew"
+RECREATED = "its topic T was deleted and recreated"
 
 
 def new_topic(kafka):

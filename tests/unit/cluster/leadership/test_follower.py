@@ -85,7 +85,7 @@ def test_follower_restarts_when_the_command_topic_is_recreated():
     server.await_end("follower")
     server.follower.close()
     assert len(server.reasons) == 1
-    assert "_commands was deleted and made anew" in server.reasons[0]
+    assert "_commands was deleted and recreated" in server.reasons[0]
 
 
 def test_failed_take_over_says_why():

@@ -138,7 +138,7 @@ def test_second_server_is_refused_and_shown_the_first(world):
     world.living.append(one)
     with pytest.raises(AnotherServer) as caught:
         world.server("two").acquire()
-    assert 'in charge of the service "svc"' in caught.value.message
+    assert 'the leader of the service "svc"' in caught.value.message
     assert f"host elsewhere as process 7, with the state directory {world.folder / 'one'}" in (
         caught.value.detail
     )
@@ -196,7 +196,7 @@ def test_a_directory_that_was_copied_is_another_one(world, tmp_path):
     one.acquire()
     world.living.append(one)
     copy = world.server("two", state_id="id of one")
-    with pytest.raises(AnotherServer, match="another server is in charge"):
+    with pytest.raises(AnotherServer, match="another server is the leader"):
         copy.acquire()
 
 

@@ -42,7 +42,7 @@ class BusyMonitor(StillMonitor):
                 rows_out=2_500_000,
                 stages=(state,),
                 store="rocksdb, 2 partitions",
-                warnings=((9, "the store of partition 1 is filled anew: Corruption"),),
+                warnings=((9, "the store of partition 1 is filled again: Corruption"),),
             )
         return QueryHealth(state="ERROR")
 
@@ -196,7 +196,7 @@ def test_size_of_state_is_shown():
         "record since the server began\n"
         "CTAS_N_3: store: rocksdb, 2 partitions"
     )
-    assert "store of partition 1 is filled anew" in description.error_stats
+    assert "store of partition 1 is filled again" in description.error_stats
     assert (
         "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 of 2 buckets"
         in one("EXPLAIN CTAS_N_3;").query_description.topology

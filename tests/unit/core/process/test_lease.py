@@ -58,7 +58,7 @@ def test_a_task_whose_right_has_run_out_waits_until_it_is_renewed(clock, file):
 def test_a_task_whose_right_is_withdrawn_while_it_waits_ends(clock, file):
     lease.write(file, "me", clock.now - 1)
     clock.on_wait = lambda: lease.write(file, "me", clock.now + 5, lost=True)
-    with pytest.raises(NotLeader, match="not in charge of the service any more"):
+    with pytest.raises(NotLeader, match="not the leader of the service any more"):
         Lease(str(file), "me").await_valid()
 
 

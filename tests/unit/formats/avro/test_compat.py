@@ -53,7 +53,7 @@ def kinds(reader, writer):
         ('{"type": "record", "name": "A"}', '"fields" is missing'),
         ('{"type": "record", "name": "A", "fields": 1}', "are no list"),
         ('{"type": "record", "fields": []}', '"name" is missing'),
-        ('{"type": "record", "name": "int", "fields": []}', "cannot be defined anew"),
+        ('{"type": "record", "name": "int", "fields": []}', "cannot be defined again"),
         ('["int", "int"]', "has int twice"),
         ('["null", ["int"]]', "directly inside a union"),
         ('{"type": "enum", "name": "E", "symbols": ["a", "a"]}', "not distinct"),

@@ -109,7 +109,7 @@ def test_restart_on_request_keeps_the_other_checkpoint(tmp_path):
     desk, status = gone_on(tmp_path, query, anew=frozenset({query.id}))
     assert status.state is State.RUNNING
     assert plan_fingerprint.read(place) == shape_of(query)
-    assert [entry.reason for entry in desk.trash.entries()] == ["its query begins anew"]
+    assert [entry.reason for entry in desk.trash.entries()] == ["its query starts over"]
 
 
 def test_a_checkpoint_from_before_shapes_adopts_that_of_its_query(tmp_path):

@@ -175,7 +175,7 @@ def test_all_queries_can_be_restarted_on_request(tmp_path, query, kafka):
     assert desk.application().endswith("-second")
     assert checkpoint.planned(desk.runner.checkpoint(query.version)) is None
     (moved,) = desk.trash.entries()
-    assert moved.reason == "its query begins anew"
+    assert moved.reason == "its query starts over"
 
 
 def test_offsets_are_checked_at_each_start_not_only_at_the_first(tmp_path, query, kafka):
@@ -215,7 +215,7 @@ def test_a_topic_that_was_recreated_is_an_error(tmp_path, query, kafka):
         desk, status = gone_on(tmp_path, query, kafka)
         assert status.state is State.ERROR
         assert desk.runtime.started == []
-        assert 'topic "s" was deleted and made anew' in status.last_error
+        assert 'topic "s" was deleted and recreated' in status.last_error
         assert "s: first, now second" in status.last_error
         assert f"ksql.state.anew={query.id}" in status.last_error
 
