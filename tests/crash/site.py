@@ -79,6 +79,7 @@ class Site:
                 ksql__service__id=self.service_id,
                 bootstrap__servers=self.broker.bootstrap,
                 ksql__spark__master=f"local[{self.cores}]",
+                ksql__query__replace__timeout__ms="240000",  # on a slow machine, too
                 ksql__query__retry__backoff__initial__ms="1000",
                 ksql__query__retry__backoff__max__ms="4000",
             )
