@@ -123,7 +123,7 @@ def test_the_report_names_file_line_phrase_and_suggestion(tmp_path, capsys):
 )
 def test_the_rules_for_sentences(source, phrase):
     (finding,) = prose.findings("module.py", source)
-    assert finding.found == phrase
+    assert finding.phrase == phrase
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_rules_spare_what_is_plain(source):
 def test_a_sentence_of_a_document_has_a_verb():
     text = "# Title of it\n\nOf several, exactly one. One wins.\n\n- the first, of two.\n"
     (finding,) = prose.findings("docs/page.md", text)
-    assert (finding.line, finding.found) == (3, "Of several, exactly one.")
+    assert (finding.line, finding.phrase) == (3, "Of several, exactly one.")
 
 
 def test_what_is_listed_may_only_shrink(tmp_path, capsys, monkeypatch):

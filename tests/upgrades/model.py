@@ -60,8 +60,8 @@ def acceptable(
         return False  # it decides how long records are kept
     if new.session and new.final and new.grace_s > old.grace_s:
         return False
-    asked = {_column(cond.left) for cond in set(new.where) - set(old.where)}
-    if new.shape in TABLES_KEPT and asked & set(later):
+    conditions = {_column(cond.left) for cond in set(new.where) - set(old.where)}
+    if new.shape in TABLES_KEPT and conditions & set(later):
         return False
     fixed = ("shape", "group", "window_s", "outer", "format", "session", "final", "within_s")
     if any(getattr(old, name) != getattr(new, name) for name in fixed):
@@ -101,30 +101,30 @@ def _column(expr: Expr) -> str:
 class Open:
     """A window or a session: its bounds, and its aggregates.
 
-    ``made`` has the number of the record from which an aggregate has its value. ``given``: its end
+    ``origins`` has the number of the record from which an aggregate has its value. ``given``: its end
     was told, by EMIT FINAL.
     """
 
     start: int
     end: int
     state: dict[Fold, Any] = field(default_factory=dict)
-    made: dict[Fold, int] = field(default_factory=dict)
+    origins: dict[Fold, int] = field(default_factory=dict)
     given: bool = False
 
     def join(self, other: Open) -> None:
         """Take the aggregates of another session, too."""
         for fold, value in other.state.items():
-            before, number = self.state.get(fold, EMPTY.get(fold.name)), other.made.get(fold, 0)
+            before, number = self.state.get(fold, EMPTY.get(fold.name)), other.origins.get(fold, 0)
             if before is None or value is None:
                 self.state[fold] = value if before is None else before
             elif fold.name in ("COUNT", "SUM"):
                 self.state[fold] = before + value
             elif fold.name in ("MIN", "MAX"):
                 self.state[fold] = (min if fold.name == "MIN" else max)(before, value)
-            elif (number < self.made[fold]) == (fold.name == EARLIEST):
+            elif (number < self.origins[fold]) == (fold.name == EARLIEST):
                 self.state[fold] = value
             if self.state[fold] is value:
-                self.made[fold] = number
+                self.origins[fold] = number
 
 
 @dataclass
@@ -339,13 +339,13 @@ class Model:
             return window.end + query.window_s + query.grace_s < self._time_s
         return window.start + query.window_s + query.grace_s <= self._time_s
 
-    def _fold(self, found: Open, row: dict[str, Any], by: int) -> None:
+    def _fold(self, window: Open, row: dict[str, Any], by: int) -> None:
         self._folded += 1
         for fold in self.query.folds:
-            before = found.state.get(fold, EMPTY.get(fold.name))
-            found.state[fold] = folded(fold, before, row, by, self.code)
+            before = window.state.get(fold, EMPTY.get(fold.name))
+            window.state[fold] = folded(fold, before, row, by, self.code)
             if row.get(fold.arg) is not None and not (fold.name == EARLIEST and before is not None):
-                found.made[fold] = self._folded
+                window.origins[fold] = self._folded
 
     def _give(self, group: str, aggregate: Open) -> None:
         there = self._passes(self.query.having, aggregate.state)
