@@ -191,11 +191,13 @@ class Results:
     def table(self) -> str:
         """Points by faults: how many queries were at it, and which plan they have afterwards."""
         last = {row.key: row for row in self.rows}
-        names = list(dict.fromkeys(row.point for row in last.values()))
+        names = {point.name(cell) for point, cells in points() for cell in cells}
         lines = [f"| point | {' | '.join(FAULTS)} |", "|---" * (len(FAULTS) + 1) + "|"]
         for name in sorted(names, key=_place):
             cells = [
-                _cell([r for r in last.values() if (r.point, r.fault) == (name, fault)], name)
+                _cell(
+                    [r for r in last.values() if (r.point, r.fault) == (name, fault)], name, fault
+                )
                 for fault in FAULTS
             ]
             lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -216,9 +218,10 @@ def _place(name: str) -> tuple[int, str]:
     return (orders.index(name) if name in orders else len(orders), name)
 
 
-def _cell(rows: Sequence[Row], name: str) -> str:
+def _cell(rows: Sequence[Row], name: str, fault: str) -> str:
     if not rows:
-        return "cannot arise" if name.removeprefix("before ") in NO_BATCH else "-"
+        barred = fault == "fail" and name.removeprefix("before ") in NO_BATCH
+        return "cannot arise" if barred else "not run"
     plans = Counter(row.plan for row in rows if not row.wrong)
     wrong = sum(bool(row.wrong) for row in rows)
     endings = [f"{count} {plan}" for plan, count in sorted(plans.items())]
