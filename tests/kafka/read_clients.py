@@ -104,8 +104,10 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, str]:
 
 async def _show(clients: list[Client], progress: Path, ended: asyncio.Event) -> None:
     """Write how many answers all clients have had, ten times a second."""
+    written = progress.with_suffix(".new")
     while not ended.is_set():
-        progress.write_text(f"{sum(len(each.latencies_ms) for each in clients)}\n")
+        written.write_text(f"{sum(len(each.latencies_ms) for each in clients)}")
+        written.replace(progress)  # whoever reads it sees a whole number
         await asyncio.sleep(0.1)
 
 
