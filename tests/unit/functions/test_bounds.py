@@ -18,6 +18,7 @@ from ksql.java.regex import TooSlow
 from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import Budget
 from ksql.java.timeformat import parse_timestamp
+from tests.unit.functions.overloads import nth
 
 BIG = "a" * 1_000_000
 
@@ -32,11 +33,15 @@ BIG = "a" * 1_000_000
         lambda: reduce_array([1] * 60, "ab", lambda state, _: state + state),
         lambda: reduce_map({i: i for i in range(60)}, [1], lambda state, _k, _v: state + state),
         lambda: instantiate_scalar(
-            BUILTINS.get("ARRAY_JOIN"), 1, (model.Array(model.STRING), model.STRING)
+            BUILTINS.get("ARRAY_JOIN"),
+            nth(BUILTINS.get("ARRAY_JOIN"), 1),
+            (model.Array(model.STRING), model.STRING),
         ).row(["a"] * 100, BIG),
-        lambda: instantiate_scalar(BUILTINS.get("ARRAY_JOIN"), 0, (model.Array(model.STRING),)).row(
-            [BIG] * 11
-        ),
+        lambda: instantiate_scalar(
+            BUILTINS.get("ARRAY_JOIN"),
+            nth(BUILTINS.get("ARRAY_JOIN"), 0),
+            (model.Array(model.STRING),),
+        ).row([BIG] * 11),
     ],
 )
 def test_results_are_bounded(work):

@@ -14,6 +14,7 @@ from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.errors import BadDeclaration, WrongResult, WrongState
 from ksql.spark.task.packing import pack, unpack
 from tests.unit.functions.harness import D, fold, result, types_of
+from tests.unit.functions.overloads import nth
 
 CORPORA = Path(__file__).parents[3] / "qtt" / "functions"
 HEADER = """
@@ -300,7 +301,7 @@ GROWS = """
 @pytest.mark.parametrize("in_place", [False, True])
 def test_states_change_in_place_where_that_is_declared(in_place):
     function = one(GROWS.format(more=", in_place=True" if in_place else ""))
-    made = instantiate_aggregate(function, 0, types_of("INT"))
+    made = instantiate_aggregate(function, nth(function, 0), types_of("INT"))
     assert made.in_place == (("step", "undo") if in_place else ())
     assert not made.sure
     first = made.init()
@@ -346,7 +347,8 @@ KEEPS = """
      (10, [None, True, 1.5, "a", b"b", 2**70])],
 )  # fmt: skip
 def test_a_state_is_what_comes_back_from_where_it_is_stored(number, found):
-    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    keeps = one(KEEPS.format(first=number))
+    made = instantiate_aggregate(keeps, nth(keeps, 0), types_of("INT"))
     assert made.init() == made.step(0, number) == made.undo(0, number) == found
     assert made.merge(0, number) == found == unpack(pack(found))
 
@@ -357,7 +359,8 @@ def test_a_state_is_what_comes_back_from_where_it_is_stored(number, found):
      (8, "defaultdict")],
 )  # fmt: skip
 def test_a_state_that_would_come_back_as_something_else_is_refused(number, part):
-    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    keeps = one(KEEPS.format(first=number))
+    made = instantiate_aggregate(keeps, nth(keeps, 0), types_of("INT"))
     for change in (made.init, lambda: made.step(0, number), lambda: made.merge(0, number)):
         with pytest.raises(WrongState, match=f"the state of Keeps has a {part}; states are made"):
             change()
@@ -395,7 +398,7 @@ def test_aggregate_without_options():
                 return max(state, later, key=len)
         """
     )
-    made = instantiate_aggregate(function, 0, types_of("STRING"))
+    made = instantiate_aggregate(function, nth(function, 0), types_of("STRING"))
     assert not made.skips_null
     assert made.undo is None
     assert result(made, fold(made, ["a", None])) == "null"
@@ -414,9 +417,9 @@ def test_function_per_query():
             return row
         """
     )
-    run = instantiate_scalar(function, 0, types_of("INT"))
+    run = instantiate_scalar(function, nth(function, 0), types_of("INT"))
     assert [run.row(1), run.row(1)] == ["INTEGER 1", "INTEGER 2"]
-    assert instantiate_scalar(function, 0, types_of("STRING")).row("x") == "STRING 1"
+    assert instantiate_scalar(function, nth(function, 0), types_of("STRING")).row("x") == "STRING 1"
 
 
 def test_stacked_decorators_are_overloads():
