@@ -16,6 +16,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.java.errors import LONGEST_RESULT, ResultTooLong
 from ksql.java.regex import TooSlow
 from ksql.java.timeformat import parse_timestamp
+from tests.unit.functions.overloads import nth
 from tests.unit.java.support import own_budget
 
 BIG = "a" * 1_000_000
@@ -31,11 +32,15 @@ BIG = "a" * 1_000_000
         lambda: reduce_array([1] * 60, "ab", lambda state, _: state + state),
         lambda: reduce_map({i: i for i in range(60)}, [1], lambda state, _k, _v: state + state),
         lambda: instantiate_scalar(
-            BUILTINS.get("ARRAY_JOIN"), 1, (model.Array(model.STRING), model.STRING)
+            BUILTINS.get("ARRAY_JOIN"),
+            nth(BUILTINS.get("ARRAY_JOIN"), 1),
+            (model.Array(model.STRING), model.STRING),
         ).row(["a"] * 100, BIG),
-        lambda: instantiate_scalar(BUILTINS.get("ARRAY_JOIN"), 0, (model.Array(model.STRING),)).row(
-            [BIG] * 11
-        ),
+        lambda: instantiate_scalar(
+            BUILTINS.get("ARRAY_JOIN"),
+            nth(BUILTINS.get("ARRAY_JOIN"), 0),
+            (model.Array(model.STRING),),
+        ).row([BIG] * 11),
     ],
 )
 def test_results_are_bounded(work):

@@ -21,6 +21,7 @@ from ksql.functions.resolve import resolve
 from ksql.functions.signature import BadSignature, parse_param, parse_type
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table
 from tests.unit.functions.harness import Lam, sql, types_of
+from tests.unit.functions.overloads import nth
 
 
 def overloads(*params, kind="SCALAR"):
@@ -163,7 +164,9 @@ def test_constants_of_aggregates(params, literals, given, count):
     resolved = resolve(function, types_of(given))
     assert resolved.literals == count
     columns, values = resolved.params[: len(resolved.params) - count], ("x",) * count
-    instance: Any = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
+    instance: Any = instantiate_aggregate(
+        function, nth(function, 0), columns, values, {"ksql.functions.f.a": "1"}
+    )
     assert instance == (columns, values, {"a": "1"})
 
 
@@ -231,7 +234,9 @@ def test_signatures_print(text, shown):
 
 
 def test_primitives_refuse_null():
-    run = instantiate_scalar(BUILTINS.get("FROM_DAYS"), 0, [INTEGER])
+    run = instantiate_scalar(
+        BUILTINS.get("FROM_DAYS"), nth(BUILTINS.get("FROM_DAYS"), 0), [INTEGER]
+    )
     assert run.code is None
     assert run.nulls == "pass"
     with pytest.raises(NullPrimitive, match="argument 1 of FROM_DAYS"):
@@ -241,16 +246,18 @@ def test_primitives_refuse_null():
 def test_instantiating_the_wrong_kind():
     ucase, total, explode = (BUILTINS.get(name) for name in ("UCASE", "SUM", "EXPLODE"))
     with pytest.raises(TypeError):
-        instantiate_scalar(total, 0, [INTEGER])
+        instantiate_scalar(total, nth(total, 0), [INTEGER])
     with pytest.raises(TypeError):
-        instantiate_aggregate(ucase, 0, [STRING])
+        instantiate_aggregate(ucase, nth(ucase, 0), [STRING])
     with pytest.raises(TypeError):
-        instantiate_table(ucase, 0, [STRING])
-    empty = (Scalar(("INT",), "INT"), Table(("INT",), "INT"))
-    with pytest.raises(TypeError, match="no implementation"):
-        instantiate_scalar(dataclasses.replace(ucase, overloads=empty), 0, [INTEGER])
-    with pytest.raises(TypeError, match="no implementation"):
-        instantiate_table(dataclasses.replace(explode, overloads=empty), 1, [INTEGER])
+        instantiate_table(ucase, nth(ucase, 0), [STRING])
+    for function, empty, instantiate in (
+        (ucase, Scalar(("INT",), "INT"), instantiate_scalar),
+        (explode, Table(("INT",), "INT"), instantiate_table),
+    ):
+        without = dataclasses.replace(function, overloads=(empty,))
+        with pytest.raises(TypeError, match="no implementation"):
+            instantiate(without, nth(without, 0), [INTEGER])
 
 
 def test_registry():

@@ -14,6 +14,7 @@ from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.errors import BadDeclaration, WrongResult, WrongState
 from ksql.spark.task.packing import pack, unpack
 from tests.unit.functions.harness import D, fold, result, types_of
+from tests.unit.functions.overloads import nth
 
 CORPORA = Path(__file__).parents[3] / "qtt" / "functions"
 HEADER = """
@@ -300,7 +301,7 @@ GROWS = """
 @pytest.mark.parametrize("in_place", [False, True])
 def test_states_change_in_place_where_that_is_declared(in_place):
     function = one(GROWS.format(more=", in_place=True" if in_place else ""))
-    instance = instantiate_aggregate(function, 0, types_of("INT"))
+    instance = instantiate_aggregate(function, nth(function, 0), types_of("INT"))
     assert instance.in_place == (("step", "undo") if in_place else ())
     assert not instance.sure
     first = instance.init()
@@ -346,7 +347,8 @@ KEEPS = """
      (10, [None, True, 1.5, "a", b"b", 2**70])],
 )  # fmt: skip
 def test_a_state_is_what_comes_back_from_where_it_is_stored(number, restored):
-    instance = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    keeps = one(KEEPS.format(first=number))
+    instance = instantiate_aggregate(keeps, nth(keeps, 0), types_of("INT"))
     assert instance.init() == instance.step(0, number) == instance.undo(0, number) == restored
     assert instance.merge(0, number) == restored == unpack(pack(restored))
 
@@ -357,7 +359,8 @@ def test_a_state_is_what_comes_back_from_where_it_is_stored(number, restored):
      (8, "defaultdict")],
 )  # fmt: skip
 def test_a_state_that_would_come_back_as_something_else_is_refused(number, part):
-    instance = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    keeps = one(KEEPS.format(first=number))
+    instance = instantiate_aggregate(keeps, nth(keeps, 0), types_of("INT"))
     for change in (
         instance.init,
         lambda: instance.step(0, number),
@@ -399,7 +402,7 @@ def test_aggregate_without_options():
                 return max(state, later, key=len)
         """
     )
-    instance = instantiate_aggregate(function, 0, types_of("STRING"))
+    instance = instantiate_aggregate(function, nth(function, 0), types_of("STRING"))
     assert not instance.skips_null
     assert instance.undo is None
     assert result(instance, fold(instance, ["a", None])) == "null"
@@ -418,9 +421,9 @@ def test_function_per_query():
             return row
         """
     )
-    run = instantiate_scalar(function, 0, types_of("INT"))
+    run = instantiate_scalar(function, nth(function, 0), types_of("INT"))
     assert [run.row(1), run.row(1)] == ["INTEGER 1", "INTEGER 2"]
-    assert instantiate_scalar(function, 0, types_of("STRING")).row("x") == "STRING 1"
+    assert instantiate_scalar(function, nth(function, 0), types_of("STRING")).row("x") == "STRING 1"
 
 
 def test_stacked_decorators_are_overloads():

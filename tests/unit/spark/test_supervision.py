@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.spark.query.internals import batches_after, bound_batches, finish_batch_and_stop
+from ksql.spark.query.spec import QueryLocation
 from ksql.spark.session import runtime as module
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.jvm_supervisor import SparkRestarting
@@ -38,8 +42,8 @@ class Host:
 class Query:
     """A query that cannot be looked at."""
 
-    query_id = "CSAS_S_1"
-    place = SimpleNamespace(name="CSAS_S_1")
+    version = QueryVersion(QueryId("CSAS_S_1"))
+    place = QueryLocation(version, "", Path("CSAS_S_1"))
     stopped = False
 
     def __init__(self, problem) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ksql.core.errors import QueryFailed
 from ksql.core.types.model import BIGINT
 from ksql.exec.dataflow.plan_bundle import packed, unpacked
+from ksql.functions.identity import signature
 from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.spark.query.failures import reason
@@ -48,12 +49,17 @@ def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
 
 def test_functions_travel_with_their_limits():
     text = packed("plan", {"f.py": SOURCE}, None, Limits(5.0, 300_000_000))
-    functions = unpacked(text)
-    assert functions.plan == "plan"
-    add = instantiate_scalar(functions.functions.get("ADD"), 0, (BIGINT,))
+    loaded = unpacked(text)
+    assert loaded.plan == "plan"
+
+    def instantiated(name):
+        function = loaded.functions.get(name)
+        return instantiate_scalar(function, signature(function.overloads[0]), (BIGINT,))
+
+    add = instantiated("ADD")
     with ThreadPoolExecutor(1) as beside:  # what runs in a main thread is watched, tests too
         assert beside.submit(add.row, 1).result() == 2
-    refuse = instantiate_scalar(functions.functions.get("REFUSE"), 0, (BIGINT,))
+    refuse = instantiated("REFUSE")
     with ThreadPoolExecutor(1) as beside, pytest.raises(ValueError, match="no"):
         beside.submit(refuse.row, 1).result()
     assert unpacked("{}").plan == "{}"

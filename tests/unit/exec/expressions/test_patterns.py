@@ -14,6 +14,7 @@ from ksql.java.regex.budget import Budget
 from ksql.sql.binder.infer import bind
 from ksql.sql.binder.scope import NO_COLUMNS
 from ksql.sql.syntax.parser import parse_one, split
+from tests.unit.functions.overloads import nth
 
 REGEXP, DATE = "REGEXP_EXTRACT('a', 'ba')", "PARSE_DATE('2020', 'yyyy')"
 
@@ -65,4 +66,4 @@ def test_every_function_that_matches_with_patterns_is_named(monkeypatch):
 def attempt(function, number, args):
     """Call it, though most functions want something else."""
     with contextlib.suppress(Exception):
-        instantiate_scalar(function, number, [STRING] * len(args)).row(*args)
+        instantiate_scalar(function, nth(function, number), [STRING] * len(args)).row(*args)

@@ -13,9 +13,10 @@ from ksql.exec.operators.order import SequenceKeys
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.functions.spec import AggregateFunction
+from tests.unit.functions.overloads import nth
 
-COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), 0, [], (), {})
-SUM = instantiate_aggregate(BUILTINS.get("SUM"), 1, [BIGINT], (), {})
+COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), nth(BUILTINS.get("COUNT"), 0), [], (), {})
+SUM = instantiate_aggregate(BUILTINS.get("SUM"), nth(BUILTINS.get("SUM"), 1), [BIGINT], (), {})
 FUSSY = AggregateFunction(
     ("BIGINT",),
     "BIGINT",

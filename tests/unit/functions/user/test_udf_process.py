@@ -14,6 +14,7 @@ from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar
 from ksql.functions.user.load import load_sources
 from ksql.functions.user.udf_process import UdfProcessPool, UserFunctionFailed, _is_readable
 from ksql.functions.user.watch import Limits, Overrun
+from tests.unit.functions.overloads import nth
 
 MANY = 1500
 SOURCE = """
@@ -83,7 +84,7 @@ def apart():
 
 
 def scalar(named, name, types=(INTEGER,)):
-    return instantiate_scalar(named[name], 0, types).row
+    return instantiate_scalar(named[name], nth(named[name], 0), types).row
 
 
 def test_calls_are_made_elsewhere(apart):
@@ -92,12 +93,12 @@ def test_calls_are_made_elsewhere(apart):
     assert first != os.getpid()
     assert scalar(named, "PID")(1) == first  # the process is kept
     assert scalar(named, "NAMED", (STRING,))("x") == "STRING x"
-    assert instantiate_table(named["UP_TO"], 0, (INTEGER,))(3) == [0, 1, 2]
+    assert instantiate_table(named["UP_TO"], nth(named["UP_TO"], 0), (INTEGER,))(3) == [0, 1, 2]
 
 
 def test_an_aggregate(apart):
     _, named = apart
-    instance = instantiate_aggregate(named["WEIGHED"], 0, (INTEGER,), (10,))
+    instance = instantiate_aggregate(named["WEIGHED"], nth(named["WEIGHED"], 0), (INTEGER,), (10,))
     state = instance.step(instance.init(), 4)
     assert instance.result is not None
     assert instance.undo is not None
@@ -108,12 +109,14 @@ def test_an_aggregate(apart):
 
 def test_an_aggregate_is_known_as_one_that_may_fail(apart):
     """As in Spark's workers: its records are not combined, and a table's are tried before."""
-    instance = instantiate_aggregate(apart[1]["WEIGHED"], 0, (BIGINT,), [2])
+    instance = instantiate_aggregate(
+        apart[1]["WEIGHED"], nth(apart[1]["WEIGHED"], 0), (BIGINT,), [2]
+    )
     assert instance.raises
 
 
 def test_an_aggregate_without_a_first_state_ends_its_query(apart):
-    instance = instantiate_aggregate(apart[1]["UNBORN"], 0, (BIGINT,))
+    instance = instantiate_aggregate(apart[1]["UNBORN"], nth(apart[1]["UNBORN"], 0), (BIGINT,))
     with pytest.raises(QueryFailed, match="unborn gives no first state: the state of unborn has a"):
         instance.init()
 
