@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LONGEST = 25
 
 _CODE = re.compile(r"(`+)[^`]+\1")
+# values to choose from, in a table
+_CHOICES = re.compile(r"\bx(?: or x)+\b")
 _LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _COMMENT = re.compile(r"<!--.*?-->|\{[:.#][^}]*\}", re.DOTALL)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.|:|``[^`]+``\s)\s+(.*)")
@@ -128,6 +130,7 @@ def _cells(line: str) -> list[str]:
 
 def _cut(block: _Block) -> Iterator[Sentence]:
     text = _LINK.sub(r"\1", _CODE.sub(lambda m: "x" + _lines_only(m), block.text))
+    text = _CHOICES.sub("x", text)
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         sentence = text[start:end]

@@ -24,6 +24,7 @@ def texts(source):
         ("Run:\n\n    make all\n\nDone\n", [(1, "Run:"), (5, "Done")]),
         ("- one\n  more\n- two\n", [(1, "one more"), (3, "two")]),
         ("- one\n\n    more\n", [(1, "one"), (3, "more")]),
+        ("| `a` or `b` or `c` | d |\n", [(1, "x"), (1, "d")]),
         ("| a | b. c |\n|---|---|\n", [(1, "a"), (1, "b."), (1, "c")]),
         ("term\n:   A thing.\n", [(1, "term"), (2, "A thing.")]),
         ("<!-- parsed -->\nText\n", [(2, "Text")]),
