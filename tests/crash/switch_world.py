@@ -362,12 +362,12 @@ class Service:
 
         def complete() -> bool:
             rows.update(self._rows(query))
-            return all(any(n == last for n, _ in found) for found in rows.values())
+            return all(any(n == last for n, _ in outputs) for outputs in rows.values())
 
         try:
             await_true("complete", complete)
         except AssertionError:
-            tails = {key: found[-4:] for key, found in rows.items()}
+            tails = {key: outputs[-4:] for key, outputs in rows.items()}
             state = self.ids().get(query.name)
             raise AssertionError(f"not complete up to {last}: {tails}; {state}") from None
         self._judge(query)
@@ -377,10 +377,10 @@ class Service:
         """Compare the rows with the model; of a query that was ended the last may be missing."""
         logged, rows = self._logged(query), self._rows(query)
         once = query.cell.guarantee == EXACTLY_ONCE
-        for key, found in rows.items():
-            sent = max((n for n, _ in found), default=-1) + 1 if ended else query.sent
-            if wrong := judge(found, sent, logged, once=once):
-                raise AssertionError(f"{key}: {wrong}; the log has {logged}; rows {found[-12:]}")
+        for key, outputs in rows.items():
+            sent = max((n for n, _ in outputs), default=-1) + 1 if ended else query.sent
+            if wrong := judge(outputs, sent, logged, once=once):
+                raise AssertionError(f"{key}: {wrong}; the log has {logged}; rows {outputs[-12:]}")
 
 
 @contextlib.contextmanager
