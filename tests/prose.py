@@ -266,9 +266,9 @@ def _left() -> dict[str, int]:
 
 def _compared(counts: dict[str, list[Finding]], left: dict[str, int]) -> Iterator[str]:
     """Yield a line for what is new, and for what is listed and gone."""
-    for name, found in counts.items():
-        if len(found) > left.get(name, 0):
-            yield from (f'{name}:{at.line}: "{at.phrase}": better: {at.instead}' for at in found)
+    for name, phrases in counts.items():
+        if len(phrases) > left.get(name, 0):
+            yield from (f'{name}:{at.line}: "{at.phrase}": better: {at.instead}' for at in phrases)
     for name, number in left.items():
         if name not in counts or len(counts[name]) < number:
             yield f"{name}: less is left than listed: run python -m tests.prose --shrink"

@@ -203,9 +203,9 @@ class Results:
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("")
         for cell in CELLS:
-            points = [row for row in last.values() if row.key[:2] == cell]
-            wrong = sum(bool(row.wrong) for row in points)
-            lines.append(f"{cell.guarantee}, {cell.kind}: {len(points)} points, {wrong} wrong")
+            of_cell = [row for row in last.values() if row.key[:2] == cell]
+            wrong = sum(bool(row.wrong) for row in of_cell)
+            lines.append(f"{cell.guarantee}, {cell.kind}: {len(of_cell)} points, {wrong} wrong")
         lines += [f"- before {name}, fail cannot arise: {why}" for name, why in NO_BATCH.items()]
         lines += [f"WRONG, {_line(row)}" for row in self.rows if row.wrong]
         return "\n".join(lines)

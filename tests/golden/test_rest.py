@@ -64,7 +64,7 @@ def test_answers(golden, name):
 def test_every_route_has_an_answer_on_record():
     app = application(SERVERS)
     app.state.context.release()
-    asked = [
+    exchanges = [
         Exchange.of(block)
         for name in (STATEMENTS, SERVERS)
         for block in (HERE / name).read_text("utf-8").strip().split("\n\n")
@@ -75,7 +75,8 @@ def test_every_route_has_an_answer_on_record():
         (method, route.path)
         for route in [*own, *(route for router in ROUTERS for route in router.routes)]
         for method in sorted(getattr(route, "methods", None) or {WEBSOCKET})
-        if method not in _UNREAD and not any(_is_of(route, method, request) for request in asked)
+        if method not in _UNREAD
+        and not any(_is_of(route, method, request) for request in exchanges)
     ]
     assert unasked == [(WEBSOCKET, "/docs-files")]  # a folder of files
 

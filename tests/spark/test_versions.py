@@ -85,9 +85,9 @@ class Site:
         assert idle, (running.status(), running.committed_offsets(), ends, running.totals())
 
     def incarnation(self, query):
-        found = incarnations.incarnation_of(query.version.checkpoint(self.directory))
-        assert found is not None
-        return found.name
+        incarnation = incarnations.incarnation_of(query.version.checkpoint(self.directory))
+        assert incarnation is not None
+        return incarnation.name
 
     def names(self, query):
         """The pattern of its groups, which are its transactional ids."""

@@ -38,8 +38,8 @@ def test_a_docstring_is_cut_without_its_code_and_the_heads_of_its_sections():
     text = (
         "Return it.\n\n    Call it::\n\n        f(1. 2)\n\n    Raises:\n        KeyError: If not.\n"
     )
-    found = [(part.line, part.text) for part in sentences.of_docstring(text, 10)]
-    assert found == [(10, "Return it."), (12, "Call it::"), (17, "KeyError: If not.")]
+    parts = [(part.line, part.text) for part in sentences.of_docstring(text, 10)]
+    assert parts == [(10, "Return it."), (12, "Call it::"), (17, "KeyError: If not.")]
 
 
 @pytest.mark.parametrize(

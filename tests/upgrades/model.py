@@ -101,8 +101,8 @@ def _column(expr: Expr) -> str:
 class Open:
     """A window or a session: its bounds, and its aggregates.
 
-    ``origins`` has the number of the record from which an aggregate has its value. ``given``: its end
-    was told, by EMIT FINAL.
+    ``origins`` has the number of the record from which an aggregate has its value. ``given``: EMIT
+    FINAL has given it.
     """
 
     start: int

@@ -22,7 +22,7 @@ class Topic:
 
     def __init__(self):
         self.info = None
-        self.made = []
+        self.created = []
         self.records = []
         self.unsettled = [0]
         self.readers = []
@@ -43,7 +43,7 @@ class Admin:
         return {} if self.topic.info is None else {"log": self.topic.info}
 
     def create(self, new):
-        self.topic.made.append((new.name, new.partitions, new.replicas, dict(new.configs)))
+        self.topic.created.append((new.name, new.partitions, new.replicas, dict(new.configs)))
         return self.topic.info is None
 
     def end_offsets(self, topics, *, committed=True):
@@ -127,13 +127,13 @@ def read(journal):
 
 def test_a_topic_that_is_missing_is_made_with_one_partition(topic):
     assert opened().ensure_topic() is None
-    assert topic.made == [("log", 1, 3, {"cleanup.policy": "delete"})]
+    assert topic.created == [("log", 1, 3, {"cleanup.policy": "delete"})]
 
 
 def test_a_topic_that_is_there_is_shown(topic):
     topic.info = TopicInfo("log", 2, (1, 1), {})
     assert opened().ensure_topic() is topic.info
-    assert topic.made == []
+    assert topic.created == []
 
 
 def test_one_that_another_server_makes_meanwhile_is_shown_too(topic, monkeypatch):

@@ -132,8 +132,8 @@ def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
     kafka, query, other = Kafka(a="1"), Reader("Q", a="1"), Reader("R", a="1")
     topic_watch = looking(kafka, query, other)
     missing = Gone("the checkpoint of query Q is missing")
-    for found in (missing, None, missing):
-        query.missing = found
+    for problem in (missing, None, missing):
+        query.missing = problem
         look(topic_watch, kafka)
         assert query.ended == []
     look(topic_watch, kafka)
