@@ -58,7 +58,7 @@ from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.serving.limits import Limits
 from ksql.serving.query_service import QueryService
 from ksql.serving.table_provider import TableProvider
-from ksql.spark.checkpoint import checkpoint_topics
+from ksql.spark.checkpoint.checkpoint_topics import PROBLEMS
 from ksql.spark.query.query_supervisor import unheard
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.views.view_maintainer import ViewMaintainer
@@ -428,9 +428,7 @@ class Node:
             commands=compose.command_rate(self.settings),
         )
         self._closers.append(self.reads.close_all)
-        queries = QueryTopics(
-            lambda: list(self.runner.running.values()), checkpoint_topics.PROBLEMS, time.monotonic
-        )
+        queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
         users = (self.durable_topics, self.views, queries, self._feeds, writer)
         self._topic_watch = TopicWatch(self._hasty.identities, [user.watched for user in users])
 

@@ -7,17 +7,20 @@ import logging
 import pytest
 
 from ksql.app.late_drops import LateDrops
+from ksql.core.ids import QueryId
+from ksql.core.query_version import QueryVersion
 from ksql.spark.query.drop_counts import DropCounts, WorstRecord
 from ksql.spark.query.query_metrics import Totals
 
+Q = QueryVersion(QueryId("Q"))
 WORST = WorstRecord(15_000, "s", 3)
 
 
 def looked(*recents):
     late_drops = LateDrops()
     for now, recent in enumerate(recents):
-        late_drops.look("Q", Totals(recent=recent), now)
-    return late_drops.warnings("Q")
+        late_drops.look(Q, Totals(recent=recent), now)
+    return late_drops.warnings(Q)
 
 
 def test_late_records_are_reported_with_share_worst_place_and_what_to_do():
@@ -43,12 +46,12 @@ def test_records_that_are_dropped_for_other_reasons_count_as_well():
 
 def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
     late_drops, totals = LateDrops(), Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000)
-    late_drops.look("Q", totals, 999)
-    ((_, warning),) = late_drops.warnings("Q")
+    late_drops.look(Q, totals, 999)
+    ((_, warning),) = late_drops.warnings(Q)
     assert "stream time follows a record far ahead of the clock" in warning
     assert "GRACE" not in warning
-    late_drops.look("Q", totals, 1_000)
-    ((_, warning),) = late_drops.warnings("Q")
+    late_drops.look(Q, totals, 1_000)
+    ((_, warning),) = late_drops.warnings(Q)
     assert "GRACE" in warning
 
 

@@ -14,6 +14,7 @@ from ksql.functions.resolve import parameters, spread
 from ksql.functions.spec import Scalar
 from tests.examples import examples
 from tests.unit.functions.harness import evaluate, sql
+from tests.unit.functions.overloads import nth
 
 VALUES = {
     "INT": st.integers(-(2**31), 2**31 - 1),
@@ -48,7 +49,9 @@ def coded():
 def test_arguments_may_assign(function, index):
     each = spread(parameters(function.overloads[index]), len(parameters(function.overloads[index])))
     kinds = [str(param.pattern) for param in each]
-    run = instantiate_scalar(function, index, [sql(TYPES.get(kind, kind)) for kind in kinds])
+    run = instantiate_scalar(
+        function, nth(function, index), [sql(TYPES.get(kind, kind)) for kind in kinds]
+    )
     compile(run.code.format(*(f"(t{i} := c{i})" for i in range(len(kinds)))), "<code>", "eval")
 
 
@@ -60,7 +63,9 @@ def test_code_equals_row(function, index, data):
     variadic = any(param.variadic for param in declared)
     each = spread(declared, data.draw(st.integers(len(declared), 4)) if variadic else len(declared))
     kinds = [str(param.pattern) for param in each]
-    run = instantiate_scalar(function, index, [sql(TYPES.get(kind, kind)) for kind in kinds])
+    run = instantiate_scalar(
+        function, nth(function, index), [sql(TYPES.get(kind, kind)) for kind in kinds]
+    )
     values = [data.draw(VALUES[kind]) for kind in kinds]
     if run.nulls == "pass":
         values = [data.draw(st.sampled_from([value, None])) for value in values]

@@ -26,7 +26,7 @@ MADE_BY_US = {
     "ksql/java/timeformat/javatime.py": "few choices, else the helper",
     "ksql/exec/expressions/like.py": "literals",
     "ksql/java/uri.py": "literals",
-    "ksql/spark/checkpoint/incarnations.py": "names of directories",
+    "ksql/core/query_version.py": "names of consumer groups",
     "ksql/sql/syntax/lexer.py": "the grammar's words",
     "server/cli/commands.py": "the terminal's commands",
     "server/cli/session.py": "the terminal's commands",

@@ -89,6 +89,6 @@ def test_replacement_without_a_query_restarts(text):
     world.run(f"TERMINATE {first};")
     [second] = world.run(f"CREATE OR REPLACE {text}")
     assert second.command_status.message == (
-        f"Created query with ID {world.query('U').id}\nIt begins anew: {first} was terminated, and "
+        f"Created query with ID {world.query('U').id}\nIt starts over: {first} was terminated, and "
         "its state with it. What it has written stays in topic U."
     )
