@@ -43,7 +43,7 @@ def arm(point: str, beginning: str) -> None:
         return point == "switched" and command.statement.startswith(beginning)
 
     def is_commit(_self: Any, call: Any) -> bool:
-        return call.__name__ == "commit_transaction" and written[-1].startswith(beginning)
+        return call.__name__ == "commit" and written[-1].startswith(beginning)
 
     die_in(command_log, "encode", is_appended)
     match point:

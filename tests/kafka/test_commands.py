@@ -107,7 +107,7 @@ def test_a_request_waits_for_a_command_that_is_still_to_come(server, http, monke
     more = {"ksql.server.command.response.timeout.ms": str(PATIENCE_S * 1000)}
     settings = server.service.node.settings
     patient = replace(settings, overrides={**settings.overrides, **more})
-    monkeypatch.setattr(server.service, "settings", patient)
+    monkeypatch.setattr(server.service.node, "settings", patient)
     first, second = unique("early").upper(), unique("late").upper()
     number = http.one(declared(first))["commandSequenceNumber"]
     behind = number + 2  # a marker of the transaction follows each command

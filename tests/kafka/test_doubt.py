@@ -147,7 +147,7 @@ def test_broker_that_hangs_during_the_commit(broker, kafka):
     going_on = threading.Timer(GIVES_UP_S + 3, os.kill, (java, signal.SIGCONT))
 
     def step(call):
-        if call.__name__ == "commit_transaction":
+        if call.__name__ == "commit":
             os.kill(java, signal.SIGSTOP)
             going_on.start()
         usual(call)

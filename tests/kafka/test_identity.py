@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from ksql.app.state import OlderState
 from ksql.app.state_check import StateInDanger
 from ksql.cluster.leadership.leadership import AnotherServer
 from ksql.kafka.admin import Admin
@@ -83,17 +84,18 @@ def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
     assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made again
 
 
-def test_a_directory_of_the_former_format_continues(scene):
+def test_a_directory_of_before_format_zero_is_refused_and_left_as_it_is(scene):
     with scene.served() as http:
         scene.declare(http)
         assert scene.count() == 1
     marker = scene.folder / "state" / "service.json"
+    present = marker.read_text()
     marker.write_text(json.dumps({"format": 1, "service.id": scene.service_id}))
+    with pytest.raises(OlderState, match="older than format zero"), scene.served():
+        pass
+    marker.write_text(present)
     with scene.served():
         assert scene.count() == 2
-    identity = json.loads(marker.read_text())
-    assert identity["format"] == 2
-    assert identity["command.topic.id"]
 
 
 def test_a_second_server_is_refused_and_the_first_continues(scene):

@@ -343,7 +343,7 @@ def test_rows_are_inserted_and_acknowledged(http):
 
 def test_too_many_push_queries(server, http, monkeypatch):
     monkeypatch.setattr(
-        server.service,
+        server.service.node,
         "settings",
         server.service.node.settings.__class__({"ksql.max.push.queries": "1"}),
     )
