@@ -37,7 +37,7 @@ class RowInserter(Protocol):
     """The writer of rows to one stream."""
 
     def begin(self, row: Mapping[str, Any]) -> Delivery:
-        """Hand one row over; it counts once ``wait`` has returned. What it does not name is NULL.
+        """Hand one row over; it counts once ``wait`` has returned. Absent columns are NULL.
 
         Raises: UnknownField, CannotInsert.
         """
@@ -116,7 +116,7 @@ class Service(Protocol):
     ) -> ResultStream | TextStream:
         """Start one query or PRINT; the caller closes the stream.
 
-        ``caller``: what the request says of the copies of tables that it is answered from.
+        ``caller``: what the request says of the replicas that it is answered from.
         Without ``tombstones`` the deletions of a table are no rows: LIMIT does not count them.
         Raises: RequestFailed, also for a text that is not a single query.
         """
@@ -152,7 +152,7 @@ class Service(Protocol):
 
     @property
     def host(self) -> str:
-        """The address of this server for others, as ``host:port``; known before it has started."""
+        """The address of this server for other servers (``host:port``), known before its start."""
 
     @property
     def is_follower(self) -> bool:

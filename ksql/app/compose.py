@@ -169,8 +169,8 @@ def java_client(kafka: KafkaSettings) -> dict[str, str]:
 def worker_producer(settings: Settings, kafka: KafkaSettings) -> dict[str, str]:
     """Return the client properties of the workers' producers.
 
-    Where another server may take over, records do not wait in a worker for longer than it takes
-    until then: one that was paused throws them away when it continues, and does not send them late.
+    Where another server may take over, records wait in a worker for no longer than a takeover
+    takes. A worker that was paused drops them when it continues, and does not send them late.
     """
     properties = {name: str(value) for name, value in kafka.producer().items()}
     if settings.flag(SHARED) and _WAIT not in properties:

@@ -113,8 +113,8 @@ def _read(path: str) -> str:
 def _beside(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield the embedded parts with the listeners that must be this machine's for them.
 
-    A server with a broker of its own holds all records on this machine; a registry of its own is
-    behind its own listener alone.
+    A server with a broker of its own holds all records on this machine. A registry of its own is
+    reached by its own listener alone.
     """
     if not settings.text(REGISTRY):
         yield "the embedded schema registry", REGISTRY_LISTENER, settings.text(REGISTRY_LISTENER)

@@ -37,7 +37,7 @@ class LateDrops:
             _log.warning("records_dropped", extra={"query_id": version.name, "reason": text})
 
     def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
-        """Return since when (ms), and what there is to say; nothing as a rule."""
+        """Return the warning and since when it holds (ms); usually nothing."""
         warning = self._since.get(version)
         return () if warning is None else (warning,)
 

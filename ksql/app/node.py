@@ -486,8 +486,7 @@ class Node:
             end(closers, runtime, broker, shared=self._given_runtime is not None)
 
     def _trouble(self) -> str:
-        """Return the reason that no query can work; empty as a rule."""
-        return self.runtime.problem() or self.watch.kafka
+        return self.runtime.problem() or self.watch.kafka  # why no query can work; usually empty
 
     def _check_kafka(self) -> None:
         if self.watch.kafka:

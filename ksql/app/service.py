@@ -268,7 +268,7 @@ class KsqlService:
 
     @property
     def host(self) -> str:
-        """The address of this server for others, as ``host:port``."""
+        """The address of this server for other servers, as ``host:port``."""
         return self.node.copies.host
 
     @property

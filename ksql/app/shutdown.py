@@ -37,7 +37,8 @@ def end(
 ) -> None:
     """Close everything, the last one first, and end the processes; the very first one comes last.
 
-    Spark ends before the broker, which it may still be writing to. What does not end is killed.
+    Spark ends before the broker, which it may still be writing to. A process that does not end is
+    killed.
     ``shared``: Spark keeps running for other services, so that batches must be finished.
     """
     first, rest = closers[:1], closers[1:]

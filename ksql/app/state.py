@@ -1,8 +1,8 @@
 """The state directory: whose it is, and where everything lies in it.
 
-Servers that share it have each a place of their own in it. The checkpoints are shared, and are
-renamed by each server that takes charge of them: the server that had them before, and does not
-know yet, writes where nobody looks.
+Servers that share it have each a place of their own in it. The checkpoints are shared. Each server
+that takes charge of them renames them. So the server that had them before, and does not know
+yet, writes where nobody looks.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class StuckQueries:
             self._since.pop(version, None)
 
     def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
-        """Return since when (ms), and what there is to say; nothing as a rule."""
+        """Return the warning and since when it holds (ms); usually nothing."""
         stuck = self._since.get(version)
         if stuck is None:
             return ()

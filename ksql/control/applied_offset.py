@@ -1,4 +1,4 @@
-"""How far the commands of the log have been carried out: a small file in the state directory."""
+"""The position up to which the log was carried out: a small file in the state directory."""
 
 from __future__ import annotations
 

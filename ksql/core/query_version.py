@@ -1,6 +1,6 @@
 """The identity of a version of a query, and all names that follow from it.
 
-A query's id is what users see. What runs is a version of the query: a plan with a checkpoint,
+A query's id is what users see. A query runs as one of its versions: a plan with a checkpoint,
 state, transactional ids and consumer groups of its own. So two versions can run side by side.
 
 | Name | First version | Version 17 |

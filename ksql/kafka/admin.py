@@ -233,7 +233,7 @@ class Admin(Administrative):
     def create(self, topic: Topic) -> bool:
         """Create the topic and wait until its partitions have leaders, and these answer.
 
-        A record that is written before that may be acknowledged and lost: its leader has shown the
+        A record that is written before that may be acknowledged and lost. Its leader has shown the
         partition before its log was the one that stays.
 
         Returns: False if it exists: another server may have created it since it was looked for.

@@ -1,7 +1,7 @@
 """A journal: a topic of one partition that one writer at a time appends to, and all read in order.
 
-Records are appended in transactions of one transactional id. Who takes that id over fences the
-writer before for good, and has Kafka end what that one has left open.
+Records are appended in transactions of one transactional id. A writer that takes that id over
+fences the one before for good, and has Kafka end the transaction that this one has left open.
 
 Source: KIP-98 on fencing.
 """
@@ -126,7 +126,7 @@ class Journal:
     def read_to_end(self) -> Iterator[list[RawRecord]]:
         """Yield batches of records up to where the topic ends now.
 
-        Raises: OffsetsGone for a topic that was made anew or cut, KafkaUnreachable.
+        Raises: OffsetsGone for a topic that was recreated or cut, KafkaUnreachable.
         """
         return self._seeking.read_to_end()
 

@@ -1,7 +1,7 @@
 """The leader of a service: claims in a topic that only one producer at a time can write.
 
-Each claim is a transaction under one transactional id, so the taker of the id fences all others
-for good: a server that was paused cannot even repeat its claim. The last record names the
+Each claim is a transaction under one transactional id, so the taker of the id fences all other
+servers for good. A server that was paused cannot even repeat its claim. The last record names the
 leader, which repeats its claim all the time.
 
 Source: KIP-98 on fencing.
@@ -42,9 +42,9 @@ def topic_name(service_id: str) -> str:
 class LeadershipRecord:
     """A server that says that it leads.
 
-    ``id`` is one start of it, ``state_id`` its state directory, wherever that lies, ``listener``
-    where other servers reach it, ``troubled`` the queries that do not run there, with their states.
-    ``place`` is what no copy of that directory has at the same time.
+    ``id`` is one start of it, and ``state_id`` its state directory, wherever that lies.
+    ``listener`` is where other servers reach it, ``troubled`` the queries that do not run there,
+    with their states. ``place`` is what no copy of that directory has at the same time.
     """
 
     id: str

@@ -61,7 +61,7 @@ class GroupMember:
     def _stay(self) -> None:
         """Show that this member lives, and look who else does.
 
-        Raises: KafkaException; the last look stands.
+        Raises: KafkaException; the last look counts then.
         """
         if self._consumer is None:
             self._consumer = self._join()

@@ -1,4 +1,4 @@
-"""How to reach Kafka: the service's properties, written in Java's names, as librdkafka's."""
+"""The way to reach Kafka: the service's properties in Java's names, as librdkafka's."""
 
 from __future__ import annotations
 

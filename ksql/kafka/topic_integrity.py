@@ -1,4 +1,4 @@
-"""Whether a journal's topic is still whole: the one that was read, and none but appended to.
+"""The check that a journal's topic is whole: the one that was read, and only appended to.
 
 Source: ksqlDB's command runner, which is degraded when its topic was modified.
 """

@@ -1,7 +1,7 @@
 """Are topics still those that they were? Kafka is asked once for all who have to know.
 
 A client of Kafka, and Spark with it, reads a topic that was deleted and made again from the former
-offset on, without a word. It waits for ever for one that was deleted, and what finds nothing to
+offset on, without a word. It waits for ever for one that was deleted. A query that finds nothing to
 read writes nothing, so that it does not notice either that the topic of its results is gone.
 """
 
@@ -106,7 +106,7 @@ class RunningQuery(Protocol):
         """Return the topic that it writes now; empty if it writes none, or rests."""
 
     def lost(self) -> KsqlError | None:
-        """Return what says that its checkpoint has gone; None as a rule."""
+        """Return what says that its checkpoint has gone; usually None."""
 
     def fail_with(self, problem: KsqlError, ids: Mapping[str, str]) -> None:
         """End it at once and note the reason, if ``ids`` are still those of its launch."""
@@ -115,8 +115,8 @@ class RunningQuery(Protocol):
 class Problems(NamedTuple):
     """The errors of a query's topics, by its id.
 
-    Of sources that are gone, with the ids that they had; of those of other ids, with both; of the
-    topic of its results that is gone.
+    ``gone`` is of sources that are gone, with the ids that they had. ``remade`` is of sources of
+    other ids, with both. ``result_gone`` is of the topic of its results that is gone.
     """
 
     gone: Callable[[str, Mapping[str, str]], KsqlError]
@@ -147,7 +147,7 @@ class QueryTopics:
     """Compares the topics of running queries with those of their last launch; for one thread.
 
     One look proves nothing: what differs counts if two looks in a row find it. A broker that has
-    just come up may not know all topics yet, so a topic is gone only if no look has found it for
+    just come up may not know all topics yet. So a topic is gone only if no look has found it for
     ``GONE_S``. Nothing wrong is read meanwhile.
     """
 

@@ -1,6 +1,6 @@
 """WHERE of a pull query: what it must say where scans are not allowed, and what it may not ask.
 
-A condition is looked at as it was written, as alternatives (OR) of conjunctions (AND): each
+A condition is looked at as it was written, as alternatives (OR) of conjunctions (AND). Each
 alternative has to give the key for itself, or the whole table is read. The words are ksqlDB's.
 Source: docs/sql/reading.md#pull-queries.
 """

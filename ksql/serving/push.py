@@ -35,9 +35,9 @@ _WAITING = 8
 class PushQuery:
     """A transient query; see ``ResultStream``.
 
-    ``feed`` begins to read; ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out
-    what has no key; without ``tombstones`` the deletions of a table are left out, as nothing that
-    LIMIT counts; ``state_bytes`` is about how large its state may become. If it keeps any,
+    ``feed`` begins to read; ``until`` bounds it (a pull query over a stream). ``keyed`` leaves out
+    what has no key. Without ``tombstones`` the deletions of a table are left out, as nothing that
+    LIMIT counts. ``state_bytes`` is about how large its state may become. If it keeps any,
     ``present`` is asked where its topics end at its beginning: until then their records are taken
     by their times.
     """

@@ -100,7 +100,7 @@ class QueryService:
     ) -> ResultStream | TextStream:
         """Start the one query of the text; a push query with or without tombstones.
 
-        ``caller``: what the request says of the copies of tables that it is answered from.
+        ``caller``: what the request says of the replicas that it is answered from.
 
         Raises: RequestFailed.
         """

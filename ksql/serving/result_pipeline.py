@@ -1,7 +1,7 @@
 """The clauses of a pull query, bound, and compiled to steps over chunks of rows.
 
-FROM gives rows; WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
-run on; ORDER BY, OFFSET and LIMIT come after them.
+FROM gives rows. WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
+run on. ORDER BY, OFFSET and LIMIT come after them.
 Source: docs/sql/reading.md#pull-queries.
 """
 

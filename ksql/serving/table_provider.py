@@ -177,7 +177,7 @@ class TableProvider:
             except NotFollowed:
                 return False
             except KsqlError:
-                return True  # the query itself is to fail with it
+                return True  # the query itself will fail with it
             return True
 
         try:
@@ -248,7 +248,7 @@ class TableProvider:
             except TableNotReady:
                 return False
             except KsqlError:
-                return True  # the query itself is to fail with it
+                return True  # the query itself will fail with it
             return True
 
         if behind:

@@ -1,7 +1,7 @@
-"""How a pull query comes to a table's rows: what its condition says of their keys and windows.
+"""The way of a pull query to a table's rows: the keys and windows that its condition allows.
 
 A condition is looked at as alternatives (OR) of conjunctions (AND); each has to limit the key for
-itself. What is read is never less than what the condition allows: it is evaluated for each row.
+itself. The rows that are read are never less than the condition allows: it is evaluated for each.
 Source: docs/sql/reading.md#pull-queries.
 """
 

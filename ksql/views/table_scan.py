@@ -157,8 +157,8 @@ class TableScan:
     ) -> Iterator[Iterator[StoredRow]]:
         """Yield the rows of whole keys, those of far stores one store after another.
 
-        Each lies where its writer has put it, by what it has hashed; in a topic that has other
-        partitions than it was made with, perhaps where it was put before.
+        Each lies where its writer has put it, by what it has hashed. In a topic that has other
+        partitions than it was made with, it may lie where it was put before.
 
         It is cheaper to look into all stores that are near than to find out which.
         """

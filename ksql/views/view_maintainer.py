@@ -174,7 +174,7 @@ class ViewMaintainer:
         return "; ".join(filter(None, parts))
 
     def hindrance(self, source: DataSource | None = None) -> str:
-        """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
+        """Return why that table, or any, cannot answer whatever was read; usually empty."""
         if self.problem:
             return self.problem
         query_ids = list(self._hindered) if source is None else [query_id_of(source)]
@@ -265,7 +265,7 @@ class ViewMaintainer:
         return table.missing() if table is not None else 0
 
     def watched(self) -> Watched:
-        """Return the topics that the stores follow; one that is another now is followed anew."""
+        """Return the topics that the stores follow; one that is another now is followed again."""
         tables = self.tables()
 
         def compare(now: Identities | None) -> None:

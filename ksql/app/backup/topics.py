@@ -54,7 +54,7 @@ def save(kafka: KafkaSettings, admin: Admin, topic: str, file: Path) -> SavedTop
 def standing(
     kafka: KafkaSettings, admin: Admin, saved: SavedTopic, expected: Iterable[RawRecord]
 ) -> tuple[Standing, str]:
-    """Compare a topic with what was saved of it; return how it stands, and that in words.
+    """Compare a topic with what was saved of it; return its ``Standing``, and that in words.
 
     Raises: KafkaUnreachable, KafkaDenied.
     """

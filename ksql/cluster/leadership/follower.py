@@ -83,7 +83,7 @@ class Follower:
     def _follow_on(self) -> None:
         try:
             self._follow()
-        except CommandTrouble:  # it was logged when it was found, and stands in every answer
+        except CommandTrouble:  # it was logged when it was found, and every answer shows it
             return
         except ServiceEnded:
             self._waiting.set()

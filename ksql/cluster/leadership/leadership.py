@@ -1,9 +1,9 @@
 """Leader election: one server at a time leads a service.
 
 A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``).
-One that finds a living claim of another refuses to start. A claim that is not repeated for a while
-is void and may be taken over. That fences its server: its tasks may no longer write by then, since
-their right (``core.process.lease``) lasts shorter, and the server learns it with its next claim.
+A server that finds a living claim of another one refuses to start. A claim that is not repeated for
+a while is void and may be taken over. That fences its server, which learns it with its next claim.
+Its tasks may no longer write by then, since their right (``core.process.lease``) lasts shorter.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Leadership:
         """The last claim that was seen while this server waited for its turn."""
         self._seen_s = 0.0
         self.troubled: Callable[[], Mapping[str, str]] = dict
-        """The queries that do not run as they should, and their states, for others to see."""
+        """The queries that do not run as they should, with their states; other servers see them."""
         self._worker = PeriodicWorker(
             "leadership", BEAT_S, self._turn, RepeatedFailure(_log, "claim_failed")
         )
@@ -147,7 +147,7 @@ class Leadership:
         """Take charge once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
-        ``SILENCE_S``. ``rank`` is how many others are to try before this one.
+        ``SILENCE_S``. ``rank`` is how many other servers should try before this one.
         """
         end, since = -1, self._now_s()
         self._seen_s = since  # else nobody would lead until the first look

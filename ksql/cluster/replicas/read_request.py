@@ -87,7 +87,7 @@ class ReadRequest:
 
 
 def standing_form(standing: ReplicaStatus) -> dict[str, Any]:
-    """Return a standing as JSON has it."""
+    """Return the status of a replica as JSON has it."""
     return {
         "state": standing.state,
         "role": standing.role,
@@ -98,7 +98,7 @@ def standing_form(standing: ReplicaStatus) -> dict[str, Any]:
 
 
 def standing_of(form: Mapping[str, Any]) -> ReplicaStatus:
-    """Return the standing of a form.
+    """Return the status of a replica of its form.
 
     Raises: ValueError.
     """

@@ -37,8 +37,8 @@ class ReadResult:
     """How far the copy is, and its answer as it comes: what of both ``ReadRequest`` asked for.
 
     Iterating raises Unreachable if the server does not answer to the end; ``close`` ends it early.
-    Once it has come to its end, ``seen`` returns an offset after all that was in it, and ``hidden``
-    which windows a retention has hidden from it. Before that both may return None.
+    Once it has come to its end, ``seen`` returns an offset after all that was in it. ``hidden``
+    returns which windows a retention has hidden from it. Before that both may return None.
     """
 
     standing: ReplicaStatus

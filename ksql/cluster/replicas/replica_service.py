@@ -1,4 +1,4 @@
-"""The parts with which a server reads copies of tables, and lets others read its own."""
+"""The parts with which a server reads replicas, and lets other servers read its own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BadKey(KsqlError):
 
 
 class ReplicaService:
-    """This server's copies, the way to those of others, and the talk about them."""
+    """This server's replicas, the way to those of other servers, and the talk about them."""
 
     def __init__(
         self,

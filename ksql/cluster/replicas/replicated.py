@@ -41,9 +41,9 @@ class Caller:
     """A client's demands on the copies that its request is answered from.
 
     Attributes: credentials: Its header Authorization; passed on to other servers. info: Whether the
-        answer should say which copies it is of, and how far those were. token: What the client has
-        seen already; the answer holds it, and ends with a token of its own. None for a request that
-        is not about tokens.
+        answer should say which copies it is of, and how far those were. token: The positions
+        that the client has seen already; the answer holds them, and ends with a token of its own.
+        None for a request that is not about tokens.
     """
 
     credentials: str = ""
@@ -59,7 +59,7 @@ class Reader:
         credentials: The client's, as the header Authorization has them; they are passed on.
         info: Whether the answer says how far its copies were, which is to be of its rows exactly.
         at_least: The positions that copies must have reached, by topic and partition.
-        token: What the client has seen already, from which such positions follow.
+        token: The client's token of what it has seen already, from which such positions follow.
         patience_s: How long it waits for copies that cannot answer yet.
     """
 

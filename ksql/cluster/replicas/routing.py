@@ -42,7 +42,7 @@ class Route:
     """The way of one request to one partition; ``order`` begins with the active copy's server.
 
     Attributes:
-        lags: What is known of the servers' lags beforehand, for the order of the copies.
+        lags: The servers' lags that are known beforehand, for the order of the copies.
         at_least: The position that a copy must have reached.
     """
 

@@ -2,17 +2,18 @@
 
     PREPARED -> MAKING -> STARTING -> WRITING -> exit
 
-A replacement that waits for its query's batches does so in STARTING, without the engine's lock:
-other commands may come in between, and one that ends the query cancels it (``cancelled_by``). Its
-new plan was tried without an effect then, and runs only once the log names it.
+A replacement that waits for its query's batches does so in STARTING, without the engine's lock.
+Other commands may come in between, and a command that ends the query cancels it
+(``cancelled_by``). Its new plan was tried without an effect then. It runs only once the log names
+it.
 
 It leaves by one of three exits:
 
-- *done*: the command is in the log. What it started runs, a replaced query under its new plan;
-  what it ends is ended by the engine.
-- *taken back* (from every state): it is not in the log. The world is as it was before: each query
-  runs under its old plan, and only topics, subjects and versions of schemas that this command made
-  are gone again.
+- *done*: the command is in the log. The queries that it started run, a replaced one under its new
+  plan. The engine ends the queries that it terminates.
+- *taken back* (from every state): it is not in the log, and all is as it was before. Each query
+  runs under its old plan. Only topics, subjects and versions of schemas that this command made are
+  gone again.
 - *in doubt* (from WRITING): Kafka did not say whether the command counts. All stays as it is,
   nothing is deleted, a replaced query rests, until ``settled`` knows from the log; then it is done
   or taken back.
@@ -108,7 +109,7 @@ class NoHistory:
 
 
 class State(Enum):
-    """Where a command stands."""
+    """The state of a command."""
 
     PREPARED = "nothing was done yet"
     MAKING = "its topics and schemas are made"
@@ -283,7 +284,7 @@ class CommandExecution:
                     yield old, change.query
 
     def _switched(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
-        """Yield those that run and are to run otherwise."""
+        """Yield those that run and must run otherwise."""
         for old, new in self._replacements():
             if not old.paused and runs_otherwise(old, new):
                 yield old, new

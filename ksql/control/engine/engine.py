@@ -81,9 +81,9 @@ class Outcome:
 class Engine:
     """The engine of one server.
 
-    Statements are prepared against the catalog as it is once the log has been read to its end, and
-    carried out as ``CommandExecution`` says, one at a time but for what ``replacement_locks`` waits
-    for. A crash before the command is in the log leaves the old plan, after it the new one.
+    Statements are prepared against the catalog as it is once the log has been read to its end. They
+    are carried out as ``CommandExecution`` says, one at a time but for what ``replacement_locks``
+    waits for. A crash before the command is in the log leaves the old plan, after it the new one.
     ``on_doubt`` is called when ``settle`` is to be repeated until ``settled``.
     """
 

@@ -1,8 +1,8 @@
 """The work that a command leaves once it is written: the topics and subjects that it deletes.
 
 They are part of the command. So a server that dies before it has deleted them does so at its next
-start, and once: commands that were carried out lie before the applied offset, which is durable. A
-topic or a subject that was created again meanwhile is not the command's, and stays.
+start. It does so once, since commands that were carried out lie before the applied offset, which is
+durable. A topic or a subject that was created again meanwhile is not the command's, and stays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A replacement that waits for its query's batches while other statements are carried out.
 
-It is prepared and its query reserved under the engine's lock; outside of it the new plan is tried
-without an effect and the old one's batch waited for; then the statement is prepared once more, and
-counts only if nothing that it depends on has changed. The new plan runs after that. Another
+It is prepared and its query reserved under the engine's lock. Outside of it the new plan is tried
+without an effect, and the old one's batch is waited for. Then the statement is prepared once more,
+and counts only if nothing that it depends on has changed. The new plan runs after that. Another
 statement about the same query either is refused or, if it ends the query, ends the replacement.
 """
 

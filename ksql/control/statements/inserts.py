@@ -47,7 +47,7 @@ class RowWriter:
         self._columns = {c.name for c in (*source.schema.key, *source.schema.value)}
 
     def begin(self, row: Mapping[str, Any]) -> Delivery:
-        """Hand one row over; it counts once ``wait`` has returned. What it does not name is NULL.
+        """Hand one row over; it counts once ``wait`` has returned. Absent columns are NULL.
 
         Raises: UnknownField, CannotInsert.
         """

@@ -1,7 +1,7 @@
 """The file of a server that takes no statements from clients: what of it is left to be done.
 
-The file says what is to run; the command topic knows what runs. A statement that is in both is not
-carried out again: its query continues under its id, wherever the statement stands in the file.
+The file says what should run; the command topic knows what runs. A statement that is in both is not
+carried out again: its query continues under its id, wherever the statement is in the file.
 Source: docs/operations.md#a-server-that-runs-a-file-of-queries.
 """
 

@@ -71,9 +71,9 @@ class BrokerFailed(StartError):
 class EmbeddedBroker:
     """A Kafka broker that lives as long as this process, and no longer.
 
-    Started again over the same directory it serves the same topics; its port is the former one
+    Started again over the same directory it serves the same topics. Its port is the former one
     when that is free and none is asked for. It is stopped by ``stop``, at the latest by the end
-    of this process, even by SIGKILL: a supervisor ends it when the pipe from here closes.
+    of this process, even by SIGKILL. A supervisor ends it when the pipe from here closes.
     """
 
     def __init__(self, data_dir: Path, port: int | None = None, heap_mb: int = 384) -> None:

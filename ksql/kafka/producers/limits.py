@@ -24,7 +24,7 @@ BATCH_BYTES: Final = 1_000_000
 """The client's default for the largest batch, and for a record."""
 _FRAME_BYTES: Final = 512  # what a batch needs besides its records
 _HEADER_BYTES: Final = 61  # how a batch begins
-_LEAST_BYTES: Final = 1000  # librdkafka takes no less for a record
+_LEAST_BYTES: Final = 1000  # the least that librdkafka takes for a record
 _NO_LIMIT_MS: Final = 9_000_000_000_000_000  # no time that a query can read is so far away
 
 
@@ -88,7 +88,7 @@ class TopicLimits:
         now_ms: int,
         refused: Callable[[str, str], None],
     ) -> list[OutRecord]:
-        """Return those that it takes; call ``refused`` with why not, and the remedy, for others."""
+        """Return those that it takes; call ``refused`` for the rest, with reason and remedy."""
         suspect = self.keyed and any(record[0] is None for record in records)
         if self.timed and records:
             times = [record[2] for record in records]
@@ -111,10 +111,10 @@ NO_LIMITS: Final = TopicLimits()
 def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
     """Return client settings that fit a topic's ``max.message.bytes``.
 
-    The broker measures whole batches and refuses a large one with all that is in it: they must be
-    small enough for any but a single record that is itself too large. The client measures records
-    without their batch, so that it lets some through which the broker refuses; with ``surely`` it
-    rather refuses some that would just have fitted.
+    The broker measures whole batches and refuses a large one with all that is in it. So they must
+    be small enough for any but a single record that is itself too large. The client measures
+    records without their batch, so that it lets some through which the broker refuses. With
+    ``surely`` it rather refuses some that would just have fitted.
     """
     if limit in (None, _TOPIC_BYTES):
         return {}

@@ -173,7 +173,7 @@ class RecordWriter:
         self._client.purge()
 
     def topics(self, limit_s: float, topic: str | None = None) -> Mapping[str, Any]:
-        """Ask for all topics or one, which the producer then knows anew; return what there is."""
+        """Ask for all topics or one, refresh what the producer knows of them, and return them."""
         one = {} if topic is None else {"topic": topic}
         topics: Mapping[str, Any] = self._client.list_topics(**one, timeout=limit_s).topics
         return topics

@@ -99,7 +99,7 @@ class SharedSender:
     is in them.
 
     A topic that was deleted and created again has other partitions, of which a producer learns
-    minutes later: ``renew`` and a ``TopicWatch`` have them looked at.
+    minutes later. ``renew`` and a ``TopicWatch`` have them looked at.
     """
 
     def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.time) -> None:

@@ -151,7 +151,7 @@ def move(checkpoint: Path, starts: Mapping[str, Mapping[int, int]]) -> None:
     """Have a query that does not run, and has planned a batch, read topics from these offsets on.
 
     The last batch ends there. If it is half done it begins there as well, so that it takes no
-    record of them: those that it was planned for are gone.
+    record of them. Those that it was planned for are gone.
 
     Raises: CheckpointDamaged, OSError.
     """

@@ -129,7 +129,7 @@ class CheckpointDirectory:
     def sweep(self, known: Iterable[QueryVersion]) -> None:
         """Move aside the checkpoints that belong to no version of a query.
 
-        A query that was ended, or not yet written down, just before a crash leaves one; so does
+        A query that was ended, or not yet written down, just before a crash leaves one. So does
         whatever makes the service forget its queries, and then it is all that is left of them.
         """
         if not self._directory.is_dir():

@@ -1,9 +1,9 @@
 """The incarnations of queries: each checkpoint holds one, which has a name of its own.
 
 A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
-written), and so do the numbers of its batches. What Kafka remembers of batches is therefore kept
-under the id and the incarnation's random name, which is written into the checkpoint
-before the first start. A replacement continues the incarnation of the plan that it replaces.
+written). So do the numbers of its batches. Kafka's notes of batches are therefore kept under the
+id and the incarnation's random name. This name is written into the checkpoint before the first
+start. A replacement continues the incarnation of the plan that it replaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The operator's permits to leave a checkpoint behind; each query has them for its first launch.
 
-They are given for one start of the server, to mend what is wrong at that time. What goes wrong with
-a checkpoint later is another matter, and an error of its query again.
+They are given for one start of the server, to mend what is wrong at that time. A later
+fault of a checkpoint is another matter, and an error of its query again.
 """
 
 from __future__ import annotations

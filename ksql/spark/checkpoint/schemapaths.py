@@ -1,4 +1,4 @@
-"""Where Spark looks for the schemas of a query's state: in the checkpoint, wherever that lies.
+"""The paths to the schemas of a query's state: into its checkpoint, wherever that lies.
 
 Spark notes them with their whole paths and knows no other form, in
 ``state/OPERATOR/_metadata/v2/BATCH``: a line ``v2``, then one JSON object. In a checkpoint that was

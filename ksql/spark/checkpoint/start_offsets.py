@@ -1,4 +1,4 @@
-"""Where a query begins to read: one small file in its checkpoint, written before the first start.
+"""The offsets where a query begins: a small file in its checkpoint, written before its start.
 
 The file holds the offsets that "latest" meant when the query was made.
 """

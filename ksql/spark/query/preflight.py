@@ -1,4 +1,4 @@
-"""Before each launch: does the checkpoint still fit to what Kafka has?
+"""The check before each launch that the checkpoint still fits to what Kafka has.
 
 A checkpoint that was restored from a copy is older than what its query has written; a topic may
 have been deleted and made again. Both would lose records without a word.

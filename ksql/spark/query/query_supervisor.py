@@ -50,11 +50,11 @@ def unheard(_version: QueryVersion, _failure: Failure) -> None:
 class QueryDriver:
     """Starts and ends a query; Spark, or a test.
 
-    ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
-    ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
-    ``bound`` sets how many records its next batches may have;
-    ``build`` does ahead what a start takes long for; ``vet`` looks before each launch whether
-    the checkpoint still fits to what Kafka has, and returns what is to be launched.
+    ``prepare`` finds out what to start and may fail as long as Kafka is away. ``launch`` starts it.
+    ``finish`` asks it to end between two batches and waits for that long: True if it has ended.
+    ``bound`` sets how many records its next batches may have. ``build`` does ahead what a start
+    takes long for. ``vet`` looks before each launch whether the checkpoint still fits to what
+    Kafka has, and returns what will be launched.
     """
 
     prepare: Callable[[], QuerySpec]
@@ -66,10 +66,10 @@ class QueryDriver:
 
 
 class QuerySupervisor:
-    """A query that is to run; safe to use from several threads.
+    """A query that should run; safe to use from several threads.
 
-    It exists whether it could be started or not: what fails, at a start as in a batch, is noted,
-    rests, and is tried again by ``supervise``. Whatever takes long is done without the lock.
+    It exists whether it could be started or not. A failure, at a start as in a batch, is noted. The
+    query rests, and ``supervise`` tries it again. Whatever takes long is done without the lock.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class QuerySupervisor:
         return (spec.sink_topic if spec is not None else None) or ""
 
     def lost(self) -> KsqlError | None:
-        """Return what says that the checkpoint has gone while it runs; None as a rule."""
+        """Return what says that the checkpoint has gone while it runs; usually None."""
         with self._changed:
             spec = self._spec if self._may_be_ended() else None
         if spec is None or spec.incarnation is None:

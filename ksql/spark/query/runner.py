@@ -131,7 +131,7 @@ class SparkRunner:
     def resume(self, queries: Iterable[PersistentQuery]) -> None:
         """Let queries continue from their checkpoints; all at once, as one may have to wait.
 
-        Those that do not come up are in ERROR and are tried again; so are those whose checkpoint is
+        Those that do not come up are in ERROR and are tried again. So are those whose checkpoint is
         missing, as that is no new beginning. A query that is here already is never started a
         second time: if it rests after a failure, it is tried at once.
         """
@@ -142,7 +142,7 @@ class SparkRunner:
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
         resumed = list(queries)
-        for query in resumed:  # each is to know all others when it begins
+        for query in resumed:  # each must know all others when it begins
             self._links.begin(query)
         for query in resumed:
             if (present := self.running.get(query.version)) is not None:

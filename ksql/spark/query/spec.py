@@ -34,7 +34,7 @@ class QueryLocation:
 class Link(NamedTuple):
     """The topics of a query: the one that it writes, and those that it reads.
 
-    ``begun`` grows with each time that it is to run again; 0 while it is stopped or fails.
+    ``begun`` grows with each time that it should run again; 0 while it is stopped or fails.
     """
 
     sink: str
@@ -49,7 +49,7 @@ class QuerySpec:
 
     Attributes:
         version: The version of a persistent query; its scheduling pool is named like it.
-        plan_json: What the workers compile.
+        plan_json: The plan that the workers compile.
         topics: The source topics; the start counts only while the checkpoint is new.
         checkpoint: The version's own directory; a former plan's is taken over as it is.
         stages: How many stateful stages the plan has; fixed with the checkpoint.
@@ -69,12 +69,12 @@ class QuerySpec:
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The version's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
-        chain: What each query that runs here writes and reads, by its name in Spark; as it is at
+        chain: The topics that each query that runs here writes and reads, by its name in Spark, at
             each launch.
         upstream_wait_ms: How long a query that is stopped or fails is waited for by its readers.
         loader: Compiles the plan in the workers.
         space: Separates the queries of services that share a session.
-        incarnation: What the checkpoint must hold at each start; None: not looked at.
+        incarnation: The one that the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
         reader: Kafka client properties (librdkafka names) with which the tasks read the source's
             ranges; None: Spark's own source reads.

@@ -9,9 +9,9 @@ log, always. The switch leaves by one of two exits, and each leaves exactly one 
 - *switched*: the new plan runs, from the offset on at which the old one ended. If its first batch
   fails the query is in ERROR and is tried again, as any other.
 - *kept* (from every state before): ``BatchUnfinished``, or whatever else went wrong, there or while
-  the command was written; the old plan continues, and nothing has changed.
+  the command was written. The old plan continues, and nothing has changed.
 
-Between the two plans no batch is half done, but for one that the old plan cannot finish: ``leave``
+Between the two plans no batch is half done, but for one that the old plan cannot finish. ``leave``
 decides whether the new plan may run it.
 """
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class SwitchState(Enum):
-    """Where a switch stands."""
+    """The state of a switch."""
 
     OLD_RUNS = "nothing was asked of the old plan yet; the new one is tried without an effect"
     ENDING = "the old plan was asked to end between two batches"
@@ -49,7 +49,7 @@ class SwitchState(Enum):
 
 
 class OldPlan(Protocol):
-    """A query under the plan that is to go."""
+    """A query under the plan that the switch ends."""
 
     @property
     def query_id(self) -> str:
@@ -78,7 +78,7 @@ class OldPlan(Protocol):
 
 
 class NewPlan(Protocol):
-    """A query under the plan that is to come."""
+    """A query under the plan that the switch starts."""
 
     def prepare(self) -> None:
         """Try it without an effect, and do ahead what its start takes long for.
@@ -102,7 +102,7 @@ class NewPlanHandle:
         watch: Callable[[QuerySupervisor], None],
         try_out: Callable[[QuerySpec], None] = lambda _spec: None,
     ) -> None:
-        """Take ``watch``, which hands it to supervision, once it is to run.
+        """Take ``watch``, which hands it to supervision, once it should run.
 
         ``try_out`` runs its plan without an effect.
         """
@@ -140,7 +140,7 @@ class Switching:
         """Take ``limit_s``: how long the old plan's batches may take to end.
 
         ``leave`` is asked whether a batch that the old plan cannot finish, for that reason, may be
-        left to the new one; it says what that means, or raises BatchUnfinished.
+        left to the new one. It says what that means, or raises BatchUnfinished.
         """
         self.state = SwitchState.OLD_RUNS
         self.left = ""
@@ -194,8 +194,8 @@ class Switching:
     def _end_old(self) -> None:
         """Go from OLD_RUNS to BETWEEN.
 
-        A batch that failed while it was awaited is run again, once. One that fails again is no
-        matter of waiting: the new plan runs it, if that may be.
+        A batch that failed while it was awaited is run again, once. If it fails again, waiting
+        does not help: the new plan runs it, if that may be.
         """
         deadline = self._clock() + self._limit_s
         self._enter(SwitchState.ENDING)

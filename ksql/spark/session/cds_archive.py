@@ -3,7 +3,7 @@
 Until its first batch is done the JVM reads, checks and links some 20,000 classes. Java can map them
 from a file instead, which a JVM writes when it ends. It accepts the file only with the very class
 path and Java that wrote it, else it starts as if there were none. So Spark's home and the jars lie
-in one place for each installation, below the user's cache: a *stand*. PySpark installed again in
+in one place for each installation, below the user's cache (``JvmHome``). PySpark installed again in
 the same place is another installation. The set-up writes the archive (``server.archive``); it is
 used for ``local`` masters only.
 
@@ -49,8 +49,8 @@ class JvmHome:
         """Return Spark's home: one without the zipped PySpark.
 
         So workers import the installed one, whose bytecode is there: 0.17 s of CPU instead of
-        0.83 s, and every stateful query starts a worker of its own. Source:
-        PythonUtils.sparkPythonPath.
+        0.83 s. Every stateful query starts a worker of its own.
+        Source: PythonUtils.sparkPythonPath.
         """
         return self.folder / "home"
 
@@ -74,7 +74,7 @@ class JvmHome:
 
 
 def shared_stand(jars: Sequence[Path]) -> JvmHome:
-    """Return the stand of this installation: of its PySpark, its jars, our classes and its Java."""
+    """Return the home of this installation: of its PySpark, its jars, our classes and its Java."""
     digest = hashlib.sha256(repr((str(_pyspark()), version("pyspark"))).encode())
     with os.scandir(_pyspark() / "jars") as entries:  # in the folder's order, as Java takes them
         for jar in (*entries, *jars, SOURCE_JAR):
@@ -85,7 +85,7 @@ def shared_stand(jars: Sequence[Path]) -> JvmHome:
 
 
 def prepared_stand(jars: Sequence[Path], scratch: Path) -> JvmHome:
-    """Return a stand with all in place; in the scratch folder if the cache is closed to us."""
+    """Return a home with all in place; in the scratch folder if the cache is closed to us."""
     stand = shared_stand(jars)
     try:
         _prepare(stand)

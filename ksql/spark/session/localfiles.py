@@ -3,21 +3,20 @@
 Hadoop's own sets each new file's permissions. Without its native library it runs ``chmod`` for
 that, and ``readlink`` to look for links. These are forty processes and two thirds of the time of a
 small stateful batch. Ours leaves permissions to the process' umask, and writes no checksums next to
-files (RocksDB's and Spark's files have their own). Two small Java classes,
+files (RocksDB's and Spark's files have their own). It is two small Java classes. They are written
+out here as class files, since a Java runtime brings no compiler, and used for ``local`` masters
+only::
 
-    public class RawFiles extends RawLocalFileSystem {
-        public void setPermission(Path path, FsPermission permission) {}
-    }
-    public class LocalFiles extends LocalFileSystem {  // Hadoop casts local file systems to this
-        public LocalFiles() {
-            super(new RawFiles());
-            setWriteChecksum(false);
-            setVerifyChecksum(false);
+        public class RawFiles extends RawLocalFileSystem {
+            public void setPermission(Path path, FsPermission permission) {}
         }
-    }
-
-written out here as class files, since a Java runtime brings no compiler. Used for ``local``
-masters only.
+        public class LocalFiles extends LocalFileSystem {  // Hadoop casts local file systems to it
+            public LocalFiles() {
+                super(new RawFiles());
+                setWriteChecksum(false);
+                setVerifyChecksum(false);
+            }
+        }
 
 Source: Hadoop's RawLocalFileSystem and FileSystem.getLocal; The Java Virtual Machine
 Specification, chapter 4.

@@ -133,7 +133,7 @@ class OpenSession:
 def open_session(settings: SparkSettings) -> OpenSession:
     """Start the JVM and the session; nothing of it writes to the terminal.
 
-    The JVM ends with this process, however that ends. One that a former service left behind is
+    The JVM ends with this process, however that ends. A JVM that a former service left behind is
     awaited first, and killed if need be: two would work on the same checkpoints.
 
     Raises:

@@ -3,7 +3,7 @@
 The columns are the same for every query and every version of it, so an upgrade never changes what
 Spark compares with the checkpoint.
 
-The JVM reads the records, or only plans what is read: then its rows are ranges of offsets
+The JVM reads the records, or only plans what is read. Then its rows are ranges of offsets
 (``KafkaRanges.java``, a thin cover of Spark's source), which the Python tasks read. Offsets and
 checkpoints are the same, so that a query may change from one to the other.
 

@@ -2,9 +2,9 @@
 
 ::
 
-    {old row} {0}                                      the row leaves its group
-    {new row} {1}                                      the row enters its group
-    {length of the new row} {new row} {old row} {2}    the row changes within its group
+        {old row} {0}                                      the row leaves its group
+        {new row} {1}                                      the row enters its group
+        {length of the new row} {new row} {old row} {2}    the row changes within its group
 
 The length has four bytes, the highest first. A row is an array as ``packing`` writes it. All three
 are always read; ``ksql.exec.dataflow.partitioning.repartition`` decides which of them are written.
@@ -55,7 +55,7 @@ def unpack_changes(
 ) -> tuple[Sequence[Row | None], Sequence[Row | None]]:
     """Return the new and the old row of each change.
 
-    Packed rows know where they end, so those of all changes are read at once; the lengths are for
+    Packed rows know where they end, so those of all changes are read at once. The lengths are for
     readers to whom they are mere bytes.
     Raises: UnknownChange.
     """

@@ -184,7 +184,7 @@ class ChunkWriter:
 
     Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
     own. ``laned`` records go to the buckets of their lanes, others to those that ``keyed`` says,
-    or their keys' checksums; of ``combined`` ones, which are that, too, some may stand for several.
+    or their keys' checksums. ``combined`` records are laned, too; some may stand for several.
     Held are rows of ``KeyedBatch`` with the same ``head``, or records.
     """
 

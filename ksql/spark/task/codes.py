@@ -1,7 +1,8 @@
 """The codes of users' functions that a checkpoint has seen, in a small file of it.
 
-Rows that some former code let pass may be in a result for as long as its query lives, even if that
-code has come back meanwhile. So all codes are kept, not only the plan's and the running one.
+Rows that some former code let pass may be in a result for as long as its query lives. This holds
+even if that code has come back meanwhile. So all codes are kept, not only the plan's and the
+running one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Paged state: the ``Store`` that processors see, over few and larger entries of a map of bytes.
 
-A call into Spark's state store costs far more than the bytes it moves, so the entries of many keys
-lie together in a page of about 4 KiB. A space's pages are found by linear hashing: the number of
+A call into Spark's state store costs far more than the bytes it moves. So the entries of many keys
+lie together in a page of about 4 KiB. A space's pages are found by linear hashing. The number of
 pages grows with the content, and growing by one page moves the entries of only one other. Small
 spaces lie inline in the root, so that a small state is one entry, read and written once per batch.
 

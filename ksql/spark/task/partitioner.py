@@ -1,8 +1,8 @@
 """The partitions of results: for windowed ones that of the key without its window.
 
-Kafka's client hashes the whole key, so that of windowed records the partition is given to it. It is
-given for others as well where a task's records go to all partitions: sorted out, they cost the
-client a third less than taking turns, which fills many batches at once.
+Kafka's client hashes the whole key, so that of windowed records the partition is given to it. The
+partition of other records is given as well where a task's records go to all partitions. Sorted out,
+they cost the client a third less than taking turns, which fills many batches at once.
 
 Source: Kafka Streams' ``WindowedStreamPartitioner``.
 """

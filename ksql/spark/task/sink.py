@@ -1,8 +1,8 @@
 """The end of a query's road: encoded records leave through the worker's own producer.
 
-Spark's Kafka sink can set neither a record's timestamp nor write exactly once; ours runs inside the
+Spark's Kafka sink can neither set a record's timestamp nor write exactly once. Ours runs inside the
 last Python stage, so that a record crosses between the JVM and Python once. Spark itself writes to
-its ``noop`` sink, which keeps the checkpoint's promise: a batch counts when all its tasks have
+its ``noop`` sink, which keeps the checkpoint's promise. A batch counts when all its tasks have
 returned, and a task returns when the broker has acknowledged its records.
 """
 

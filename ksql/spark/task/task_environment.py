@@ -34,7 +34,7 @@ class TaskEnvironment:
         producer: Kafka client configuration, as sorted pairs.
         partitions: How many the sink's topic has, for results that are moved; 0: not looked at.
         fitting: More of it for writing to the sink: what its topic's limits ask for.
-        limits: What the sink's topic takes.
+        limits: The records that the sink's topic takes.
         sink_id: Kafka's own id of the sink's topic at the launch; empty: not known.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
         log_topic: Where processing errors go; None drops them.

@@ -1,8 +1,8 @@
 """The trial of a plan on Spark: one task in a worker, over some of the records that wait.
 
-The old plan runs alongside. What the trial computes is thrown away, and nothing shows it: no
-record, no state, no entry of a log, no schema. It finds what would end the first batch: a plan that
-does not load there, a user function that overruns, a result that the topic does not take.
+The old plan runs alongside. The results of the trial are thrown away, and nothing shows them: no
+record, no state, no entry of a log, no schema. It finds what would end the first batch. That is a
+plan that does not load there, a user function that overruns, a result that the topic does not take.
 """
 
 from __future__ import annotations

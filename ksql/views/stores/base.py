@@ -146,8 +146,8 @@ class Store(Rows, Protocol):
     One writer, any number of reading threads. Reading the store itself shows what was ``put``;
     ``committed`` shows what was committed. After ``close`` every call raises StoreClosed.
 
-    A transactional store keeps what is put in one open batch; ``commit`` applies it together with
-    the offset, and whatever ends the process, the rows found afterwards are those of a commit. One
+    A transactional store keeps what is put in one open batch. ``commit`` applies it together with
+    the offset. Whatever ends the process, the rows found afterwards are those of a commit. One
     that is not transactional applies each put at once: its rows and its position agree only after
     a ``close`` that follows a commit.
 
@@ -236,7 +236,7 @@ def resumed(store: Store, begin: Offset, end: Offset) -> Offset:
     """Return the offset to resume at, in a topic from ``begin`` to ``end`` (exclusive).
 
     Normally the stored position. One outside the log means that the topic was created again or
-    that deletions were missed; then the store is emptied, and the answer is ``begin``.
+    that deletions were missed. Then the store is emptied, and the answer is ``begin``.
 
     Source: KIP-844, recovery.
     """

@@ -1,8 +1,8 @@
 """A store on disk whose puts apply at once: the type ``rocksdb``.
 
-Nothing of it goes to the write-ahead log, so it writes least. What a killed process leaves behind
-is of no certain offset; a mark that only an orderly end takes away shows that, and the store is
-then emptied and filled from the topic's beginning.
+Nothing of it goes to the write-ahead log, so it writes least. Rows that a killed process leaves
+behind are of no certain offset. A mark that only an orderly end takes away shows that, and the
+store is then emptied and filled from the topic's beginning.
 
 Source: KIP-844, stores that are not transactional.
 """

@@ -1,12 +1,12 @@
 """A store of an earlier format that serves while its copy in the newest one is made next to it.
 
-Readers see the old store, and it is written on as its format has it, so that the version that made
-it can continue with it. Rows that an untimed format keeps have the time ``UNKNOWN_TIME``. The copy
-gets all that is written, and in slices the rows that lie in the old store: converted, and only
-where it has no newer row of that key. So a row's time never gives way to an unknown one.
+Readers see the old store. It is written on as its format has it, so that the version that made it
+can continue with it. Rows that an untimed format keeps have the time ``UNKNOWN_TIME``. The copy
+gets all that is written, and in slices the rows that lie in the old store. They are converted, and
+taken only where it has no newer row of that key. So a row's time never gives way to an unknown one.
 
-The old store commits first. A copy counts only if its position is that of the old store: one that
-an end in between has left behind, or that another version did not know of, is made again.
+The old store commits first. A copy counts only if its position is that of the old store. A copy
+that an end in between has left behind, or that another version did not know of, is made again.
 
 The copy reads the old store, not the topic: early records of a topic may be gone.
 
@@ -296,7 +296,7 @@ class MigratingStore(Store):
         self._old.close()
 
     def _both(self, step: Callable[[StoreCopy], object]) -> None:
-        """Do with the copy what was done with the store; the store stands without it, too."""
+        """Do with the copy what was done with the store, which does without the copy, too."""
         if self._copy is None:
             return
         try:

@@ -1,11 +1,11 @@
 """One RocksDB with the rows of a partition and some numbers of the store's own.
 
-Rows and numbers are entries of one column family, and every write is one batch: the log and each
+Rows and numbers are entries of one column family, and every write is one batch. So the log and each
 flushed file hold what was written together, or nothing of it. Keys in RocksDB: 0 + name for
 the store's own entries, 1 + key for rows.
 
 A write goes to the write-ahead log or not. The log is not synced: it outlives a killed process,
-because the operating system has it already. A power failure may cut off its tail; since the
+because the operating system has it already. A power failure may cut off its tail. Since the
 position is in that tail too, the topic refills it, so that syncing would buy nothing.
 
 Memory is bounded by a budget shared by all stores of the process (StoreBudget).
@@ -246,7 +246,7 @@ class Rocks:
         numbers: Mapping[str, int | None],
         marks: Mapping[str, bytes],
     ) -> None:
-        """Write values as they are to lie on disk, numbers and marks, in one batch."""
+        """Write values in their form on disk, numbers and marks, in one batch."""
         batch = WriteBatch(raw_mode=True)
         for key, data in rows:
             batch.put(_ROW + key, data)

@@ -1,12 +1,12 @@
 """A transactional store on disk: the type ``txn_rocksdb``.
 
 What is put waits in memory, the last change of each key only, and is read from there. ``commit``
-writes it to RocksDB together with the position, in one batch through the write-ahead log: so there
+writes it to RocksDB together with the position, in one batch through the write-ahead log. So there
 is nothing to undo after a crash, and nothing to read again but what was not committed. Leaving
-the log out would save a third of the time of a commit and cost a re-read of up to one
+the log out would save a third of the time of a commit. It would cost a re-read of up to one
 write buffer per store.
 
-RocksDB's own batches with an index and its transactions are not in the Python library; the batch
+RocksDB's own batches with an index and its transactions are not in the Python library. The batch
 here does what the former do and keeps fewer changes.
 
 Source: KIP-844 (indexed batches).
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class TxnStore(Store):
     """One RocksDB and the open batch; ``close`` it before its directory is touched.
 
-    While a commit is written, its batch is read still, next to the open one: so a reader sees the
+    While a commit is written, its batch is read still, next to the open one. So a reader sees the
     same rows before, during and after it.
     """
 

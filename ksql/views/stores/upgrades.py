@@ -1,4 +1,4 @@
-"""How stores of earlier formats are opened: the modes of ``ksql.upgrade.mode``.
+"""The opening of stores of earlier formats: the modes of ``ksql.upgrade.mode``.
 
 | mode | until the copy is whole | then |
 |---|---|---|
