@@ -180,6 +180,7 @@ def test_ten_queries_are_back_soon_after_a_kill(tmp_path, record_property):
 STRANGE = "with blank+plus@at ümläut %41"
 
 
+@pytest.mark.proof
 def test_any_letter_may_be_in_the_path_of_the_state(tmp_path):
     state = tmp_path / STRANGE
     for expected in (1, 2):

@@ -91,7 +91,7 @@ def count_on(server: ServerProcess, key: str) -> None:
     await_true(f"{key} counted", lambda: counts(server).get(key) == before + 1)
 
 
-@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize("turn", [1, pytest.param(2, marks=pytest.mark.proof)])
 def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     count_on(served, "spark")
     victim = jvm(served, "SparkSubmit")
@@ -142,6 +142,7 @@ def test_a_dead_broker_is_shown_and_comes_back(served):
     count_on(served, "broker")
 
 
+@pytest.mark.proof
 def test_a_dead_supervisor_of_the_broker_leaves_nothing_behind(served):
     victim = jvm(served, "kafka.Kafka")
     victim.parent().kill()

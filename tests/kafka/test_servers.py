@@ -91,6 +91,7 @@ def _pause_and_return(fleet_, countings, seconds):
         await_true("all run", lambda s=server: set(s.http.queries().values()) == {"RUNNING"})
 
 
+@pytest.mark.proof
 def test_server_that_slept_writes_nothing_more_and_follows(two):
     both = _, exactly = of_both_guarantees(two)
     _pause_and_return(two, both, seconds=0)
@@ -105,6 +106,7 @@ def test_server_that_slept_writes_nothing_more_and_follows(two):
     assert exactly.copied() == list(range(exactly.sent))
 
 
+@pytest.mark.proof
 def test_server_cut_off_from_kafka_writes_nothing_more_and_follows(tmp_path):
     with (
         broker_with_a_way(tmp_path / "broker") as (bootstrap, by_the_way, way),

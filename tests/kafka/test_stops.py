@@ -86,6 +86,7 @@ def test_healthy_run_has_no_error_in_its_logs(tmp_path):
         assert bad == [], file
 
 
+@pytest.mark.proof
 def test_a_stopped_spark_and_a_push_query_that_hangs(tmp_path):
     with started(tmp_path) as server:
         server.http.ksql(DECLARED)
@@ -191,6 +192,7 @@ def test_a_broker_that_does_not_answer(tmp_path):
         ended(server, family)
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_new_server_never_works_next_to_the_spark_of_a_killed_one(tmp_path):
     """Stopped, the old JVM cannot notice; it must be gone before its checkpoints are used again."""
