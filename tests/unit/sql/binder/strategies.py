@@ -42,7 +42,7 @@ def _pairs(inner):
 
 def _grown(e):
     return st.one_of(
-        st.builds(b.Call, names, st.integers(0, 3), _some(e), types),
+        st.builds(b.Call, names, names, _some(e), types),
         st.builds(b.Arith, st.sampled_from("+-*/%"), e, e, types),
         st.builds(b.Negate, e, types),
         st.builds(b.Compare, st.sampled_from(["=", "<>", "IS DISTINCT FROM"]), e, e),
