@@ -9,6 +9,7 @@ state, transactional ids and consumer groups of its own. So two versions can run
 | query and scheduling pool in Spark, key of the metrics | ``CTAS_X_3`` | ``CTAS_X_3.v17`` |
 | application id in Kafka | ``<query>-<incarnation>`` | ``<query>-v17-<incarnation>`` |
 | transactional id, and group of a task | ``<application id>-<task>`` | likewise |
+| topic of a candidate's results | ``<query>-v0-changelog`` | ``<query>-v17-changelog`` |
 
 ``<query>`` is ``application_id`` of ``ksql.core.ids``. The stores of tables for pull queries go by
 the query's id: they hold the rows of its topic, whichever version writes it.
@@ -64,6 +65,13 @@ class QueryVersion:
         query = application_id(service_id, self.query_id)
         mark = self._mark if self.number != FIRST else ""
         return "-".join(filter(None, (query, mark, incarnation)))
+
+    def results_topic(self, service_id: str) -> str:
+        """Return the hidden topic of its results, as long as another version writes the query's.
+
+        Its name is that of a topic which the query keeps for itself (``topic_acl.is_changelog``).
+        """
+        return f"{application_id(service_id, self.query_id)}-{self._mark}-changelog"
 
     def groups(self, service_id: str, incarnation: str) -> re.Pattern[str]:
         """Return the pattern of the names of that incarnation's consumer groups only."""

@@ -54,6 +54,21 @@ class FirstBatch(NamedTuple):
     trouble: str = ""
 
 
+class BuildProgress(NamedTuple):
+    """How far a version has read; offsets per topic and partition.
+
+    ``begin`` is the first offset that it could read, ``position`` the next that it reads, ``ends``
+    where its topics end. ``trouble`` says why it does not run; empty if it does.
+    """
+
+    begin: Mapping[str, Mapping[int, int]]
+    position: Mapping[str, Mapping[int, int]]
+    ends: Mapping[str, Mapping[int, int]]
+    records_per_second: float = 0.0
+    state_bytes: int = 0
+    trouble: str = ""
+
+
 AwaitFirst = Callable[[float], FirstBatch]
 """Waits for a new plan's first batch, so many seconds at most."""
 
@@ -120,4 +135,27 @@ class Runner(Protocol):
 
         Returns: what it means that a batch was left half done; empty if none was.
         Raises: KsqlError if another plan must not run that batch.
+        """
+
+    def progress(self, version: QueryVersion) -> BuildProgress | None:
+        """Return how far a version has read; None if it does not run here."""
+
+    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+        """Bring the running version and its candidate to one position, and end both there.
+
+        Both have read the same records then. Nothing of either runs afterwards, until ``cut_over``
+        or ``part``.
+
+        Raises: KsqlError; both continue then.
+        """
+
+    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Let both continue, as they were not cut over after all."""
+
+    def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
+        """Start the candidate's version as the query: the log names it now.
+
+        Before it runs, the difference between its rows and those in the result's topic is written.
+        It returns at once. What fails is tried again, as any other start. The old version rests:
+        its checkpoint is kept.
         """

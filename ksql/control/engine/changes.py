@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core.ids import QueryId
 from ksql.core.types.model import SqlType
-from ksql.sql.catalog.model import DataSource, PersistentQuery
+from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
@@ -105,6 +105,39 @@ class DeleteSubject:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class BeginRebuild:
+    """A candidate of a query begins, or the former version continues as one."""
+
+    rebuild: Rebuild
+
+
+@dataclass(frozen=True, slots=True)
+class EndRebuild:
+    """A candidate is given up; the query stays what it is."""
+
+    query_id: QueryId
+
+
+@dataclass(frozen=True, slots=True)
+class CutOverQuery:
+    """A candidate becomes the query; the version that ran is kept until then (Unix time in ms).
+
+    ``query`` is the candidate as it runs from now on, ``source`` its result.
+    """
+
+    query: PersistentQuery
+    source: DataSource
+    keep_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetFormer:
+    """The former version of a query is not kept any longer."""
+
+    query_id: QueryId
+
+
 Change = (
     PutSource
     | RemoveSource
@@ -117,6 +150,10 @@ Change = (
     | DeleteSubject
     | StepOver
     | IdsFrom
+    | BeginRebuild
+    | EndRebuild
+    | CutOverQuery
+    | ForgetFormer
 )
 
 
@@ -140,8 +177,34 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog.without_type(name)
         case DeleteTopic(name, _):
             return catalog.without_topic(name)
+        case BeginRebuild() | EndRebuild() | CutOverQuery() | ForgetFormer():
+            return _rebuilt(catalog, change)
         case DeleteSubject() | StepOver() | IdsFrom():
             return catalog
+
+
+def _rebuilt(
+    catalog: Catalog, change: BeginRebuild | EndRebuild | CutOverQuery | ForgetFormer
+) -> Catalog:
+    match change:
+        case BeginRebuild(rebuild):
+            return catalog.with_rebuild(rebuild)
+        case EndRebuild(query_id):
+            return catalog.without_rebuild(query_id)
+        case CutOverQuery():
+            return _cut_over(catalog, change)
+        case ForgetFormer(query_id):
+            return catalog.without_former(query_id)
+
+
+def _cut_over(catalog: Catalog, change: CutOverQuery) -> Catalog:
+    old = catalog.queries.get(change.query.id)
+    if old is not None and old.version != change.query.version:
+        source = catalog.sources[old.sink]
+        former = FormerVersion(query=old, source=source, keep_until_ms=change.keep_until_ms)
+        catalog = catalog.with_former(former)
+    catalog = catalog.without_rebuild(change.query.id).with_source(change.source)
+    return _with_query(catalog, change.query)
 
 
 def _with_query(catalog: Catalog, query: PersistentQuery) -> Catalog:

@@ -17,6 +17,10 @@ FORMS: Final[tuple[Form, ...]] = (
     form("changes.DropType", changes.RemoveType, "name"),
     form("changes.StepOver", changes.StepOver, "offset"),
     form("changes.IdsFrom", changes.IdsFrom, "offset number"),
+    form("changes.BeginRebuild", changes.BeginRebuild, "rebuild"),
+    form("changes.EndRebuild", changes.EndRebuild, "query_id"),
+    form("changes.CutOverQuery", changes.CutOverQuery, "query source keep_until_ms"),
+    form("changes.ForgetFormer", changes.ForgetFormer, "query_id"),
     form("changes.DeleteTopic", changes.DeleteTopic, "name id"),
     form("changes.DeleteSubject", changes.DeleteSubject, "subject schema_id version"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ksql.control.engine import changes
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
@@ -24,10 +24,19 @@ from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog.forms import FORMS as CATALOG
 from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
 
-VERSION = 4
+if TYPE_CHECKING:
+    from ksql.sql.catalog.model import PersistentQuery
+
+VERSION = 5
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
-from which number on ids count. 4: also later versions of a query."""
-_FIRST, _SECOND, _THIRD = 1, 2, 3
+from which number on ids count. 4: also later versions of a query. 5: also rebuilds."""
+_FIRST, _SECOND, _THIRD, _FOURTH = 1, 2, 3, 4
+_OF_REBUILDS: Final = (
+    changes.BeginRebuild,
+    changes.EndRebuild,
+    changes.CutOverQuery,
+    changes.ForgetFormer,
+)
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
 _VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, VERSION + 1), _BODY)
@@ -51,8 +60,12 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
     put = [change.query for change in changed if isinstance(change, changes.PutQuery)]
-    if any(query.version_number != FIRST for query in put):
+    if any(isinstance(change, _OF_REBUILDS) for change in changed):
         return VERSION
+    if any(query.cut_over is not None for query in put):
+        return VERSION
+    if any(query.version_number != FIRST for query in put):
+        return _FOURTH
     if any(isinstance(change, IdsFrom) for change in changed):
         return _THIRD
     newer = any(isinstance(change, (DeleteTopic, DeleteSubject, StepOver)) for change in changed)
@@ -119,18 +132,26 @@ def _check(change: Change) -> None:
     Raises: ValueError, UnreadablePlan, ReadOnlyTopic.
     """
     match change:
-        case changes.PutQuery(query):
-            _check_id(query.id)
-            if query.version_number < FIRST:
-                raise ValueError(f"{query.version_number} is no version of {query.id}")
-            if loads(query.plan).query_id != query.id:
-                raise ValueError(f"the plan of {query.id} belongs to another query")
+        case changes.PutQuery(query) | changes.CutOverQuery(query):
+            _check_query(query)
+        case changes.BeginRebuild(rebuild):
+            _check_query(rebuild.candidate)
         case changes.EndQuery(query_id) | changes.PauseQuery(query_id, _):
+            _check_id(query_id)
+        case changes.EndRebuild(query_id) | changes.ForgetFormer(query_id):
             _check_id(query_id)
         case DeleteTopic(name, _):
             topic_acl.check_promise(name)
         case _:
             pass
+
+
+def _check_query(query: PersistentQuery) -> None:
+    _check_id(query.id)
+    if query.version_number < FIRST:
+        raise ValueError(f"{query.version_number} is no version of {query.id}")
+    if loads(query.plan).query_id != query.id:
+        raise ValueError(f"the plan of {query.id} belongs to another query")
 
 
 def _check_id(query_id: str) -> None:

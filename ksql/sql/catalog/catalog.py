@@ -10,7 +10,7 @@ from ksql.core.ident import near, quote
 from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
 from ksql.core.types.model import SqlType
-from ksql.sql.catalog.model import DataSource, PersistentQuery
+from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
 
 
 class UnknownSource(UnknownName):
@@ -25,13 +25,16 @@ class Catalog:
     """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable.
 
     ``scattered`` are the topics to which a query of an earlier version has written windowed keys.
-    There the windows of one key lie in several partitions, even if the query is gone.
+    There the windows of one key lie in several partitions, even if the query is gone. ``rebuilds``
+    are the candidates of queries, ``formers`` the versions that are kept for a rollback.
     """
 
     sources: Mapping[str, DataSource] = field(default_factory=dict)
     types: Mapping[str, SqlType] = field(default_factory=dict)
     queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
     scattered: frozenset[str] = frozenset()
+    rebuilds: Mapping[QueryId, Rebuild] = field(default_factory=dict)
+    formers: Mapping[QueryId, FormerVersion] = field(default_factory=dict)
 
     def source(self, name: str) -> DataSource:
         """Return the source of that exact name.
@@ -64,8 +67,25 @@ class Catalog:
         return replace(self, queries={**self.queries, query.id: query})
 
     def without_query(self, query_id: QueryId) -> Catalog:
-        """Forget a query."""
-        return replace(self, queries={k: v for k, v in self.queries.items() if k != query_id})
+        """Forget a query, its candidate and its former version."""
+        kept = self.without_rebuild(query_id).without_former(query_id)
+        return replace(kept, queries={k: v for k, v in self.queries.items() if k != query_id})
+
+    def with_rebuild(self, rebuild: Rebuild) -> Catalog:
+        """Add a candidate of a query; there is one at most."""
+        return replace(self, rebuilds={**self.rebuilds, rebuild.candidate.id: rebuild})
+
+    def without_rebuild(self, query_id: QueryId) -> Catalog:
+        """Forget a query's candidate."""
+        return replace(self, rebuilds={k: v for k, v in self.rebuilds.items() if k != query_id})
+
+    def with_former(self, former: FormerVersion) -> Catalog:
+        """Keep a former version of a query, instead of an earlier one."""
+        return replace(self, formers={**self.formers, former.query.id: former})
+
+    def without_former(self, query_id: QueryId) -> Catalog:
+        """Forget a query's former version."""
+        return replace(self, formers={k: v for k, v in self.formers.items() if k != query_id})
 
     def with_scattered(self, topic: str) -> Catalog:
         """Remember that the windows of a key lie anywhere in a topic."""
@@ -87,8 +107,28 @@ class Catalog:
 
     @property
     def versions(self) -> tuple[QueryVersion, ...]:
-        """The versions of the queries, the oldest query first."""
-        return tuple(query.version for query in self.queries.values())
+        """The versions of the queries: those that run or are paused, candidates, former ones."""
+        candidates = (rebuild.candidate for rebuild in self.rebuilds.values())
+        formers = (former.query for former in self.formers.values())
+        every = (*self.queries.values(), *candidates, *formers)
+        return tuple(dict.fromkeys(query.version for query in every))
+
+    def running(self, version: QueryVersion) -> PersistentQuery | None:
+        """Return the query or candidate of that version, if it is there and not paused."""
+        query = self.queries.get(version.query_id)
+        if query is None or query.paused:
+            return None
+        if query.version == version:
+            return query
+        rebuild = self.rebuilds.get(version.query_id)
+        candidate = None if rebuild is None else rebuild.candidate
+        return candidate if candidate is not None and candidate.version == version else None
+
+    @property
+    def all_running(self) -> tuple[PersistentQuery, ...]:
+        """The queries and candidates that are not paused, the oldest query first."""
+        every = (self.running(version) for version in self.versions)
+        return tuple(query for query in every if query is not None)
 
     def writers(self, name: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that write the source, the oldest first."""

@@ -19,6 +19,9 @@ FORMS: Final[tuple[Form, ...]] = (
         "model.PersistentQuery",
         model.PersistentQuery,
         "id kind sink sources statement plan offset properties paused started_at_offset"
-        " version=version_number?",
+        " version=version_number? cut_over?",
     ),
+    form("model.CutOver", model.CutOver, "number former"),
+    form("model.Rebuild", model.Rebuild, "candidate source rollback"),
+    form("model.FormerVersion", model.FormerVersion, "query source keep_until_ms"),
 )

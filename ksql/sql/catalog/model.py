@@ -81,12 +81,25 @@ class DataSource:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CutOver:
+    """The last cut-over of a query that was rebuilt.
+
+    ``number`` is that of its command, which no other cut-over of the query has. ``former`` is the
+    number of the version that ran before.
+    """
+
+    number: int
+    former: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentQuery:
     """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
 
     ``plan`` is its stored form (``ksql.sql.plan.codec``); ``offset`` the offset of the command that
-    gave this plan; ``version_number`` the number of its ``QueryVersion``.
+    gave this plan; ``version_number`` the number of its ``QueryVersion``. ``cut_over`` says how that
+    version became the one that users see; None if it is the first.
     """
 
     id: QueryId
@@ -100,8 +113,31 @@ class PersistentQuery:
     paused: bool = False
     started_at_offset: int = field(default=-1)
     version_number: int = FIRST
+    cut_over: CutOver | None = None
 
     @property
     def version(self) -> QueryVersion:
         """The version that runs under this plan."""
         return QueryVersion(self.id, self.version_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuild:
+    """A candidate: the version of a query that is built beside the one that runs.
+
+    The plan of ``candidate`` writes to the version's hidden topic. ``source`` is what the query's
+    result becomes at the cut-over. ``rollback``: the candidate is a former version.
+    """
+
+    candidate: PersistentQuery
+    source: DataSource
+    rollback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerVersion:
+    """A version that was replaced by a rebuild, kept until then for ROLLBACK (Unix time in ms)."""
+
+    query: PersistentQuery
+    source: DataSource
+    keep_until_ms: int
