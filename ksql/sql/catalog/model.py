@@ -98,8 +98,8 @@ class PersistentQuery:
     """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
 
     ``plan`` is its stored form (``ksql.sql.plan.codec``); ``offset`` the offset of the command that
-    gave this plan; ``version_number`` the number of its ``QueryVersion``. ``cut_over`` says how that
-    version became the one that users see; None if it is the first.
+    gave this plan; ``version_number`` the number of its ``QueryVersion``. ``cut_over`` says how
+    that version became the one that users see; None if it is the first.
     """
 
     id: QueryId
