@@ -19,7 +19,7 @@ RUN pip install --no-cache-dir --require-hashes -r requirements/build.lock \
  && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements/runtime.lock
 COPY . .
 RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
- && python -m server.fetch
+ && python -m server.tools.fetch
 
 USER 1000:1000
 WORKDIR /var/lib/ksql

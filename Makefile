@@ -153,4 +153,4 @@ lock: setup ## for maintainers: resolve the packages and jars anew
 	uv pip compile requirements/build.in $(LOCK) -o requirements/build.lock
 	uv pip compile pyproject.toml --all-extras $(LOCK) -o requirements/dev.lock
 	uv pip compile pyproject.toml --extra demo $(LOCK) -c requirements/dev.lock -o requirements/runtime.lock
-	$(RUN) -m server.relock
+	$(RUN) -m server.tools.relock

@@ -1,10 +1,16 @@
-"""The drivers of a case: the local driver in memory, or the whole service on Kafka and Spark."""
+"""The drivers of a case: the local driver in memory, or the whole service on Kafka and Spark.
+
+The functions that the test files call besides the built-in ones.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.core.records import Headers
+from ksql.functions.registry import BUILTINS
+from ksql.functions.udf import load_sources, read_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,10 +19,11 @@ if TYPE_CHECKING:
     from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
     from ksql.formats.table import Side
     from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import Topic
     from ksql.sql.syntax import ast
     from qtt.compare import Actual
     from qtt.model import Case
+
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
@@ -123,3 +130,10 @@ def in_runs(records: Iterable[RawInput]) -> list[list[RawInput]]:
         else:
             runs.append([record])
     return runs
+
+
+SOURCES, _unread = read_directory(Path(__file__).parent / "functions")
+_functions, _problems = load_sources(SOURCES)
+if _unread or _problems:
+    raise RuntimeError(f"the test functions cannot be loaded: {[*_unread, *_problems]}")
+FUNCTIONS = BUILTINS.with_(_functions)

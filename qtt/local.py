@@ -7,16 +7,15 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.engine import Engine
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
+from ksql.control.statements.execute import HANDLERS
 from ksql.control.statements.services import QueryHealth, Request, Services
-from ksql.control.statements.table import HANDLERS
 from ksql.core.config import Settings
 from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import SERVED, DeliveredRecord
-from qtt.extensions import FUNCTIONS
+from qtt.driver import FUNCTIONS, SERVED, DeliveredRecord
 from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
     from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import Topic
     from ksql.sql.syntax import ast
     from qtt.driver import Driver, RawInput
     from qtt.model import Case

@@ -7,39 +7,36 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
+from ksql.app.shutdown import end_cluster
 from ksql.cluster.replicas.cluster import HeartbeatsOff
-from ksql.cluster.replicas.read_request import Processed
-from ksql.cluster.replicas.replica_reader import Unreachable
+from ksql.cluster.replicas.read_request import Processed, Unreachable
 from ksql.control.statements import execute as requests
 from ksql.control.statements import reports
-from ksql.control.statements.answers import Health, ServerInfo
+from ksql.control.statements.execute import Health, ServerInfo
 from ksql.control.statements.inserts import row_writer
-from ksql.control.statements.teardown import end_cluster
 from ksql.core.config import Settings
 from ksql.core.errors import NotReady
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.core.token import Token, TokenScope
-from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
+from ksql.exec.memory.driver import MemoryExtents, MemoryFeed
 from ksql.serving.query_service import QueryService
 from ksql.views.store_config import store_config_of
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
-from server.hosting import behind_http
+from server.app import behind_http
 from server.listeners import bind, parse_listeners, url_of
 from server.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ksql.cluster.cluster import ClusterStatus, HostStoreLags
-    from ksql.cluster.members import Server
+    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas.failover import Freshness
-    from ksql.cluster.replicas.read_request import ReadRequest
-    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.replicas.read_request import ReadRequest, ReadResult
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.cluster.replicas.replicated import Caller
     from ksql.control.engine.engine import Engine
-    from ksql.control.engine.progress import CommandStatus
+    from ksql.control.engine.ports import CommandStatus
     from ksql.control.pull_metrics import BySite
     from ksql.control.statements.entities import Entity
     from ksql.control.statements.inserts import RowWriter

@@ -1,7 +1,11 @@
-"""REST cases: a whole server, spoken to as clients do. Source: qtt/README.md#a-rest-case."""
+"""REST cases: a whole server, spoken to as clients do. Source: qtt/README.md#a-rest-case.
+
+Answers in protobuf, made comparable: one text for messages that are equal.
+"""
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +13,14 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 
 from ksql.core.config import Settings
+from ksql.formats.protobuf import schema as proto_schema
+from ksql.formats.protobuf.text import BrokenProtobuf
 from ksql.sql.syntax.parser import split
-from qtt import proto, tokens, topics, wire
+from qtt import tokens, topics, wire
 from qtt.compare import check_topic, same
 from qtt.model import Mismatch, Unsupported
 from server.wire import V1_JSON, V1_PROTOBUF
@@ -20,9 +28,13 @@ from server.wire import V1_JSON, V1_PROTOBUF
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
+
     from ksql.sql.syntax.parser import RawStatement
     from qtt.driver import Served
     from qtt.model import Case, RestPart
+
 
 _REST_S: Final = 0.1
 _STARTS_WITH: Final = "|starts_with"
@@ -199,7 +211,7 @@ def check_answer(
         case "admin":
             _check_part(where, expected, got[kind])
         case "queryProto":
-            _check_rows(where, *proto.readable(where, expected, got[kind]), ordered=ordered)
+            _check_rows(where, *readable(where, expected, got[kind]), ordered=ordered)
         case _:
             _check_rows(where, expected, got[kind], ordered=ordered)
 
@@ -259,3 +271,62 @@ def _check_outputs(case: Case, driver: Served) -> None:
             time.sleep(_REST_S)
         actual = [record._replace(headers=()) for record in records[: len(expected)]]
         check_topic(case, wire.source_of(topic, driver), expected, actual, driver.registry)
+
+
+_PAIR: Final = ["key", "value"]
+
+
+def readable(
+    where: str, want: Sequence[Mapping[str, Any]], got: Sequence[Mapping[str, Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Both lists with a text for each row's message, by the schema of the answer.
+
+    Raises: Mismatch when a row is no such message.
+    """
+    kind = _message(where, got)
+    try:
+        texts = [_shown(line, lambda row: text_format.Parse(row, kind())) for line in want]
+    except text_format.ParseError as error:
+        raise Mismatch(f"{where}: the schema of the answer has no such row: {error}") from error
+    try:
+        shown = [_shown(line, lambda row: kind.FromString(_bytes_of(row))) for line in got]
+    except (DecodeError, KeyError, ValueError) as error:
+        raise Mismatch(f"{where}: a row is not a message of its schema: {error}") from error
+    return texts, shown
+
+
+def _message(where: str, got: Sequence[Mapping[str, Any]]) -> type[Message]:
+    try:
+        messages = proto_schema.load(got[0]["header"]["protoSchema"])
+        _, descriptor = messages.chosen(None)
+    except (BrokenProtobuf, IndexError, KeyError) as error:
+        shown = tokens.dump(list(got))
+        raise Mismatch(f"{where}: a header with a schema expected, got {shown}") from error
+    return messages.message_class(descriptor)
+
+
+def _bytes_of(row: Mapping[str, Any]) -> bytes:
+    return base64.b64decode(row["protobufBytes"], validate=True)
+
+
+def _shown(line: Mapping[str, Any], message: Any) -> Mapping[str, Any]:
+    return {"row": str(_nested(message(line["row"])))} if "row" in line else line
+
+
+def _nested(message: Message) -> dict[str, Any]:
+    """Return the fields in the message's text; without presence only if they are set."""
+    return {field.name: _value(field, value) for field, value in message.ListFields()}
+
+
+def _value(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is None:
+        return list(value) if field.is_repeated else value
+    if not field.is_repeated:
+        return _nested(value)
+    items = [_nested(item) for item in value]
+    return sorted(items, key=repr) if _is_pair(field.message_type) else items
+
+
+def _is_pair(message: Descriptor) -> bool:
+    """The entry of a map, which has no order."""
+    return message.name.endswith("Entry") and [f.name for f in message.fields] == _PAIR

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.engine import Engine
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
+from ksql.control.statements.execute import HANDLERS
 from ksql.control.statements.services import Request, Services
-from ksql.control.statements.table import HANDLERS
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, QueryFailed
+from ksql.core.files import Trash
 from ksql.core.process.jars import jars
-from ksql.core.trash import Trash
 from ksql.formats.schema_registry import Reference, subject_name
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
@@ -33,16 +33,14 @@ from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
 from ksql.registry.registry import kafka_log, open_registry
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.runner_context import RunnerContext
+from ksql.spark.query.spec import RunnerContext
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from qtt import rest
-from qtt.driver import DeliveredRecord, Driver, RawInput, in_runs
-from qtt.extensions import FUNCTIONS, SOURCES
-from qtt.http_driver import served
-from qtt.kafka import await_queries, read_topic, register_import
+from qtt.driver import FUNCTIONS, SOURCES, DeliveredRecord, Driver, RawInput, in_runs
+from qtt.http_driver import await_queries, read_topic, register_import, served
 from qtt.local import NoMonitor
 
 if TYPE_CHECKING:
@@ -52,8 +50,7 @@ if TYPE_CHECKING:
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
     from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import PersistentQuery
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import PersistentQuery, Topic
     from qtt.compare import Actual
     from qtt.model import Case
 

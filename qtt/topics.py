@@ -16,7 +16,7 @@ from ksql.core.types.schema import Schema as Columns
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import schema_for
 from ksql.formats.table import validate
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.parser import RawStatement, parse_one, split
 from qtt.model import SchemaDef, TopicDef

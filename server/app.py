@@ -1,16 +1,20 @@
-"""The HTTP application: its routes and error handlers, as one visible list."""
+"""The HTTP application: its routes and error handlers, as one visible list.
+
+A service behind HTTP inside a process that does more than serve: the demo, test files.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Response
 
-from ksql.http.access import Access
-from ksql.http.auth_middleware import guard
+from ksql.http.access import Access, guard
 from ksql.http.compression import Compression
-from server import description, errors
+from ksql.http.hosting import HttpServer
+from server import api, errors
 from server.context import AppContext
 from server.fast_routes import FastRoutes
 from server.headers import Header, Headers
@@ -27,13 +31,16 @@ from server.routes import (
     websocket,
 )
 from server.routes import headless as headless_doors
-from server.serversonly import ServersDoors
-from server.signin import SignIn
+from server.signin import ServersDoors, SignIn
 
 if TYPE_CHECKING:
-    from ksql.core.servertoken import ServerSecret
+    import socket
+    from collections.abc import Iterator, Sequence
+
+    from ksql.core.token import ServerSecret
     from server.service import Service
     from server.users import Users
+
 
 FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
 ROUTERS = (
@@ -77,7 +84,7 @@ def create_app(
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
-        openapi_url=description.OPENAPI,
+        openapi_url=api.OPENAPI,
         redirect_slashes=False,
         default_response_class=Response,
     )
@@ -101,5 +108,22 @@ def create_app(
             app.include_router(router)
     if headless:
         headless_doors.install(app, FOR_STATEMENTS)
-    description.describe(app, metadata.version("ksql-spark"), secured=users is not None)
+    api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app
+
+
+_GRACE_S = 2
+
+
+@contextlib.contextmanager
+def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
+    """Answer on these sockets for a running service; the caller starts and stops both."""
+    context = AppContext(service)
+    http = HttpServer(create_app(context=context), sockets, _GRACE_S)
+    http.start("http")
+    try:
+        yield context
+    finally:
+        context.shut()
+        http.stop()
+        context.release()

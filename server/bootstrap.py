@@ -257,14 +257,14 @@ def fetch_jars() -> None:
         return
     megabytes = sum(jar.size_bytes for jar in missing) / 1e6
     say(f"fetching {len(missing)} jars ({megabytes:.0f} MB) into {folder}")
-    command = [str(venv_python()), "-m", "server.fetch"]
+    command = [str(venv_python()), "-m", "server.tools.fetch"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:  # noqa: S603 our own module
         raise SetupError("the jars are not complete, see above.")
 
 
 def archive_classes() -> None:
     """Have Spark's JVM write the archive that later starts use; they do without if they must."""
-    command = [str(venv_python()), "-m", "server.archive"]
+    command = [str(venv_python()), "-m", "server.tools.archive"]
     subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603 our own module
 
 

@@ -1,4 +1,7 @@
-"""The context of every route: the service, the threads that wait for it, the door's state."""
+"""The context of every route: the service, the threads that wait for it, the door's state.
+
+A query that was run to its end where it was started: its rows wait for nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,58 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
-from ksql.control.statements.answers import Health, RequestFailed
+from ksql.control.statements.execute import Health, RequestFailed
 from ksql.core.errors import KsqlError, NotReady, StatementError, TooManyRequests
 from ksql.functions.user.watch import Overrun
-from ksql.serving.results import is_quick
+from ksql.serving.results import ResultStream, is_counted, is_quick
 from ksql.views.errors import TableNotReady
-from server.buffered_result import BufferedResult
 from server.errors import ClusterTerminated, ShuttingDown
 from server.io_budget import IoBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ksql.cluster.replicas.replicated import Caller
     from ksql.control.statements.entities import Entity
     from ksql.core.token import Token
-    from ksql.serving.results import ResultStream, TextStream
+    from ksql.serving.results import ResultRow, TextStream
     from server.service import Service
+
+
+class BufferedResult:
+    """The rows of a query that has ended; see ``ResultStream``."""
+
+    def __init__(self, stream: ResultStream, rows: list[ResultRow]) -> None:
+        self.kind = stream.kind
+        self.columns = stream.columns
+        self.query_id = stream.query_id
+        self.final_message = stream.final_message
+        self.rows = rows
+        self._stream = stream
+
+    @classmethod
+    def of(cls, stream: ResultStream) -> BufferedResult:
+        """Take all rows of a query, and end it.
+
+        Raises: KsqlError if it fails.
+        """
+        try:
+            return cls(stream, [row for batch in stream.batches() for row in batch])
+        finally:
+            stream.close()
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        """Yield the rows."""
+        yield self.rows
+
+    def close(self) -> None:
+        """Do nothing: nothing is open any more."""
+
+    def sent(self, size_bytes: int) -> None:
+        """Count a piece of its answer, if that has a limit."""
+        if is_counted(self._stream):
+            self._stream.sent(size_bytes)
+
 
 log = logging.getLogger(__name__)
 

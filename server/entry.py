@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from server import shutdown
 
 PARTS = {
-    "backup": "server.backup",
+    "backup": "server.tools.backup",
     "server": "server.main",
     "demo": "server.demo",
     "demo-shop": "server.demo.shop",
     "password": "server.passwords",
-    "restore": "server.restore",
-    "state": "server.state",
+    "restore": "server.tools.restore",
+    "state": "server.tools.state",
     "test": "qtt.testrunner",
 }
 TERMINAL = "server.cli.main"

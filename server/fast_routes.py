@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError
 from server.errors import plain_response, response_of
 

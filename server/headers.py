@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import StartError
-from ksql.core.truncate import excerpt
+from ksql.core.errors import StartError, excerpt
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

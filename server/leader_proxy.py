@@ -17,13 +17,13 @@ import orjson
 from pydantic_core import from_json
 
 from ksql.core.errors import NotReady
-from ksql.core.servertoken import HEADER
+from ksql.core.token import HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.cluster.members import Server
-    from ksql.core.servertoken import ServerSecret
+    from ksql.core.token import ServerSecret
 
 PASSED_ON: Final = "request.ksql.internal.request"
 _LOOK_S: Final = 1.0

@@ -15,12 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ksql.core.config import PROPERTIES, Settings, comma_list
-from ksql.core.descriptors import raise_limit
 from ksql.core.errors import StartError
+from ksql.core.process_tuning import raise_limit
 from ksql.http.access import INTERNAL, is_loopback
-from ksql.http.connections import Connections
+from ksql.http.connections import Connections, listen, url
 from ksql.http.hosting import HttpServer
-from ksql.http.sockets import listen, url
 from ksql.http.tls import Renewable, server_context
 
 log = logging.getLogger(__name__)

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements.queriesfile import FILE
 from ksql.core.config import Settings
-from ksql.core.descriptors import raise_limit
 from ksql.core.errors import KsqlError
-from ksql.core.gc_tuning import settle
-from ksql.core.servertoken import ServerSecret
+from ksql.core.process_tuning import raise_limit, settle
+from ksql.core.token import ServerSecret
 from ksql.http.access import Access
 from server.app import create_app
 from server.context import AppContext
@@ -33,11 +32,9 @@ from server.headers import configured_headers
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
-from server.renewal import Renewal, ignore_hangups
-from server.settings import add_configuration, odd_properties, read_configuration
+from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
-from server.users import Users
-from server.variables import odd_variables
+from server.users import Renewal, Users, ignore_hangups
 
 if TYPE_CHECKING:
     from server.service import ServerProcess

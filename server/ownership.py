@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import StartError
-from ksql.core.statedir import directory
+from ksql.core.files import directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,18 +8,15 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.cluster.cluster import ClusterStatus, HostStoreLags
-    from ksql.cluster.members import Server
-    from ksql.cluster.replicas.read_request import Processed, ReadRequest
-    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster.replicas.read_request import Processed, ReadRequest, ReadResult
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.engine.progress import CommandStatus
-    from ksql.control.statements.answers import Health, ServerInfo
+    from ksql.control.engine.ports import CommandStatus
     from ksql.control.statements.entities import Entity
+    from ksql.control.statements.execute import Health, ServerInfo
     from ksql.control.statements.services import Delivery
-    from ksql.core.servertoken import ServerSecret
-    from ksql.core.token import Token, TokenScope
+    from ksql.core.token import ServerSecret, Token, TokenScope
     from ksql.serving.results import ResultStream, TextStream
 
 

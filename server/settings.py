@@ -1,20 +1,133 @@
 """The server's configuration: a ``.properties`` file, the environment, ``key=value`` options.
 
 Each is stronger than the one before.
+
+The environment variables of ksqlDB's image: ``KSQL_LISTENERS`` is the property ``listeners``.
+
+Without the prefix, in small letters; one underscore is a point, two are one, three are a hyphen. A
+variable whose name then is no property's is left alone: other parts and other tools have some, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from ksql.core.config import PROPERTIES, STREAMS_PREFIX, canonical, check_server
-from ksql.core.errors import StartError
+from ksql.core.config import (
+    FUNCTION_PREFIX,
+    PROPERTIES,
+    STREAMS_PREFIX,
+    canonical,
+    check_server,
+    near_property,
+)
+from ksql.core.errors import StartError, excerpt
+from ksql.core.properties.javas import is_javas
 from ksql.core.properties.model import Property
+from ksql.kafka.registry_client import is_registry_property
+from ksql.kafka.settings import is_client_property
 from server.propertiesfile import parse_properties
-from server.variables import is_property, properties_of
+
+PREFIX: Final = "KSQL_"
+OPTIONS: Final = "KSQL_OPTS"
+_UNDERSCORES = re.compile("_{1,3}")
+_LETTERS: Final = ("", ".", "_", "-")
+_OWN: Final = re.compile(
+    r"KSQL_(?:CACHE_DIR|HISTORY_FILE|MAVEN_REPOSITORY|SPARK_ARCHIVE|QUICK_TESTS|TEST_\w+|CRASH_\w+)"
+)
+"""Variables of this project that are no properties."""
+_FOR_JVM: Final = {
+    "KSQL_HEAP_OPTS": "ksql.spark.driver.memory sets the heap of Spark's driver.",
+    "KSQL_JVM_PERFORMANCE_OPTS": "",
+    "KSQL_GC_LOG_OPTS": "",
+    "KSQL_JMX_OPTS": "",
+    "KSQL_JMX_PORT": "",
+    "KSQL_JMX_HOSTNAME": "",
+    "KSQL_CLASSPATH": "User functions are Python files in ksql.extension.dir.",
+    "KSQL_LOG4J_OPTS": "The option --log-level says how much is logged.",
+    "KSQL_LOG4J_ROOT_LOGLEVEL": "The option --log-level says how much is logged.",
+    "KSQL_LOG4J_LOGGERS": "The option --log-level says how much is logged.",
+    "KSQL_LOG_DIR": "The log goes to standard error.",
+}
+
+
+def is_property(name: str) -> bool:
+    """Return whether something reads a property of that name."""
+    plain = canonical(name)
+    known = plain in PROPERTIES or plain.startswith((FUNCTION_PREFIX, "spark."))
+    return known or is_client_property(name) or is_registry_property(name)
+
+
+def _is_stated(name: str) -> bool:
+    """Return whether it is a property; one of Kafka's Java clients gives a warning at the start."""
+    javas = name.startswith(STREAMS_PREFIX) and is_javas(canonical(name))
+    return javas or is_property(name)
+
+
+def properties_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that environment variables state; ``KSQL_OPTS`` comes before others."""
+    properties = {}
+    for variable, value in environment.items():
+        name = _name(variable)
+        if name and _is_stated(name):
+            properties[name] = value
+    stated, _ = _options(environment.get(OPTIONS, ""))
+    return properties | stated
+
+
+def odd_variables(environment: Mapping[str, str]) -> list[str]:
+    """List the variables that look like properties and have no effect, without their values."""
+    odd = [*_odd(environment)]
+    _, others = _options(environment.get(OPTIONS, ""))
+    if others:
+        shown = ", ".join(map(excerpt, others))
+        odd.append(f"{OPTIONS}: {shown} has no effect; only -D<property>=<value> is read.")
+    return [name.rstrip() for name in odd]
+
+
+def _odd(environment: Mapping[str, str]) -> Iterator[str]:
+    for variable in sorted(environment):
+        name = _name(variable)
+        if variable in _FOR_JVM:
+            yield f"the variable {variable} is for a JVM and has no effect. {_FOR_JVM[variable]}"
+        elif name and not _is_stated(name) and not _OWN.fullmatch(variable):
+            yield (
+                f"the variable {variable} has no effect: the property {excerpt(name)} is not known."
+                f" {near_property(name)}"
+            )
+
+
+def _name(variable: str) -> str:
+    """Return the property that a variable is about; empty for a variable of another kind."""
+    if not variable.startswith(PREFIX) or variable == OPTIONS:
+        return ""
+    plain = variable.removeprefix(PREFIX).lower()
+    return _UNDERSCORES.sub(lambda underscores: _LETTERS[len(underscores[0])], plain)
+
+
+def _options(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the properties of ``-Dname=value``, and the names of all else."""
+    options, others = {}, []
+    for word in _words(text):
+        name, equals, value = word.removeprefix("-D").partition("=")
+        if word.startswith("-D") and equals and _is_stated(name):
+            options[name] = value
+        else:
+            others.append(word.partition("=")[0])
+    return options, others
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that is never closed: a JVM's start script would split it, too
+        return text.split()
+
 
 _EXTENSIONS = "ksql.extension.dir"
 

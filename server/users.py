@@ -4,6 +4,10 @@ A JAAS file has an entry that names Jetty's login module and its file of users; 
 ``user: password,role,role``. ``server.passwords`` has the forms of passwords. The files are read
 again when they have changed, so a user who was removed is refused. Source: ksqlDB security
 reference, HTTP basic authentication; Jetty's PropertyFileLoginModule.
+
+SIGHUP: users and certificates are read again. It never ends the server.
+
+Before the server is up there is nothing to read again: what it opens then is as the files are.
 """
 
 from __future__ import annotations
@@ -13,20 +17,56 @@ import hmac
 import logging
 import os
 import re
+import signal
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from ksql.core.errors import KsqlError, StartError
+from ksql.http.tls import Renewable
 from server.passwords import is_readable, is_slow, matches
 from server.propertiesfile import parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ksql.core.config import Settings
+
+
+def ignore_hangups() -> None:
+    """Have SIGHUP do nothing, also while modules are loaded."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+class Renewal:
+    """Reads again what a server has read from files of its operator."""
+
+    def __init__(
+        self, users: Users | None, contexts: Callable[[], Iterable[object]] = tuple
+    ) -> None:
+        """Take ``contexts``, which gives the sides of TLS that there are at the moment."""
+        self._users = users
+        self._contexts = contexts
+
+    def __call__(self) -> None:
+        """Read all again; what cannot be used leaves what there was, and is logged with why."""
+        if self._users is not None:
+            self._users.read_again()
+        for context in self._contexts():
+            if isinstance(context, Renewable):
+                _renew(context)
+        log.warning("read_again", extra={"what": "users and certificates"})
+
+
+def _renew(context: Renewable) -> None:
+    try:
+        context.renew()
+    except KsqlError as error:
+        log.error("certificates_not_read", extra={"reason": error.text()})
+
 
 METHOD: Final = "authentication.method"
 REALM: Final = "authentication.realm"

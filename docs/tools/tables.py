@@ -11,8 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.core.properties.model import LONG_MAX
-from ksql.core.properties.table import SUBJECTS
+from ksql.core.properties.model import LONG_MAX, SUBJECTS
 from ksql.functions.describe import describe
 from ksql.functions.registry import BUILTINS
 

@@ -1,44 +1,44 @@
-"""The settings of a service's parts: of Spark, of queries and of user functions."""
+"""The settings of a service's parts: of Spark, of queries and of user functions.
+
+The user functions of a service.
+"""
 
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.app.configuration import SHARED
-from ksql.app.exposure import authentication
-from ksql.app.extensions import read_extensions
-from ksql.app.failures import FailureLog
+from ksql.app.configuration import SHARED, authentication
+from ksql.app.processing_log import FailureLog
 from ksql.cluster.heartbeats import Heartbeats
 from ksql.cluster.members import Alone
 from ksql.cluster.replicas.cluster import ENABLED
 from ksql.control.statements.services import CommandRate
-from ksql.core.clock import steady_ms
 from ksql.core.process.jars import jars
-from ksql.functions.udf import load_sources
+from ksql.core.timing import steady_ms
+from ksql.functions.udf import Problem, load_sources, read_directory
 from ksql.functions.user.watch import Limits
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
-from ksql.kafka.sampling import record_sizes
+from ksql.kafka.topics import record_sizes
 from ksql.serving.limits import UNLIMITED
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
-from ksql.spark.query.runner_context import RunnerContext
-from ksql.spark.query.spec import RetryPolicy
+from ksql.spark.query.spec import RetryPolicy, RunnerContext
 from ksql.spark.session.jvm import SparkSettings, is_local
 from ksql.spark.session.source import ISOLATION
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from ksql.app.state import StateDir
     from ksql.cluster.members import Members
     from ksql.core.config import Settings
+    from ksql.core.files import Trash
     from ksql.core.process.lease import Lease
-    from ksql.core.trash import Trash
     from ksql.functions.spec import Function
     from ksql.kafka.admin import Admin
     from ksql.kafka.groups import Groups
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog.catalog import Catalog
     from ksql.views.view_maintainer import ViewMaintainer
+
 
 _log = logging.getLogger(__name__)
 _WAIT: Final = "delivery.timeout.ms"  # librdkafka takes it for its own message.timeout.ms
@@ -237,3 +238,17 @@ def heartbeats(
         credentials=credentials,
         tls=tls,
     )
+
+
+DIRECTORY: Final = "ksql.extension.dir"
+
+
+def read_extensions(settings: Settings, state: Path) -> tuple[dict[str, str], list[Problem]]:
+    """Return the texts of the files that declare user functions; none if these are switched off.
+
+    They are code that the server runs. So a relative directory is one of the state directory, never
+    of wherever the server happened to be started.
+    """
+    if not settings.flag("ksql.udfs.enabled"):
+        return {}, []
+    return read_directory(state / Path(settings.text(DIRECTORY)).expanduser())

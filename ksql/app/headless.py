@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.bounds import STATEMENTS
-from ksql.control.statements.execute import run, session
+from ksql.control.statements.execute import RequestFailed, run, session
 from ksql.control.statements.queriesfile import FILE, left_to_run
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, StartError

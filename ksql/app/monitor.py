@@ -1,28 +1,45 @@
-"""A view of the running service for statements."""
+"""A view of the running service for statements.
+
+The warning of a query whose stream time is ahead of the clock.
+
+Queries that handle none of the records that they read: they run, and yet all is lost on them.
+
+Queries that drop more of what they read than a few records: late, or not to be handled.
+
+The progress of persistent queries, asked of the server that runs them, and topics' ends.
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ksql.app.future_warnings import ahead_warnings
-from ksql.app.late_drops import LateDrops
-from ksql.app.stuck_queries import StuckQueries
-from ksql.cluster.replicas.read_request import Processed
+from ksql.cluster.replicas.consistency import NotFollowed
+from ksql.cluster.replicas.read_request import Processed, ReadRejected, Unreachable
 from ksql.control.statements.services import Offsets, QueryHealth, StageState
 from ksql.core.process.lease import NotLeader
+from ksql.core.types.times import format_timestamp
+from ksql.kafka.errors import UnknownTopic
 from ksql.spark.query.spec import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ksql.cluster.leader_view import RemoteLeader
+    from ksql.cluster.cluster_client import RemoteLeader
+    from ksql.cluster.members import Members
+    from ksql.cluster.replicas.peers import Peers
     from ksql.control.engine.engine import Engine
     from ksql.core.query_version import QueryVersion
+    from ksql.core.token import Place
     from ksql.kafka.admin import Admin
+    from ksql.spark.query.query_metrics import DropCounts, Totals
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import SparkRunner
     from ksql.views.view_maintainer import ViewMaintainer
+
+
+_log = logging.getLogger(__name__)
 
 
 class SparkMonitor:
@@ -174,3 +191,158 @@ class SparkMonitor:
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)
         return {partition: (begins[partition], ends[partition]) for partition in ends}
+
+
+def ahead_warnings(totals: Totals, now_ms: int) -> tuple[tuple[int, str], ...]:
+    """Return since when (ms), and what is wrong; nothing once the clock has come that far."""
+    latest = totals.ahead_ms
+    if latest is None or latest <= now_ms:
+        return ()
+    warning = (
+        f"a record has the timestamp {latest} ({format_timestamp(latest)}), far ahead of the "
+        "clock: stream time follows it, so that windows close and records of an earlier time may "
+        "be late; the processing log names the record"
+    )
+    return ((totals.ahead_since_ms, warning),)
+
+
+class StuckQueries:
+    """Compares what a query has read and could not handle between two looks."""
+
+    def __init__(self) -> None:
+        self._seen: dict[QueryVersion, tuple[int, int, int]] = {}
+        self._since: dict[QueryVersion, tuple[int, int]] = {}
+
+    def look(self, version: QueryVersion, totals: Totals, now_ms: int) -> None:
+        """See how far it has come; a look at which nothing has come changes nothing."""
+        now = (totals.rows_in, totals.errors, totals.rows_out)
+        before = self._seen.get(version, (0, 0, 0))
+        if now[0] < before[0]:  # counted again
+            before = (0, 0, 0)
+        self._seen[version] = now
+        read, skipped, written = (after - b for after, b in zip(now, before, strict=True))
+        if not read:
+            return
+        if skipped >= read and not written:
+            since, count = self._since.get(version, (now_ms, 0))
+            self._since[version] = (since, count + read)
+        else:
+            self._since.pop(version, None)
+
+    def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
+        """Return the warning and since when it holds (ms); usually nothing."""
+        stuck = self._since.get(version)
+        if stuck is None:
+            return ()
+        since, count = stuck
+        text = f"none of the last {count} records could be handled; see the processing log"
+        return ((since, text),)
+
+
+_ONE_IN: Final = 100
+"""A query may drop one record of so many without a warning."""
+
+
+class LateDrops:
+    """Looks at what queries have dropped of the last minutes' records."""
+
+    def __init__(self) -> None:
+        self._since: dict[QueryVersion, tuple[int, str]] = {}
+
+    def look(self, version: QueryVersion, totals: Totals, now_ms: int) -> None:
+        """See how much it is; the log has a warning when it becomes too much."""
+        recent = totals.recent
+        if recent.dropped * _ONE_IN <= recent.read:
+            self._since.pop(version, None)
+            return
+        ahead = totals.ahead_ms is not None and totals.ahead_ms > now_ms
+        text = _text(recent, ahead=ahead)
+        begun = version not in self._since
+        since_ms = now_ms if begun else self._since[version][0]
+        self._since[version] = since_ms, text
+        if begun:
+            _log.warning("records_dropped", extra={"query_id": version.name, "reason": text})
+
+    def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
+        """Return the warning and since when it holds (ms); usually nothing."""
+        warning = self._since.get(version)
+        return () if warning is None else (warning,)
+
+
+def _text(recent: DropCounts, *, ahead: bool) -> str:
+    """Return the warning: the share, the reasons, and what to do.
+
+    Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use. No record is dropped by
+    a RETENTION: that is never shorter than size and grace, so its window has closed before.
+    """
+    share = f"{_percent(recent)} of the last minutes' records were dropped"
+    said = [f"{share}: {recent.dropped} of {recent.read}"]
+    failed = recent.dropped - recent.late
+    if (worst := recent.worst) is not None:
+        said += [
+            f"{recent.late} came late for stream time, the worst {worst.behind_ms} ms behind it "
+            f'(topic "{worst.topic}", partition {worst.partition})',
+            "stream time follows a record far ahead of the clock"
+            if ahead
+            else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records "
+            "(the RETENTION of a window must be at least that and its SIZE)",
+        ]
+    if failed > 0:
+        said.append(f"{failed} could not be handled")
+    return "; ".join([*said, "the processing log names them"])
+
+
+def _percent(recent: DropCounts) -> str:
+    """Return the share; records that several steps have dropped may make it more than all."""
+    if not recent.read:
+        return "100%"
+    share = min(100 * recent.dropped / recent.read, 100)
+    return f"{share:.1f}".removesuffix(".0") + "%"
+
+
+class AllEnds:
+    """The ends of topics, with what is not committed yet: ``consistency.ReadableEnds``.
+
+    A broker acknowledges a transaction before its records can be read as committed.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
+        """Return the ends of those topics that there are."""
+        ends: dict[Place, int] = {}
+        for topic in topics:
+            try:
+                ends |= self._admin.end_offsets([topic], committed=False)
+            except UnknownTopic:
+                continue  # nothing is in it
+        return ends
+
+
+class Progress:
+    """How far queries have processed their sources; for any number of threads."""
+
+    def __init__(self, here: SparkMonitor, members: Members, peers: Peers) -> None:
+        self._here = here
+        self._members = members
+        self._peers = peers
+
+    def of(self, query_id: str, credentials: str) -> Processed:
+        """Return how far one query is; no offsets while it has not finished a batch.
+
+        ``credentials``: those of the client, as the header Authorization has them.
+
+        Raises: NotFollowed if nobody can say it at the moment.
+        """
+        server = self._members.leader()
+        if server is None:
+            raise NotFollowed("no server is the leader of the service at the moment")
+        if server == self._members.me:
+            return self._here.processed(query_id)
+        try:
+            return self._peers.processed(server, query_id, credentials)
+        except ReadRejected as turned:
+            raise NotFollowed(f"{server}, which is the leader, starts or ends") from turned
+        except Unreachable as problem:
+            raise NotFollowed(f"{server}, which is the leader: {problem}") from problem

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 from ksql.app import compose, startup_checks
 from ksql.app.configuration import SHARED, check_configuration, place_name
-from ksql.app.durable_topics import DurableTopics
-from ksql.app.health_loop import HealthLoop, impatient, kafka_answers
-from ksql.app.monitor import SparkMonitor
-from ksql.app.processing_log_topic import declare, open_log_topic
-from ksql.app.progress import AllEnds, Progress
+from ksql.app.health_loop import DurableTopics, HealthLoop, impatient, kafka_answers
+from ksql.app.monitor import AllEnds, Progress, SparkMonitor
+from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
 from ksql.cluster.cluster_client import ClusterClient
@@ -26,18 +24,17 @@ from ksql.cluster.replicas.cluster import own_server
 from ksql.cluster.replicas.consistency import ConsistencyResolver
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
-from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.engine.engine import Engine
-from ksql.control.log.log import KafkaCommandLog
+from ksql.control.log.log import AppliedOffsetFile, KafkaCommandLog
 from ksql.control.log.quarantine import SKIP, offsets_of
 from ksql.control.statements.services import Services
-from ksql.core import gc_tuning
-from ksql.core.clock import steady_ms
+from ksql.core import process_tuning
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
+from ksql.core.files import Trash
 from ksql.core.process.lease import NotLeader
-from ksql.core.trash import Trash
+from ksql.core.timing import steady_ms
 from ksql.functions.registry import BUILTINS
 from ksql.functions.user.udf_process import UdfProcessPool
 from ksql.history.database import configured_url
@@ -66,8 +63,8 @@ from ksql.views.view_maintainer import ViewMaintainer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.cluster.cluster_client import RemoteLeader
     from ksql.cluster.group import GroupMembers
-    from ksql.cluster.leader_view import RemoteLeader
     from ksql.cluster.members import Members
     from ksql.control.engine.ports import Command
     from ksql.functions.registry import Functions
@@ -123,7 +120,7 @@ class Node:
 
         Raises: StartError and other KsqlErrors; what was started is stopped again.
         """
-        gc_tuning.spare()
+        process_tuning.spare()
         try:
             self._start()
         except BaseException as problem:

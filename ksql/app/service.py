@@ -12,7 +12,7 @@ from ksql.app.node import Node
 from ksql.app.statements import StatementService
 from ksql.cluster.replicas.cluster import own_scheme
 from ksql.control.statements import reports
-from ksql.control.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.control.statements.execute import Health, RequestFailed, ServerInfo
 from ksql.control.statements.queriesfile import StatedCommands
 from ksql.core.errors import NotReady
 from ksql.core.token import TokenScope
@@ -23,18 +23,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.app.statements import Running
-    from ksql.cluster.cluster import ClusterStatus, HostStoreLags
-    from ksql.cluster.members import Server
-    from ksql.cluster.replicas.read_request import Processed, ReadRequest
-    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster.replicas.read_request import Processed, ReadRequest, ReadResult
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.engine.progress import CommandStatus
+    from ksql.control.engine.ports import CommandStatus
     from ksql.control.statements.entities import Entity
     from ksql.control.statements.inserts import RowWriter
     from ksql.core.config import Settings
-    from ksql.core.servertoken import ServerSecret
-    from ksql.core.token import Token
+    from ksql.core.token import ServerSecret, Token
     from ksql.serving.results import ResultStream, TextStream
     from ksql.spark.session.runtime import SparkRuntime
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import format_zero, versioned_json
 from ksql.core.error_table import FOREIGN_STATE
 from ksql.core.errors import StartError
-from ksql.core.files import write_atomically
+from ksql.core.files import directory, write_atomically
 from ksql.core.process.lock import DirectoryBusy, FileLock
-from ksql.core.statedir import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ksql.core.config import Settings
-    from ksql.core.trash import Trash
+    from ksql.core.files import Trash
 
 FORMAT: Final = 2
 RESTORING: Final = "restore.json"

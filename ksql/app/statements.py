@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.app.shutdown import end_cluster
 from ksql.control.log.log import CommandTopicLost
 from ksql.control.log.quarantine import CommandTrouble
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.inserts import RowWriter, row_writer
-from ksql.control.statements.teardown import end_cluster
 from ksql.core.errors import CommandTimeout, NotReady
 from ksql.core.process.lease import NotLeader
 from ksql.kafka.topics import KafkaTopics

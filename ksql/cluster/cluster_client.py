@@ -3,29 +3,31 @@
 Each is asked once a request, when something of it is needed. All are asked at the same time, and no
 longer than a bound. A missing report is left out of the answer, and a warning names it. Source:
 ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
+
+The leader of the service as its followers see it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 import orjson
 
-from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
 from ksql.control.statements import reports
 from ksql.control.statements.reports import HostReport, QueryDetails
 from ksql.core.errors import KsqlError
 from ksql.core.versioned_json import NewerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
 
-    from ksql.cluster.leader_view import RemoteLeader
     from ksql.cluster.members import Members, Server
     from ksql.cluster.replicas.peers import Peers
     from ksql.control.pull_metrics import PullMetrics
@@ -38,13 +40,13 @@ if TYPE_CHECKING:
     )
     from ksql.control.statements.upgradereport import UpgradeReport
     from ksql.core.config import Settings
-    from ksql.core.ids import QueryId
+    from ksql.core.records import QueryId
 
+
+_log = logging.getLogger(__name__)
 BOUND: Final = "ksql.fetch.remote.hosts.max.timeout.seconds"
 _AT_ONCE: Final = 16
 _NOT_IN_TIME: Final = "it did not answer in time"
-
-_log = logging.getLogger(__name__)
 
 
 class ClusterClient:
@@ -314,3 +316,16 @@ class ClusterReport:
             for server in self._hosts.others()
             if str(server) == push.host
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLeader:
+    """The leader as another server sees it; silent if it has not been heard for a while."""
+
+    host: str
+    silent: bool
+    troubled: Mapping[str, str]
+
+    def state(self, query_id: str) -> str:
+        """Return the state of a query there."""
+        return "UNRESPONSIVE" if self.silent else self.troubled.get(query_id, "RUNNING")

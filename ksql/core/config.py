@@ -12,12 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from ksql.core.errors import KsqlError, ServerError
+from ksql.core.errors import KsqlError, ServerError, excerpt
 from ksql.core.ident import similar
 from ksql.core.properties.javas import is_javas
-from ksql.core.properties.model import InvalidProperty, Kind, Property, comma_list
-from ksql.core.properties.table import PLAN_PROPERTIES, PROPERTIES
-from ksql.core.truncate import excerpt
+from ksql.core.properties.model import (
+    PLAN_PROPERTIES,
+    PROPERTIES,
+    InvalidProperty,
+    Kind,
+    Property,
+    comma_list,
+)
 
 __all__ = [
     "FUNCTION_PREFIX",

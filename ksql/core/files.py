@@ -1,12 +1,33 @@
-"""Small files that are whole or not there, also after a crash or a loss of power."""
+"""Small files that are whole or not there, also after a crash or a loss of power.
+
+A trash directory for unknown state: its entries are dated, listed, and removed after a time.
+
+Each entry is a directory ``<time>-<number>-<name>`` with ``about.json`` and what was moved.
+
+The paths of a server's state.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
+import logging
 import os
-from typing import TYPE_CHECKING
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+
+    from ksql.core.config import Settings
+
+
+_log = logging.getLogger(__name__)
 
 
 def write_atomically(file: Path, text: str) -> None:
@@ -33,3 +54,157 @@ def sync_folder(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+FORMAT: Final = 1
+_ABOUT: Final = "about.json"
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
+_LONGEST_NAME: Final = 120
+"""Of what was moved, in its entry: file systems have a bound for names."""
+_ENTRY: Final = re.compile(r"(\d{8}T\d{6}Z)-.*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrashEntry:
+    """Something that was moved aside: where it was, why and when, and where it is now."""
+
+    entry: Path
+    what: str
+    origin: str
+    reason: str
+    when_ms: int
+
+    @property
+    def name(self) -> str:
+        """Return the name of the entry."""
+        return self.entry.name
+
+    def size_bytes(self) -> int:
+        """Return how much room it takes."""
+        files = (file for file in self.entry.rglob("*") if file.is_file())
+        return sum(file.lstat().st_size for file in files)
+
+
+class Trash:
+    """The directory of what was moved aside; ``now_ms`` is the clock."""
+
+    def __init__(self, directory: Path, now_ms: Callable[[], int]) -> None:
+        self._directory = directory
+        self._now_ms = now_ms
+
+    def take(self, path: Path, what: str, reason: str) -> TrashEntry:
+        """Move a directory here.
+
+        Raises: OSError.
+        """
+        when_ms = self._now_ms()
+        stamp = datetime.fromtimestamp(when_ms / 1000, UTC).strftime(_STAMP)
+        number, name = 0, _shortened(path.name)
+        while (entry := self._directory / f"{stamp}-{number}-{name}").exists():
+            number += 1
+        moved = TrashEntry(entry=entry, what=what, origin=str(path), reason=reason, when_ms=when_ms)
+        entry.mkdir(parents=True)
+        about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
+        try:
+            write_atomically(
+                entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n"
+            )
+            _move(path, entry / path.name)
+        except OSError:
+            if not (entry / path.name).exists():  # else a part of it is here, and maybe only here
+                shutil.rmtree(entry, ignore_errors=True)
+            raise
+        _log.warning(
+            "moved_aside",
+            extra={"what": what, "origin": str(path), "entry": str(entry), "reason": reason},
+        )
+        return moved
+
+    def entries(self) -> list[TrashEntry]:
+        """Return all that lies here, the oldest first."""
+        if not self._directory.is_dir():
+            return []
+        moves = [_read(path) for path in sorted(self._directory.iterdir()) if path.is_dir()]
+        return [moved for moved in moves if moved is not None]
+
+    def remove(self, moved: TrashEntry) -> None:
+        """Delete it for good.
+
+        Raises: OSError.
+        """
+        shutil.rmtree(moved.entry)
+        _log.warning("aside_removed", extra={"entry": str(moved.entry), "origin": moved.origin})
+
+    def expire(self, keep_ms: int) -> list[TrashEntry]:
+        """Delete the entries that are older than that; log those that cannot be deleted.
+
+        Below 0: nothing is deleted.
+        """
+        gone: list[TrashEntry] = []
+        if keep_ms < 0:
+            return gone
+        for moved in self.entries():
+            if self._now_ms() - moved.when_ms <= keep_ms:
+                continue
+            try:
+                self.remove(moved)
+            except OSError as problem:
+                _log.warning("aside_left", extra={"entry": moved.name, "reason": str(problem)})
+            else:
+                gone.append(moved)
+        return gone
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move a directory at once, or not at all; only to another file system it is copied."""
+    try:
+        source.rename(target)
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        shutil.move(source, target)
+
+
+def _shortened(name: str) -> str:
+    """Return a long name with its end replaced by a hash of the whole: two names remain two."""
+    data = os.fsencode(name)
+    if len(data) <= _LONGEST_NAME:
+        return name
+    mark = hashlib.sha256(data).hexdigest()[:16]
+    return f"{data[: _LONGEST_NAME - 17].decode(errors='ignore')}-{mark}"
+
+
+def _read(entry: Path) -> TrashEntry | None:
+    """Return an entry; what is none of ours is left alone."""
+    stamp = _ENTRY.fullmatch(entry.name)
+    if stamp is None:
+        return None
+    try:
+        about = json.loads((entry / _ABOUT).read_text(encoding="utf-8"))
+        return TrashEntry(
+            entry=entry,
+            what=str(about["what"]),
+            origin=str(about["from"]),
+            reason=str(about["reason"]),
+            when_ms=about["when.ms"],
+        )
+    except (OSError, KeyError, TypeError, ValueError):
+        when = datetime.strptime(stamp[1], _STAMP).replace(tzinfo=UTC)
+        return TrashEntry(
+            entry=entry,
+            what="unknown",
+            origin="",
+            reason="its description is lost",
+            when_ms=int(when.timestamp() * 1000),
+        )
+
+
+def directory(settings: Settings) -> Path:
+    """Return where the state lies."""
+    return Path(settings.text("ksql.state.dir") or default_dir()).expanduser().absolute()
+
+
+def default_dir() -> Path:
+    """Return where state lies if nothing is configured."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "ksql-spark"

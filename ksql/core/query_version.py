@@ -11,8 +11,8 @@ state, transactional ids and consumer groups of its own. So two versions can run
 | transactional id, and group of a task | ``<application id>-<task>`` | likewise |
 | topic of a candidate's results | ``<query>-v0-changelog`` | ``<query>-v17-changelog`` |
 
-``<query>`` is ``application_id`` of ``ksql.core.ids``. The stores of tables for pull queries go by
-the query's id: they hold the rows of its topic, whichever version writes it.
+``<query>`` is ``application_id`` of ``ksql.core.records``. The stores of tables for pull queries go
+by the query's id: they hold the rows of its topic, whichever version writes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.ids import QueryId, application_id
+from ksql.core.records import QueryId, application_id
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,11 +1,15 @@
-"""The shapes in which rows and records travel, one of each for all layers."""
+"""The shapes in which rows and records travel, one of each for all layers.
+
+Names for the quantities that are plain numbers and texts at run time.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NewType
 
 if TYPE_CHECKING:
     from ksql.core.types.format import Side
+
 
 LATEST_MS: Final = (2**63 - 1) // 1000
 """The latest time of a record that a query can read: Spark counts microseconds in 64 bits."""
@@ -51,3 +55,23 @@ class BadRecord(NamedTuple):
     topic: str
     data: bytes | None
     format: str = ""
+
+
+QueryId = NewType("QueryId", str)
+Offset = NewType("Offset", int)
+Millis = NewType("Millis", int)
+
+
+def persistent_query_id(kind: str, sink: str, number: int) -> QueryId:
+    """Return the id of a new persistent query: ``CSAS_BAR_7``; an INSERT's is ``INSERTQUERY_7``.
+
+    ``number`` is the offset of its command in the command topic, or one that a restore has raised.
+    """
+    if kind == "INSERTQUERY":
+        return QueryId(f"INSERTQUERY_{number}")
+    return QueryId(f"{kind}_{sink}_{number}")
+
+
+def application_id(service_id: str, query_id: str) -> str:
+    """Name a query in Kafka, uniquely in the cluster: its groups, transactions and own topics."""
+    return f"_confluent-ksql-{service_id}query_{query_id}"

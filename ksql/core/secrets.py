@@ -1,9 +1,17 @@
-"""The names of secrets, which no one may see, and texts without those in their URLs."""
+"""The names of secrets, which no one may see, and texts without those in their URLs.
+
+Secrets by file: neither a command line nor a list of properties shows them.
+
+A container gets a secret as a file, such as ``/run/secrets/postgres_password``.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
+
+from ksql.core.errors import StartError
 
 HIDDEN: Final = "***"
 _NAMES: Final = re.compile(
@@ -27,3 +35,33 @@ def without_secrets(text: str) -> str:
     if "://" not in text:
         return text
     return _PARAMETERS.sub(rf"\1{HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", text))
+
+
+LEDGER_PASSWORD: Final = "ksql.ledger.password.file"  # noqa: S105 - a property's name
+
+
+class BadSecretFile(StartError):
+    """A file that should hold a secret, and does not."""
+
+    def __init__(self, name: str, path: str, why: str) -> None:
+        super().__init__(
+            f"{name}: the file {path} {why}",
+            hint="Write the secret into it as its only line, and let the service's user read it.",
+        )
+
+
+def password(name: str, path: str) -> str:
+    """Return the one line of a file, without the newline at its end.
+
+    Raises: BadSecretFile.
+    """
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        raise BadSecretFile(name, path, why) from error
+    except UnicodeDecodeError as error:
+        raise BadSecretFile(name, path, "is no UTF-8 text") from error
+    if not text or "\n" in text:
+        raise BadSecretFile(name, path, "does not hold exactly one line")
+    return text

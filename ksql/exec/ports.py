@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ksql.core.query_version import QueryVersion
-    from ksql.sql.catalog.model import PersistentQuery
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import PersistentQuery, Topic
 
 
 HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"

@@ -1,20 +1,25 @@
-"""A kind of registered schemas: what its format's folder gives to topics and to registries."""
+"""A kind of registered schemas: what its format's folder gives to topics and to registries.
+
+The reasons why two schemas are not compatible, in words that name the place.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ksql.formats.schema_registry import Schema, imports
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.core.types.format import Format
     from ksql.core.types.schema import Column
     from ksql.formats.connect import ConnectType
-    from ksql.formats.difference import Difference, Roles
     from ksql.formats.schema_registry import Registry
+
 
 Part = str | tuple[int, ...] | None
 """One of a schema's types: by its full name, by its place, or the only one."""
@@ -92,3 +97,37 @@ class Kind(ABC):
     def serialized(self, schema: Whole) -> str:
         """Return the schema for clients that do not read its text."""
         return schema.text
+
+
+class Roles(NamedTuple):
+    """How the schema that reads and the one that wrote are called in messages."""
+
+    reader: str
+    writer: str
+
+
+BACKWARD: Final = Roles("new", "old")
+FORWARD: Final = Roles("old", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One reason why data written with one schema cannot be read with the other.
+
+    ``kind`` is Confluent's name for it, ``path`` where it lies in the schema.
+    """
+
+    kind: str
+    path: str
+    text: str
+    info: str = ""
+
+    def described(self) -> str:
+        """Return the difference as registries print it."""
+        more = f", additionalInfo:'{self.info}'" if self.info else ""
+        return f"{{errorType:'{self.kind}', description:'{self.text}'{more}}}"
+
+
+def explained(differences: Sequence[Difference]) -> list[str]:
+    """Return each as text, the same one only once."""
+    return list(dict.fromkeys(one.described() for one in differences))

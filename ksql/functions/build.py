@@ -1,9 +1,17 @@
-"""Makes functions of the rows of a library table."""
+"""Makes functions of the rows of a library table.
+
+The rules by which a result's type follows from the types of the arguments.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ksql.core.types import decimals
+from ksql.core.types.model import NULL, Decimal, SqlType
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,
@@ -15,6 +23,7 @@ from ksql.functions.spec import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 Entry = tuple[str | Overload, ...]
 """A description, then the overloads."""
@@ -60,3 +69,25 @@ def kind_of(overload: Overload) -> Literal["SCALAR", "AGGREGATE", "TABLE"]:
             return "AGGREGATE"
         case Table():
             return "TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A computed result type; ``shown`` is what DESCRIBE FUNCTION prints for it."""
+
+    shown: str
+    of: Callable[[tuple[SqlType, ...]], SqlType]
+
+    def __call__(self, args: tuple[SqlType, ...]) -> SqlType:
+        """Return the result's type for arguments of these types."""
+        return self.of(args)
+
+
+def _widened(args: tuple[SqlType, ...]) -> SqlType:
+    """Return the DECIMAL that holds all arguments: most whole digits, most decimals."""
+    operands = [arg for arg in args if isinstance(arg, Decimal)]
+    return functools.reduce(decimals.widen, operands) if operands else NULL
+
+
+SAME = Rule("DECIMAL", lambda args: args[0])
+WIDENED = Rule("DECIMAL", _widened)

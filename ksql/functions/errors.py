@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core.errors import KsqlError, StatementError, UnknownName
-from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

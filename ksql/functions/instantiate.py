@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ksql.functions.errors import NullPrimitive
-from ksql.functions.identity import overload_of
-from ksql.functions.resolve import parameters, spread
+from ksql.functions.resolve import overload_of, parameters, spread
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.core.types.model import SqlType
-    from ksql.functions.identity import OverloadKey
+    from ksql.functions.resolve import OverloadKey
     from ksql.functions.spec import Function
 
 PREFIX = "ksql.functions."

@@ -1,12 +1,23 @@
-"""One database: its connections, its quirks, and its errors turned into ours."""
+"""One database: its connections, its quirks, and its errors turned into ours.
+
+The errors of the ledger's database, a class for each kind of remedy.
+
+Bringing a database to the schema of this version; safe when several servers start at once.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, create_engine, event, make_url, text
 from sqlalchemy.exc import (
     ArgumentError,
@@ -19,13 +30,8 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
-from ksql.core.secretfiles import LEDGER_PASSWORD, password
-from ksql.history.errors import (
-    BadLedgerUrl,
-    EntryRefused,
-    LedgerDamaged,
-    LedgerUnavailable,
-)
+from ksql.core.errors import ServerError, StartError
+from ksql.core.secrets import LEDGER_PASSWORD, password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from ksql.core.config import Settings
-    from ksql.core.errors import ServerError
+
 
 _WRITING = "ksql_writing"
 _DRIVERS = {
@@ -251,3 +257,84 @@ def _postgresql(url: URL, busy_ms: int) -> Engine:
         use_native_hstore=False,  # it would ask the server at every connection
         connect_args=connect,
     )
+
+
+class BadLedgerUrl(StartError):
+    """A ``ksql.ledger.url`` that names no database we can use."""
+
+    def __init__(self, shown: str, detail: str) -> None:
+        super().__init__(
+            f"ksql.ledger.url {shown} cannot be used: {detail}",
+            hint="Use sqlite:///path/to/ledger.db or postgresql://user@host:5432/name with "
+            "ksql.ledger.password.file.",
+        )
+
+
+class NewerLedger(StartError):
+    """A database that a later version of the service has migrated."""
+
+    def __init__(self, where: str, revisions: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the ledger {where} has schema {', '.join(revisions)},"
+            " which this version does not know",
+            hint="Start the version that wrote it, or name another database in ksql.ledger.url.",
+        )
+
+
+class LedgerUnavailable(ServerError):
+    """The database cannot be reached, is locked or full: the same call may work later."""
+
+    def __init__(self, where: str, detail: str) -> None:
+        super().__init__(f"the ledger {where} is not available", detail=detail)
+
+
+class LedgerDamaged(LedgerUnavailable):
+    """The SQLite file is not a whole database: it works again only with another file."""
+
+
+class EntryRefused(ServerError):
+    """The database will never take this entry."""
+
+    def __init__(self, where: str, detail: str) -> None:
+        super().__init__(f"the ledger {where} refuses the entry", detail=detail)
+
+
+_ONE_AT_A_TIME = threading.Lock()  # Alembic keeps its environment in a module
+_ADVISORY_KEY = 0x6B73716C  # "ksql"; any number that all servers share
+_PATIENCE = "30s"
+
+
+def migrate(database: Database, to: str = "head") -> bool:
+    """Run the migrations that are missing; return whether the database was empty before.
+
+    All of them run in one transaction that holds a lock. So a second server waits and then finds
+    nothing to do, and a crash leaves the schema as it was.
+
+    Raises:
+        NewerLedger: the database has a schema that this version does not know.
+        LedgerUnavailable: it cannot be reached or stays locked.
+    """
+    with _ONE_AT_A_TIME, as_file(files("migrations")) as directory:
+        config = Config()
+        config.set_main_option("script_location", str(directory).replace("%", "%%"))
+        script = ScriptDirectory.from_config(config)
+        with database.connection(writing=False) as connection:
+            if _current(connection, script, database.where) == set(script.get_heads()):
+                return False
+        with database.connection(writing=True) as connection:
+            if database.dialect == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_PATIENCE}'"))
+                connection.execute(text(f"SET LOCAL statement_timeout = '{_PATIENCE}'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:k)"), {"k": _ADVISORY_KEY})
+            revisions = _current(connection, script, database.where)
+            config.attributes["connection"] = connection
+            command.upgrade(config, to)
+            return not revisions
+
+
+def _current(connection: Connection, script: ScriptDirectory, where: str) -> set[str]:
+    revisions = set(MigrationContext.configure(connection).get_current_heads())
+    known = {revision.revision for revision in script.walk_revisions()}
+    if revisions - known:
+        raise NewerLedger(where, tuple(sorted(revisions - known)))
+    return revisions

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NewType
 
-from ksql.core.ids import Millis, Offset, QueryId
+from ksql.core.records import Millis, Offset, QueryId
 from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from ksql.history.database import Database, parse_url
-from ksql.history.migrate import migrate
+from ksql.history.database import Database, migrate, parse_url
 from ksql.history.model import SchemaRow
 
 _BUSY_MS = 5000

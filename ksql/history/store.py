@@ -7,15 +7,13 @@ import uuid
 from typing import TYPE_CHECKING
 
 from ksql.history import upgrades
-from ksql.history.database import Database, parse_url
+from ksql.history.database import Database, LedgerDamaged, LedgerUnavailable, migrate, parse_url
 from ksql.history.entries import UpgradeId
-from ksql.history.errors import LedgerDamaged, LedgerUnavailable
-from ksql.history.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.ids import Millis, QueryId
+    from ksql.core.records import Millis, QueryId
     from ksql.history.entries import (
         RecordedUpgrade,
         UpgradeEntry,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
-from ksql.core.ids import Millis, Offset, QueryId
+from ksql.core.records import Millis, Offset, QueryId
 from ksql.history.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ksql.core.ids import Millis, Offset, QueryId
+from ksql.core.records import Millis, Offset, QueryId
 from ksql.history.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.history.model import UpgradeRow
 from ksql.sql.upgrade.verdict import Difference, Guarantee

@@ -4,6 +4,8 @@ A browser lends its user's place in the network to any page it shows. So a reque
 another origin sent is refused. So is one under a name that is not this server's: a name may be made
 to point at any address. Clients that are no browsers see no difference. Source: the Fetch standard
 on ``Origin``; W3C, Fetch Metadata; rest-utils on ``access.control.*``.
+
+Puts the guard before an application, with CORS headers for the pages of allowed origins.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
 from ksql.core.error_table import AMBIGUOUS_BODY, COMPRESSED_BODY
 from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from ksql.core.config import Settings
+
 
 ORIGINS: Final = "access.control.allow.origin"
 METHODS: Final = "access.control.allow.methods"
@@ -266,3 +272,15 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def guard(app: FastAPI, access: Access) -> None:
+    """Answer only permitted requests; call this after all other middleware has been added."""
+    if access.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=sorted(access.origins),
+            allow_methods=access.methods,
+            allow_headers=access.headers,
+        )
+    app.add_middleware(Guard, access=access)

@@ -7,8 +7,7 @@ from typing import Any
 import uvicorn
 
 from ksql.http.connections import HEAD_S
-from ksql.http.idle import IDLE_S
-from ksql.http.write_timeout import UNREAD_S
+from ksql.http.timeouts import IDLE_S, UNREAD_S
 
 
 class WebConfig(uvicorn.Config):

@@ -3,31 +3,40 @@
 h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
 for good with the first head that is not ordinary, or that does not come in one piece. It alone
 handles limits, bad requests, bodies in chunks and websockets.
+
+The heads of ordinary requests: what means the same to every reader of HTTP/1.1.
+
+A head that fits is framed by one Content-Length at most, is addressed to one host and asks for no
+change of the protocol. Any other is for h11, which knows all that there is.
+Source: RFC 9112.
+
+HTTP/1.1 as h11 and uvicorn have it, for whatever is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
+import h11
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
-from ksql.http import write_timeout
+from ksql.http import timeouts
 from ksql.http.config import head_of, idle_of, patience_of
 from ksql.http.exchange import Exchange
-from ksql.http.head_parser import ordinary
-from ksql.http.http1 import Http1
-from ksql.http.idle import Flow, Idle
+from ksql.http.timeouts import Flow, Idle, Patient
+from ksql.http.websocket import fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import uvicorn
+    from h11 import Request
     from uvicorn.server import ServerState
-
-    from ksql.http.head_parser import Head
 
 
 class Ordinary(asyncio.Protocol):
@@ -65,7 +74,7 @@ class Ordinary(asyncio.Protocol):
         self._idle = Idle(self._loop, seconds, transport, self._is_answering, transport.close)
         self._idle.expect_head(head_of(self._config))
         self.flow = Flow(transport, self._idle, lambda: len(self._next))
-        self._unread = write_timeout.Unread(self._loop, self._patience_s, transport, self._hang_up)
+        self._unread = timeouts.Unread(self._loop, self._patience_s, transport, self._hang_up)
         self._ends = {
             "server": get_local_addr(transport),
             "client": get_remote_addr(transport),
@@ -226,4 +235,125 @@ class Ordinary(asyncio.Protocol):
         return self._exchange is not None and self._exchange.is_answering
 
     def _hang_up(self) -> None:
-        write_timeout.note({} if self._exchange is None else self._exchange.scope, self._patience_s)
+        timeouts.note({} if self._exchange is None else self._exchange.scope, self._patience_s)
+
+
+_LONGEST: Final = 8_192
+_HEAD: Final = re.compile(
+    rb"(GET|POST) (/[\x21-\x7e]*+) HTTP/1\.1\r\n"
+    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t\x20-\x7e\x80-\xff]*+\r\n)++)\r\n"
+)
+_LONGEST_NUMBER: Final = 15
+_KEPT: Final = (b"keep-alive", b"")
+_CLOSED: Final = b"close"
+# what these ask for takes more than an answer
+_OTHERS: Final = frozenset((b"transfer-encoding", b"upgrade", b"expect", b"http2-settings"))
+
+
+class Head(NamedTuple):
+    """A request's head; ``end`` is where its body begins, ``length`` what it takes."""
+
+    method: str
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    end: int
+    length: int
+    closes: bool
+
+
+def ordinary(data: bytes) -> Head | None:
+    """Return the head that the bytes begin with; None if it is no ordinary one, or not whole."""
+    match = _HEAD.match(data)
+    if match is None or match.end() > _LONGEST:
+        return None
+    headers = []
+    hosts, length, closes = 0, None, False
+    for line in match[3].splitlines():
+        name, _, value = line.partition(b":")
+        name, value = name.lower(), value.strip(b" \t")
+        headers.append((name, value))
+        if name == b"host":
+            hosts += 1
+        elif name == b"content-length":
+            if length is not None or not value.isdigit() or len(value) > _LONGEST_NUMBER:
+                return None
+            length = int(value)
+        elif name == b"connection":
+            wish = value.lower()
+            if closes or wish not in (*_KEPT, _CLOSED):
+                return None
+            closes = wish == _CLOSED
+        elif name in _OTHERS:
+            return None
+    if hosts != 1:
+        return None
+    return Head(match[1].decode(), match[2], headers, match.end(), length or 0, closes)
+
+
+class Http1(Patient, H11Protocol):
+    """uvicorn's HTTP/1.1; offers to change to another protocol than websockets are passed over."""
+
+    def connection_made(  # type: ignore[override]  # as uvicorn has it
+        self, transport: asyncio.Transport
+    ) -> None:
+        """Begin, with patience."""
+        super().connection_made(transport)
+        self.watch_unread(self.loop, patience_of(self.config), transport)
+        seconds = idle_of(self.config)
+        self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
+        self.flow = Flow(transport, self._idle, self._kept)
+        self._in_head = False
+        self._idle.expect_head(head_of(self.config))
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless the connection is closed; over TLS there may be more to come even then.
+
+        The bytes of one head have one time for all of them.
+        """
+        if self.transport.is_closing():
+            return
+        if not self._in_head:
+            self._idle.touch()
+        super().data_received(data)
+        self._look_at_head()
+
+    def _look_at_head(self) -> None:
+        self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0
+        if self._in_head:
+            self._idle.expect_head(head_of(self.config))
+        else:
+            self._idle.head_came()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock: the client has left."""
+        self._idle.end()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Continue; how long the connection may be idle is not uvicorn's business."""
+        self._idle.touch()
+        super().on_response_complete()
+        self._unset_keepalive_if_required()
+        self._look_at_head()
+
+    def handle_websocket_upgrade(self, event: Request) -> None:
+        """Leave the connection to the websocket, which may be idle."""
+        self._idle.end()
+        super().handle_websocket_upgrade(event)
+
+    def _is_answering(self) -> bool:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or cycle.disconnected:
+            return False
+        begun = cycle.response_started or not cycle.more_body
+        return begun or cycle.waiting_for_100_continue or len(cycle.body) > 0
+
+    def _kept(self) -> int:
+        return len(self.conn.trailing_data[0])
+
+    def _should_upgrade(self) -> bool:
+        """Return False for what the websockets could not read: the application answers it."""
+        return super()._should_upgrade() and fits(self.scope)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: some clients offer h2c with every request, as they may."""

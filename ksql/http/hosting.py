@@ -1,4 +1,9 @@
-"""The server that runs every application: uvicorn, over sockets that listen already."""
+"""The server that runs every application: uvicorn, over sockets that listen already.
+
+Requests whose target is a whole URL, as proxies and some clients send them.
+
+Source: RFC 9112, section 3.2.2: a server accepts them, and the URL's host counts.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +11,24 @@ import asyncio
 import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import uvicorn
 
 from ksql.core.process.background import in_background
 from ksql.http.config import WebConfig, head_of
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
-from ksql.http.idle import IDLE_S
 from ksql.http.protocol_detect import EitherHttp
-from ksql.http.target import WholeTargets
+from ksql.http.timeouts import IDLE_S, UNREAD_S
 from ksql.http.websocket import WebSocket
-from ksql.http.write_timeout import UNREAD_S
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from collections.abc import Iterator, Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 
 _LONGEST_MESSAGE = 65_536  # a websocket's client has nothing to say but farewell
 
@@ -132,3 +139,31 @@ class HttpServer:
             asyncio.run(self.serve())
         finally:
             self._server.accepting.set()  # a failed start must not leave ``start`` waiting
+
+
+_SCHEMES = (b"http://", b"https://")
+
+
+class WholeTargets:
+    """An application that sees the path of such a target, and its host as the header."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        target = scope.get("raw_path", b"")
+        if scope["type"] == "http" and target.lower().startswith(_SCHEMES):
+            scope = {**scope, **_parts(target, scope["headers"])}
+        await self._app(scope, receive, send)
+
+
+def _parts(target: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
+    authority, slash, rest = target.partition(b"://")[2].partition(b"/")
+    path = slash + rest or b"/"
+    others = [(name, value) for name, value in headers if name != b"host"]
+    return {
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "headers": [(b"host", authority), *others],
+    }

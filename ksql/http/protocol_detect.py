@@ -14,7 +14,7 @@ from uvicorn.protocols.utils import is_ssl
 from ksql.http.config import head_of, idle_of
 from ksql.http.fast_http1 import Ordinary
 from ksql.http.http2 import PREFACE, Http2
-from ksql.http.idle import Idle
+from ksql.http.timeouts import Idle
 
 if TYPE_CHECKING:
     import uvicorn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ksql.http.config import patience_of
-from ksql.http.write_timeout import Patient
+from ksql.http.timeouts import Patient
 
 if TYPE_CHECKING:
     import asyncio

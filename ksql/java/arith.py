@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ksql.core.types.ints import LONG_MAX, LONG_MIN, saturate
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from ksql.core.types.ints import INT_MAX
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 # RFC 2396, appendix B.
 _SPLIT = re.compile(

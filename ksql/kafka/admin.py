@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ksql.kafka.settings import KafkaSettings
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import Topic
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]

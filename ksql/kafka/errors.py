@@ -1,4 +1,7 @@
-"""Errors of Kafka, in our words; and how long to keep trying."""
+"""Errors of Kafka, in our words; and how long to keep trying.
+
+The errors that a Kafka client's own threads report.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ksql.core.errors import KsqlError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 T = TypeVar("T")
 
@@ -257,3 +261,19 @@ def retrying(
         tries += 1
         time.sleep(wait_s)
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+class LastError:
+    """The last error of a client's connections.
+
+    A client keeps its callbacks. Bound to the client's owner they would make a cycle. The
+    connections and threads of an unused client would stay until Python searches for cycles, which a
+    server does rarely.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def note(self, error: KafkaError) -> None:
+        """Take an error: the client's callback."""
+        self.text = error.str()

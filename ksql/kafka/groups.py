@@ -1,23 +1,72 @@
-"""Consumer groups: how far they have come, and the end of those that nobody needs any more."""
+"""Consumer groups: how far they have come, and the end of those that nobody needs any more.
+
+Requests that the coordinators of consumer groups answer.
+
+A process as a member of a consumer group: there while it lives, seen by all others.
+
+Nothing is read: the group is only a list of the living, which Kafka keeps. A member that ends in
+order leaves at once; one that is killed or cut off, after the session's time.
+"""
 
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
-from ksql.kafka.coordinators import Coordinators
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.kafka.admin import Administrative
 from ksql.kafka.errors import error_of, retrying
+from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     import re
-    from concurrent.futures import Future
+    from collections.abc import Callable, Mapping
 
+    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
+
+    from ksql.kafka.settings import KafkaSettings
 
 
 _log = logging.getLogger(__name__)
+_NEVER_S: Final = 3600.0
+"""The longest time that the client library knows; nobody waits as long."""
+
+
+class Coordinators(Administrative):
+    """Asks coordinators, with a limit that is not the client library's own.
+
+    A request may reach librdkafka's limit (2.16) while it waits for a connection to its
+    coordinator. It is freed, and used once more when the brokers are back: that ends the process.
+    So it never gets there: a caller that waits no longer throws the client away, with its requests.
+    """
+
+    def ask(
+        self, ask: Callable[..., Mapping[str, Future[Any]]], limit_s: float
+    ) -> dict[str, Future[Any]]:
+        """Call ``ask(client, request_timeout=..)``, and wait for the futures that it returns.
+
+        Returns: them, done; those without an answer in time have the error of Kafka's time-outs.
+        """
+        client = self._client  # held to the end: another thread may let go of it meanwhile
+        futures = ask(client, request_timeout=_NEVER_S)
+        missing = wait(futures.values(), limit_s).not_done
+        if missing:
+            self.close()
+        return {name: _late() if future in missing else future for name, future in futures.items()}
+
+
+def _late() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(
+        KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer of a group's coordinator"))  # noqa: SLF001 - the library names its local errors so
+    )
+    return future
+
+
 _PATIENCE_S: Final = 5.0
 
 
@@ -84,3 +133,81 @@ class Groups(Coordinators):
                 if error_of(problem).code() != KafkaError.GROUP_ID_NOT_FOUND:
                     _log.warning("group_left", extra={"group": group, "reason": str(problem)})
         return gone
+
+
+_SESSION_MS: Final = 6_000  # the least that brokers allow
+_BEAT_MS: Final = 1_000
+_TURN_S: Final = 1.0
+_CALL_S: Final = 3.0
+_END_S: Final = 5.0
+
+
+class GroupMember:
+    """One member under its name, and the names of all members; ``close`` leaves the group."""
+
+    def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str) -> None:
+        """Take a ``topic`` that exists, and is one that a member may be given to read."""
+        self._group = group
+        self._topic = topic
+        self._settings = settings
+        self._coordinators = Coordinators(settings)
+        self._name = name
+        self._names: tuple[str, ...] = ()
+        self._consumer: Consumer | None = None
+        self._outage = RepeatedFailure(_log, "members_not_seen", (KafkaException,))
+        self._worker = PeriodicWorker(
+            "membership", _TURN_S, self._stay, self._outage, at_once=True, at_end=self._leave
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the members at the last look; empty before the first."""
+        return self._names
+
+    def start(self) -> None:
+        """Join the group, and look at it once a second from now on."""
+        self._worker.start()
+
+    def close(self, patience_s: float = _END_S) -> None:
+        """Leave the group, and wait that long for it; harmless when it was not joined."""
+        self._worker.stop(patience_s)
+
+    def _stay(self) -> None:
+        """Show that this member lives, and look who else does.
+
+        Raises: KafkaException; the last look counts then.
+        """
+        if self._consumer is None:
+            self._consumer = self._join()
+        self._consumer.poll(0)
+        self._look()
+
+    def _join(self) -> Consumer:
+        more: dict[str, str | float | bool] = {
+            "group.id": self._group,
+            "client.id": self._name,
+            "session.timeout.ms": _SESSION_MS,
+            "heartbeat.interval.ms": _BEAT_MS,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "latest",
+        }
+        consumer = Consumer(self._settings.consumer(**more), logger=CLIENT_LOG)
+        consumer.subscribe([self._topic], on_assign=_rest)
+        return consumer
+
+    def _leave(self) -> None:
+        self._coordinators.close()
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _look(self) -> None:
+        futures = self._coordinators.ask(
+            lambda client, **more: client.describe_consumer_groups([self._group], **more), _CALL_S
+        )
+        members = futures[self._group].result().members
+        self._names = tuple(sorted({str(member.client_id) for member in members}))
+
+
+def _rest(consumer: Consumer, places: list[TopicPartition]) -> None:
+    consumer.assign(places)
+    consumer.pause(places)

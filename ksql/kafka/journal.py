@@ -16,7 +16,7 @@ from ksql.core.errors import ServerError
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

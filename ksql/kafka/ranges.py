@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ksql.core.errors import QueryFailed
-from ksql.kafka.client_errors import LastError
-from ksql.kafka.errors import error_of, is_retriable, is_unknown_topic
+from ksql.kafka.errors import LastError, error_of, is_retriable, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:

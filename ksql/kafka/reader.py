@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from ksql.core.records import RawRecord
 from ksql.kafka.admin import Admin, Offsets, Partition
-from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
     KafkaUnreachable,
+    LastError,
     OffsetsGone,
     error_of,
     is_retriable,

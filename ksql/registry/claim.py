@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import format_zero
 from ksql.core.errors import StartError
-from ksql.history.database import shown, sqlite_path
-from ksql.history.errors import LedgerUnavailable
+from ksql.history.database import LedgerUnavailable, shown, sqlite_path
 from ksql.history.schemas import holds_schemas
 
 if TYPE_CHECKING:

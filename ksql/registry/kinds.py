@@ -12,8 +12,7 @@ from typing import Final
 import orjson
 
 from ksql.core.errors import KsqlError
-from ksql.formats.difference import BACKWARD, FORWARD, Difference, Roles, explained
-from ksql.formats.kind import Whole
+from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, Whole, explained
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import FORMAT_OF, kind_of
 from ksql.registry.errors import InvalidSchema

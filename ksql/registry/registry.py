@@ -16,7 +16,7 @@ from ksql.kafka.registry_client import RegistrySettings, registry_of
 from ksql.registry.claim import claim
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
-from ksql.registry.server import RegistryServer
+from ksql.registry.rest import RegistryServer
 from ksql.registry.store import SchemaLog, SchemaStore
 from ksql.registry.subjects import Subjects
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator
 
 from ksql.registry.errors import InvalidMode, InvalidVersion, NoSuchSchema, NotOffered
 from ksql.registry.kinds import KINDS, serialized
-from ksql.registry.model import EVERYWHERE
+from ksql.registry.state import EVERYWHERE
 from ksql.registry.steps import LATEST, MODES, Mode
 from ksql.registry.wire import (
     MEDIA_TYPE,

@@ -1,19 +1,52 @@
-"""The state that a registry's topic adds up to, and the changes of one transaction."""
+"""The state that a registry's topic adds up to, and the changes of one transaction.
+
+The objects that a registry keeps, as its rules see them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from ksql.core.errors import KsqlError
+from ksql.formats.schema_registry import Schema
 from ksql.registry import records as r
 from ksql.registry.kinds import Checked
-from ksql.registry.model import StoredSchema, StoredVersion, SubjectSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.formats.schema_registry import Schema
+
+EVERYWHERE: Final = ""
+"""The subject whose settings hold for all that have none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSchema:
+    """A schema with both of its ids."""
+
+    id: int
+    guid: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version of a subject."""
+
+    subject: str
+    version: int
+    schema_id: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectSettings:
+    """The settings of one subject; None is not set."""
+
+    compatibility: str | None = None
+    mode: str | None = None
+    normalize: bool | None = None
 
 
 class Schemas:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.formats.schema_registry import Schema, imports
 from ksql.registry import errors as err
 from ksql.registry.kinds import Checked, Level, checked, faults
-from ksql.registry.model import EVERYWHERE, StoredVersion
+from ksql.registry.state import EVERYWHERE, StoredVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.registry.model import StoredSchema
-    from ksql.registry.state import Draft, Schemas
+    from ksql.registry.state import Draft, Schemas, StoredSchema
 
 Mode = Literal["READWRITE", "READONLY", "IMPORT"]
 MODES: Final[tuple[Mode, ...]] = ("READWRITE", "READONLY", "IMPORT")

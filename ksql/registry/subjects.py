@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from ksql.registry import errors as err
 from ksql.registry import steps
 from ksql.registry.kinds import Level
-from ksql.registry.model import EVERYWHERE
+from ksql.registry.state import EVERYWHERE
 from ksql.registry.steps import LATEST, Config, Entry, Mode
 
 if TYPE_CHECKING:
     from ksql.formats.schema_registry import Schema
-    from ksql.registry.model import StoredSchema, StoredVersion
-    from ksql.registry.state import Draft
+    from ksql.registry.state import Draft, StoredSchema, StoredVersion
     from ksql.registry.store import SchemaStore
 
 

@@ -1,32 +1,36 @@
-"""FROM with JOIN in a pull query: one table is read, the others are looked up by their keys."""
+"""FROM with JOIN in a pull query: one table is read, the others are looked up by their keys.
+
+JOIN in a pull query: each row's partner is looked up by its key in the other table's stores.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ksql.core.errors import StatementError
+from ksql.core.records import Row
 from ksql.exec.expressions.compile import compile_expr
 from ksql.serving import pull_restrictions
-from ksql.serving.pull_joins import Backward, Forward, key_of, width
 from ksql.sql.binder.chains import BoundJoin
 from ksql.sql.binder.scope import joined_name
 from ksql.views.access_path import Access, access_to
-from ksql.views.table_scan import row_columns
+from ksql.views.table_scan import TableScan, row_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ksql.core.config import Settings
-    from ksql.core.records import Row
+    from ksql.core.types.windowed import Bounds
     from ksql.exec.expressions.errors import Log
     from ksql.functions.registry import Functions
     from ksql.sql.binder.bound import Bound
     from ksql.sql.binder.relation import Relation
     from ksql.sql.catalog.model import DataSource
-    from ksql.views.table_scan import Chunks, TableScan
+    from ksql.views.table_scan import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,3 +138,72 @@ def _quietly(key: Callable[[Row, Log], Any], row: Row) -> Any:
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
     """Ignore the error: a row whose join expression fails has no partner."""
+
+
+def width(table: TableScan) -> int:
+    """Return how many columns a table's rows have."""
+    return len(row_columns(table.source))
+
+
+def bounds_of(table: TableScan, row: Row) -> Bounds | None:
+    """Return the window of a table's row; it follows the time."""
+    return None if table.source.window is None else (row[1], row[2])
+
+
+def key_of(table: TableScan, row: Row) -> tuple[Any, ...]:
+    """Return the key columns of a table's row."""
+    start = 1 if table.source.window is None else 3
+    return row[start : start + len(table.source.schema.key)]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """INNER and LEFT: the rows so far look for theirs in the table to the right.
+
+    ``first`` is the table whose columns the rows begin with: a windowed one gives the window.
+    """
+
+    first: TableScan
+    right: TableScan
+    key: Callable[[Row], Any]
+    outer: bool
+
+    def rows(self, chunks: Chunks) -> Iterator[list[Row]]:
+        """Yield the rows with their partner's columns after them."""
+        nothing = (None,) * width(self.right)
+        for chunk in chunks:
+            pairs = zip(chunk, self._partners(chunk), strict=True)
+            yield [
+                row + (nothing if partner is None else partner)
+                for row, partner in pairs
+                if partner is not None or self.outer
+            ]
+
+    def _partners(self, chunk: Sequence[Row]) -> list[Row | None]:
+        keys = [None if (key := self.key(row)) is None else (key,) for row in chunk]
+        return self.right.find_many(keys, [bounds_of(self.first, row) for row in chunk])
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """RIGHT and the second half of FULL: rows of the right table look for theirs in the left one.
+
+    ``lonely``: only those without a partner are wanted.
+    """
+
+    left: TableScan
+    right: TableScan
+    lonely: bool
+
+    def rows(self, chunks: Chunks) -> Iterator[list[Row]]:
+        """Yield the rows with their partner's columns before them."""
+        nothing = (None,) * width(self.left)
+        for chunk in chunks:
+            out: list[Row] = []
+            keys = [key_of(self.right, row) for row in chunk]
+            bounds = [bounds_of(self.right, row) for row in chunk]
+            partners = self.left.find_many(keys, bounds)
+            for row, partner in zip(chunk, partners, strict=True):
+                if partner is None or not self.lonely:
+                    out.append((nothing if partner is None else partner) + row)
+            yield out

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.core.config import Settings
 from ksql.core.errors import TooManyRequests
-from ksql.core.rate import PerHour, PerSecond
+from ksql.core.timing import PerHour, PerSecond
 from ksql.serving.results import (
     freshness_of,
     host_of,

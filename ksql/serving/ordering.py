@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.core.errors import KsqlError
 from ksql.core.types import model
 from ksql.core.types.model import SqlType
-from ksql.exec.operators.bounded import estimate
+from ksql.exec.operators.memory import estimate
 from ksql.views.table_scan import CHUNK_ROWS
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from ksql.core.types.schema import WINDOW_COLUMNS
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import type_of
-from ksql.sql.binder.describe import describe
-from ksql.sql.binder.errors import OPERATORS
+from ksql.sql.binder.errors import OPERATORS, describe
 from ksql.sql.binder.show import show
 from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import expr as ex

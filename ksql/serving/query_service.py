@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from ksql.cluster.replicas.replicated import Caller
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
-from ksql.control.statements.answers import RequestFailed
-from ksql.control.statements.execute import single
+from ksql.control.statements.execute import RequestFailed, single
 from ksql.control.statements.services import RunningPush
 from ksql.core.error_table import TOO_MANY_PUSH_QUERIES
 from ksql.core.errors import KsqlError, StatementError, UnknownName
 from ksql.core.ident import similar
 from ksql.core.token import merged
 from ksql.exec.dataflow import topic_acl
-from ksql.exec.dataflow.source_topics import read_topics
-from ksql.exec.operators.bounded import SETTING
+from ksql.exec.dataflow.topic_acl import read_topics
+from ksql.exec.operators.memory import SETTING
 from ksql.serving import point_queries
 from ksql.serving.clauses import check_clauses, check_stream
 from ksql.serving.limits import unlimited
@@ -34,8 +33,7 @@ from ksql.serving.pull import (
     raw_query,
     restarted_if_closed,
 )
-from ksql.serving.push import PushQuery, check_limit
-from ksql.serving.scalable import is_scalable
+from ksql.serving.push import PushQuery, check_limit, is_scalable
 from ksql.sql.binder.relation import sources_of
 from ksql.sql.syntax import ast
 from ksql.views.errors import TableNotReady
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from ksql.serving.table_provider import AllTables, OpenTables
     from ksql.sql.catalog.model import DataSource
     from ksql.sql.plan.nodes import QueryPlan
-    from ksql.views.extents import TopicExtents
+    from ksql.views.materialized_view import TopicExtents
 
 
 class _Open(NamedTuple):

@@ -3,39 +3,46 @@
 FROM gives rows. WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
 run on. ORDER BY, OFFSET and LIMIT come after them.
 Source: docs/sql/reading.md#pull-queries.
+
+GROUP BY in a pull query: rows to one row per group, in bounded memory.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ksql.core.error_table import NOT_ORDERABLE
-from ksql.core.errors import StatementError
+from ksql.core.errors import QueryFailed, StatementError
 from ksql.core.types import model
 from ksql.core.types.model import BIGINT, BOOLEAN, INTEGER
 from ksql.core.types.schema import ROWTIME, Column, Role
 from ksql.exec.expressions.compile import Projection, compile_projection
+from ksql.exec.operators import keys
+from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
+from ksql.exec.operators.memory import estimate
 from ksql.formats.implementation import within
 from ksql.formats.table import MapInKey
-from ksql.serving.grouped import Groups
+from ksql.functions.instantiate import instantiate_aggregate
 from ksql.serving.ordering import ByteBudget, SortKey, in_order, orderable
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Named, type_of
-from ksql.sql.binder.describe import describe
-from ksql.sql.binder.errors import NoGroupKey, NotBoolean
+from ksql.sql.binder.errors import NoGroupKey, NotBoolean, describe
 from ksql.sql.binder.grouping import Grouping, NotGrouped, is_aggregate, refuse_aggregates
 from ksql.sql.binder.infer import bind, bind_predicate
 from ksql.sql.binder.projection import Namer, check_unique, items
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import collect
+from ksql.views.table_scan import CHUNK_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ksql.core.records import Row
     from ksql.functions.registry import Functions
+    from ksql.sql.binder.grouping import AggregateCall
     from ksql.sql.binder.relation import Relation
     from ksql.sql.binder.scope import Scope
     from ksql.views.table_scan import Chunks
@@ -316,3 +323,91 @@ def _cut(chunks: Chunks, offset: int, limit: int | None) -> Iterator[list[Row]]:
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
     """Ignore an error in a pull query's expression: NULL or no row; there is no log to write to."""
+
+
+_GROUP_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The aggregates over rows of ``width`` grouping values, their arguments and the row's time.
+
+    The rows that it gives are the grouping values, the aggregates' results, the latest time.
+    """
+
+    width: int
+    folds: Folds
+
+    @classmethod
+    def of(
+        cls,
+        width: int,
+        calls: Sequence[AggregateCall],
+        functions: Functions,
+        settings: Mapping[str, str],
+    ) -> Groups:
+        """Return the groups for these aggregates, whose arguments have their order."""
+        slots, column = [], width
+        for number, call in enumerate(calls):
+            function = instantiate_aggregate(
+                functions.get(call.function),
+                call.overload,
+                [type_of(arg) for arg in call.args],
+                call.literals,
+                settings,
+            )
+            slots.append(Slot(number, function, tuple(range(column, column + len(call.args)))))
+            column += len(call.args)
+        return cls(width, compile_folds(slots))
+
+    def rows(self, chunks: Chunks, room: ByteBudget) -> Iterator[list[Row]]:
+        """Yield the groups' rows; while rows are still read the chunks are empty.
+
+        As in every GROUP BY of the language a row with NULL in its grouping values is in no group.
+        Without any there is one group, even of no rows.
+        """
+        states: dict[bytes, tuple[Row, State]] = {}
+        sizes: dict[bytes, int] = {}
+        if not self.width:
+            states[keys.pack(())] = (), self.folds.init()
+        for chunk in chunks:
+            for key in self._fold(chunk, states):
+                size = _GROUP_BYTES + len(key) + estimate(states[key][1])
+                room.take(size - sizes.get(key, 0))
+                sizes[key] = size
+            yield []
+        result = self.folds.result
+        rows = ((*key, *result(state), state[0]) for key, state in states.values())
+        while page := list(itertools.islice(rows, CHUNK_ROWS)):
+            yield page
+
+    def _fold(self, chunk: Sequence[Row], states: dict[bytes, tuple[Row, State]]) -> set[bytes]:
+        """Fold the rows into their groups; return the groups that changed."""
+        changed: set[bytes] = set()
+        width, folds = self.width, self.folds
+        for row in chunk:
+            values = row[:width]
+            if None in values:
+                continue
+            key = keys.pack(values)
+            known = states.get(key)
+            state = folds.init() if known is None else known[1]
+            if not _stepped(folds, state, row):
+                continue
+            if known is None:
+                states[key] = values, state
+            if row[-1] > state[0]:
+                state[0] = row[-1]
+            changed.add(key)
+        return changed
+
+
+def _stepped(folds: Folds, state: Any, row: Row) -> bool:
+    """Return whether the row counts: one on which a function fails does not, as in every query."""
+    try:
+        folds.step(state, row)
+    except QueryFailed:
+        raise
+    except Exception:  # noqa: BLE001 - a function's failure; pull queries have no processing log
+        return False
+    return True

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.failover import Freshness, ReadProvenance
     from ksql.cluster.replicas.replica_service import ReplicaService
     from ksql.sql.catalog.model import DataSource
-    from ksql.views.extents import EndOffsets, Places
-    from ksql.views.materialized_view import MaterializedView
+    from ksql.views.materialized_view import EndOffsets, MaterializedView, Places
     from ksql.views.stores.base import Rows
     from ksql.views.view_maintainer import ViewMaintainer
 

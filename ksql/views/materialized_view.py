@@ -1,10 +1,13 @@
-"""A table as it is kept ready for pull queries: its stores, and how far they are."""
+"""A table as it is kept ready for pull queries: its stores, and how far they are.
+
+The topics that tables are kept from, as far as reads need to know them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.sql.catalog.model import DataSource
 from ksql.views.store_config import StoreConfig
@@ -81,3 +84,24 @@ class MaterializedView:
 
 def _goal(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
     return part.goal if ends is None else ends.get(part.place, 0)
+
+
+Places = Mapping[tuple[str, int], int]
+"""Offsets by topic and partition."""
+
+
+class EndOffsets(Protocol):
+    """Where topics end."""
+
+    def end_offsets(self, topics: Iterable[str]) -> Places:
+        """Return the offset after the last record of each partition."""
+
+
+class TopicExtents(EndOffsets, Protocol):
+    """Which topics there are, where they begin and end."""
+
+    def topics(self) -> Collection[str]:
+        """Return the names of all topics."""
+
+    def begin_offsets(self, topics: Iterable[str]) -> Places:
+        """Return the offset of the first record of each partition."""

@@ -1,18 +1,27 @@
 """The directory of all tables' stores: opens them, fills a place again, clears up behind tables.
 
 A store lies under the query that writes its table, as a dropped table's name may come again.
+
+Records the Kafka topic id that a table's stores were filled from, in a file next to them.
+
+A topic that is deleted and made again keeps its name, not its id. Its offsets begin again. A store
+that continues at its position keeps rows of the former topic, and leaves out the first records of
+the new one. Stores of versions that noted no id adopt the one that they find.
 """
 
 from __future__ import annotations
 
+import errno
+import json
 import logging
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
+from ksql.core import versioned_json
 from ksql.core.errors import KsqlError
-from ksql.views import store_topic_id
-from ksql.views.stores.base import NewerStore, Store, StoreDamaged
+from ksql.core.files import write_atomically
+from ksql.views.stores.base import NewerStore, Store, StoreDamaged, StoreFailed
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import discard, discard_copy, places
@@ -24,10 +33,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.core.config import Settings
-    from ksql.core.trash import Trash
+    from ksql.core.files import Trash
     from ksql.sql.catalog.model import DataSource
     from ksql.views.store_config import StoreConfig
     from ksql.views.stores.upgrades import UpgradeState
+
 
 _log = logging.getLogger(__name__)
 _NOTES = 10
@@ -165,7 +175,7 @@ class StoreManager:
         query_id = query_id_of(source)
         if query_id not in self._topic_ids:
             try:
-                self._topic_ids[query_id] = store_topic_id.read(self._directory / query_id)
+                self._topic_ids[query_id] = read(self._directory / query_id)
             except StoreDamaged as error:
                 return f"it is not known of which topic it is: {error.text()}"
         if "" in (topic_id, self._topic_ids[query_id]) or topic_id == self._topic_ids[query_id]:
@@ -185,7 +195,7 @@ class StoreManager:
             for partition in sorted(is_open | self.there(source)):
                 discard(self._path(source, partition))
                 self.note(source, partition, reason)
-            (self._directory / query_id / store_topic_id.FILE).unlink(missing_ok=True)
+            (self._directory / query_id / FILE).unlink(missing_ok=True)
             self._topic_ids.pop(query_id, None)
         if topic_id:
             self._topic_ids[query_id] = topic_id
@@ -198,8 +208,8 @@ class StoreManager:
         Raises: StoreFailed.
         """
         topic_id = self._topic_ids.get(directory.name, "")
-        if topic_id and directory.is_dir() and not (directory / store_topic_id.FILE).exists():
-            store_topic_id.write(directory, topic_id)
+        if topic_id and directory.is_dir() and not (directory / FILE).exists():
+            write(directory, topic_id)
 
     # --- upgrades
 
@@ -312,3 +322,42 @@ def _closed(store: Store) -> None:
         store.close()
     except KsqlError as problem:
         _log.warning("store_not_closed", extra={"reason": problem.text()})
+
+
+FILE: Final = "topic.json"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"topic.id"})}
+
+
+def read(directory: Path) -> str:
+    """Return the id that is noted in a table's directory; empty if there is none.
+
+    Raises: NewerStore, StoreDamaged, StoreFailed.
+    """
+    file = directory / FILE
+    try:
+        _, body = versioned_json.read(file.read_text(encoding="utf-8"), _VERSIONS)
+        return versioned_json.text_of(body, "topic.id")
+    except FileNotFoundError:
+        return ""
+    except versioned_json.NewerVersion as error:
+        raise NewerStore(str(file), error.found, error.known) from error
+    except ValueError as error:
+        raise StoreDamaged(str(file), str(error)) from error
+    except OSError as error:
+        raise _failed(file, error) from error
+
+
+def write(directory: Path, topic_id: str) -> None:
+    """Note the id.
+
+    Raises: StoreFailed.
+    """
+    try:
+        write_atomically(directory / FILE, json.dumps({"version": 1, "topic.id": topic_id}))
+    except OSError as error:
+        raise _failed(directory / FILE, error) from error
+
+
+def _failed(file: Path, error: OSError) -> StoreFailed:
+    return StoreFailed(str(file), str(error), full=error.errno in _FULL)

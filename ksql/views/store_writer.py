@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.views.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.views.stores.retention_store import RetentionStore
 

@@ -15,7 +15,7 @@ from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError, Serde, Skip
 from ksql.sql.catalog.model import DataSource
 from ksql.views.access_path import ByKey, ByRange
-from ksql.views.retention import hidden_note
+from ksql.views.store_config import hidden_note
 from ksql.views.stores.base import Rows, StoredRow, after, united
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
 from ksql.views.store_writer import PartitionStore, Place, StoreWriter
 from ksql.views.stores.base import NewerStore
-from ksql.views.upgrade_gate import Peers, RollingUpgradeGate
+from ksql.views.stores.upgrades import Peers, RollingUpgradeGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ksql.core.trash import Trash
+    from ksql.core.files import Trash
     from ksql.kafka.settings import Config, KafkaSettings
     from ksql.kafka.topic_watch import Identities
     from ksql.sql.catalog.catalog import Catalog

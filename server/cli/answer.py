@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from server.cli.cells import cell_text
 from server.cli.client import Event, Final, Header, Line, Row, Seen
 from server.cli.forms import Form, form_of
+from server.cli.grid import cell_text
 from server.cli.screen import Screen
 from server.cli.session import Session
 

@@ -1,10 +1,13 @@
 """The terminal's own commands: a table from name to function; none needs a semicolon.
 
 Source: docs/terminal.md.
+
+The terminal's version.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +20,16 @@ from server.cli.client import Unreachable
 from server.cli.grid import pairs
 from server.cli.session import OUTPUTS, Output
 from server.cli.terminal import AlreadyReported, Command, CommandFailed, Terminal
-from server.cli.version import cli_version
+
+PACKAGE = "ksql-spark"
+
+
+def cli_version() -> str:
+    """Return the installed package's version; ``dev`` when it runs from a source tree."""
+    try:
+        return importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return "dev"
 
 
 class Exit(Exception):

@@ -11,9 +11,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.context import Candidate, candidates, texts
+from server.cli.context import Candidate, Place, candidates, texts, tokens_of
 from server.cli.names import Names, fetch_names
-from server.cli.place import Place, tokens_of
 from server.cli.split import Split, split
 from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from server.cli.cells import clean
 from server.cli.client import Header, Number, Row
+from server.cli.grid import clean
 from server.cli.rowtable import Look, Rows, draw_rows
 from server.cli.screen import Screen
 from server.cli.session import Session

@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from server.cli.cells import type_text
 from server.cli.client import Client, JsonObject
+from server.cli.grid import type_text
 from server.cli.words import RESERVED
 
 NAME_STATEMENTS = (

@@ -10,11 +10,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from server.cli.cells import clean, type_text
 from server.cli.client import JsonObject
-from server.cli.describe import columns_of, describe_query, describe_source
-from server.cli.grid import Grid, pairs
-from server.cli.upgrades import render_upgrade
+from server.cli.describe import columns_of, describe_query, describe_source, render_upgrade
+from server.cli.grid import Grid, clean, pairs, type_text
 
 Renderer = Callable[[JsonObject], RenderableType]
 

@@ -1,26 +1,72 @@
-"""The prompt: statements over several lines, history, completion, Ctrl-C and Ctrl-D."""
+"""The prompt: statements over several lines, history, completion, Ctrl-C and Ctrl-D.
+
+Colours for what is being typed.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import completion_is_selected
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import Output
 
 from server.cli.client import ServerFailure
-from server.cli.colours import SqlColours
 from server.cli.commands import COMMANDS, Exit, greet
 from server.cli.complete import SqlCompleter
 from server.cli.split import split
 from server.cli.terminal import PROMPT, Terminal
+from server.cli.words import KEYWORDS
+
+_TOKEN = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
+    r"|(?P<string>'(?:[^']|'')*'?)"
+    r"|(?P<name>`(?:[^`]|``)*`?|\"(?:[^\"]|\"\")*\"?)"
+    r"|(?P<variable>\$\{[^}\s]*\}?)"
+    r"|(?P<number>\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b)"
+    r"|(?P<word>[A-Za-z_][\w@]*)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_STYLES = {
+    "comment": "ansibrightblack italic",
+    "string": "ansigreen",
+    "name": "ansiyellow",
+    "variable": "ansimagenta",
+    "number": "ansicyan",
+}
+
+
+class SqlColours(Lexer):
+    """Keywords, texts, numbers and comments, each in its colour."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        """Return rich text per line, for the prompt."""
+        fragments: StyleAndTextTuples = [
+            (_style(token), token[0]) for token in _TOKEN.finditer(document.text)
+        ]
+        lines = list(split_lines(fragments))
+        return lambda number: lines[number] if number < len(lines) else []
+
+
+def _style(token: re.Match[str]) -> str:
+    if token.lastgroup == "word":
+        return "bold ansiblue" if token[0].upper() in KEYWORDS else ""
+    return _STYLES.get(token.lastgroup or "", "")
+
 
 _PATIENCE_S = 1.0  # for names that are still being fetched when the user leaves
 HISTORY_VARIABLE = "KSQL_HISTORY_FILE"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.cells import cell_len, set_cell_size
 
-from server.cli.cells import cell_text, cut, wrapped
+from server.cli.grid import cell_text, cut, wrapped
 
 _LEAST = 5  # no column is narrower, or nothing of a value can be seen
 _USUAL = {  # how wide values of a type tend to be: a table that grows later starts with that

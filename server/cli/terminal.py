@@ -1,4 +1,7 @@
-"""Runs what the user wrote: the terminal's commands, the session's statements, the server's."""
+"""Runs what the user wrote: the terminal's commands, the session's statements, the server's.
+
+Commands of other terminals, which begin with a backslash: what to write here instead.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from pathlib import Path
 from rich.text import Text
 
 from server.cli.answer import Answer
-from server.cli.backslash import advice, has_backslash
 from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
 from server.cli.forms import csv_text
 from server.cli.render import as_json, grid_of, render
@@ -22,6 +24,51 @@ from server.cli.screen import Screen
 from server.cli.session import Refused, Session, answer_locally, of_the_session
 from server.cli.split import Split, Statement, split
 from server.cli.trouble import render_trouble
+
+_HERE = {
+    "?": "help",
+    "h": "help",
+    "q": "exit",
+    "quit": "exit",
+    "c": "server <url>",
+    "connect": "server <url>",
+    "d": "SHOW STREAMS; SHOW TABLES;",
+    "ds": "SHOW STREAMS;",
+    "dt": "SHOW TABLES;",
+    "df": "SHOW FUNCTIONS;",
+    "dT": "SHOW TYPES;",
+    "l": "SHOW TOPICS;",
+    "i": "run script '<file>'",
+    "ir": "run script '<file>'",
+    "o": "spool '<file>'",
+    "s": "history",
+    "set": "DEFINE <name> = '<value>';",
+    "unset": "UNDEFINE <name>;",
+    "pset": "output TABLE | JSON | CSV, pager ON | OFF, or set cli wrap ON | OFF",
+    "a": "output TABLE | JSON | CSV",
+}
+_WORDS = re.compile(r"\\+\s*(\S*)\s*(.*)", re.DOTALL)
+
+
+def has_backslash(text: str) -> bool:
+    """Return whether the text begins with a backslash, as no statement does."""
+    return text.lstrip().startswith("\\")
+
+
+def advice(text: str, is_command: Callable[[str], bool]) -> str:
+    """Return the sentence that refuses such a text and names the command or statement to use."""
+    plain = text.strip().rstrip(";").strip()
+    match = _WORDS.fullmatch(plain)
+    word, rest = (match[1].rstrip("+"), match[2]) if match else ("", "")
+    same = plain.lstrip("\\").strip()
+    if same and is_command(same):
+        instead = same
+    elif word in ("d", "dt", "ds") and rest:
+        instead = f"DESCRIBE {rest};"
+    else:
+        instead = _HERE.get(word, "")
+    return f"commands have no backslash here; {f'write: {instead}' if instead else 'try: help'}"
+
 
 _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")

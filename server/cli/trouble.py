@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from server.cli.cells import clean
 from server.cli.client import ServerFailure
+from server.cli.grid import clean
 from server.cli.split import Statement
 
 _PLACE = re.compile(r"\bline:? (\d+)(?::|, col: )(\d+)(:\s)?", re.IGNORECASE)

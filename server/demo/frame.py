@@ -1,24 +1,137 @@
-"""The frame of a demo: a service of its own, signals, errors in words, exit status."""
+"""The frame of a demo: a service of its own, signals, errors in words, exit status.
+
+Repeats a task in the background of the demo.
+
+The memory that this process and its descendants hold: JVMs, Python workers and all.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
+import resource
 import signal
+import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Self
 
 from ksql.core.errors import KsqlError
 from server.cli.client import ServerFailure, Unreachable
 from server.demo.errors import Defect
 from server.demo.expected import Check
-from server.demo.memory import PeakMemory
 from server.demo.show import Show
 from server.demo.site import Site, directory, service
-from server.demo.ticker import Ticker
+
+_PROC = Path("/proc")
+_PARENT, _RSS_PAGES = 1, 21  # fields of /proc/PID/stat, counted after the command's name
+
+
+def tree_rss_bytes(root: int) -> int:
+    """Return resident memory of a process and all its descendants; shared pages count for each.
+
+    Source: proc(5), ``/proc/pid/stat``; elsewhere than on Linux ``ps`` is asked.
+    """
+    table = _from_proc() if (_PROC / "self" / "stat").exists() else _from_ps()
+    return rss_of_tree(root, table)
+
+
+def rss_of_tree(root: int, table: Iterable[tuple[int, int, int]]) -> int:
+    """Return the sum below ``root``; the table has process, parent, bytes."""
+    children: dict[int, list[int]] = defaultdict(list)
+    sizes: dict[int, int] = {}
+    for pid, parent, size in table:
+        children[parent].append(pid)
+        sizes[pid] = size
+    total, waiting = 0, [root]
+    while waiting:
+        pid = waiting.pop()
+        total += sizes.get(pid, 0)
+        waiting += children[pid]
+    return total
+
+
+def _from_proc() -> list[tuple[int, int, int]]:
+    page = resource.getpagesize()
+    processes = []
+    for folder in _PROC.iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            stat = (folder / "stat").read_text()
+        except OSError:  # it ended meanwhile
+            continue
+        fields = stat[stat.rindex(")") + 2 :].split()
+        processes.append((int(folder.name), int(fields[_PARENT]), int(fields[_RSS_PAGES]) * page))
+    return processes
+
+
+def _from_ps() -> list[tuple[int, int, int]]:
+    listed = subprocess.run(
+        ["ps", "-axo", "pid=,ppid=,rss="],  # noqa: S607 - where it lies differs by system
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = (map(int, line.split()) for line in listed.stdout.splitlines())
+    return [(pid, parent, kilobytes * 1024) for pid, parent, kilobytes in rows]
+
+
+class PeakMemory:
+    """The most that the tree of this process held whenever it was looked at."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+
+    def look(self) -> None:
+        """Look again."""
+        self.peak_bytes = max(self.peak_bytes, tree_rss_bytes(os.getpid()))
+
+
+class Ticker:
+    """Calls a function every so many seconds while its block runs, and once more at the end.
+
+    A failing call ends it; the failure is raised at the end of the block if nothing else is.
+    """
+
+    def __init__(self, every_s: float, call: Callable[[], None]) -> None:
+        self._every_s = every_s
+        self._call = call
+        self._over = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        if kind is not None:
+            return
+        if self._failure is not None:
+            raise self._failure
+        self._call()
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                self._call()
+                self._over.wait(self._every_s)
+        except Exception as failure:  # noqa: BLE001 - raised where the block ends
+            self._failure = failure
+
 
 _OK, _FAILED, _INTERRUPTED = 0, 1, 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

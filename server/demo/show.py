@@ -18,7 +18,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from server.cli.upgrades import render_upgrade
+from server.cli.describe import render_upgrade
 from server.demo.expected import Check
 
 _PIPE_WIDTH = 100

@@ -17,9 +17,9 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark.session.runtime import SparkRuntime
+from server.app import behind_http
 from server.cli.client import Client
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
-from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
 from server.logs import EventFormatter
 

@@ -15,10 +15,10 @@ from server.demo.data import Data, Record
 from server.demo.errors import Unexpected
 from server.demo.expected import HOUR_MS, Check, Expected, Offsets, compare
 from server.demo.feed import Feed
+from server.demo.frame import Ticker
 from server.demo.session import Session
 from server.demo.show import Show
 from server.demo.site import Site
-from server.demo.ticker import Ticker
 
 _FEED_S = 25.0
 _LEAST_PER_S = 200.0

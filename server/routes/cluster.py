@@ -10,11 +10,11 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.cluster import cluster as c
+from ksql.cluster import members as c
 from ksql.cluster.members import Server
+from server.answers.row_encoders import dumps
 from server.api import answers, takes
 from server.dependencies import Context, JsonKind, accepted_body, context_of
-from server.values import dumps
 from server.wire import JSON, V1_JSON, Body, to_wire
 
 router = APIRouter(tags=["cluster"])

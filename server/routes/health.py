@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Response
 
-from ksql.control.statements.answers import Health
 from ksql.control.statements.entities import OMIT_NONE
+from ksql.control.statements.execute import Health
 from ksql.core.errors import NotReady
+from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind
-from server.values import dumps
 from server.wire import JSON, to_wire
 
 router = APIRouter(tags=["server"])

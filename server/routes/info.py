@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from ksql.control.statements.answers import ServerInfo
+from ksql.control.statements.execute import ServerInfo
+from server.answers.row_encoders import dumps
 from server.api import answers
 from server.context import AppContext
 from server.dependencies import Context, JsonKind
-from server.values import dumps
 from server.wire import to_wire
 
 router = APIRouter(tags=["server"])

@@ -16,10 +16,10 @@ from pydantic import Field
 from ksql.control.statements.entities import Entity
 from ksql.core.errors import KsqlError
 from ksql.core.token import requested_token
+from server.answers.row_encoders import dumps
 from server.api import answers, one_of, takes
 from server.dependencies import Context, JsonKind, body_of
 from server.leader_proxy import Answer, LeaderProxy, passed_on
-from server.values import dumps
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
 if TYPE_CHECKING:

@@ -16,17 +16,23 @@ from ksql.cluster.replicas.replicated import Caller
 from ksql.core import token
 from ksql.core.errors import KsqlError
 from ksql.serving.results import ResultStream, is_brief
-from server.api import answers, errors, takes
-from server.buffered_result import BufferedResult
-from server.dependencies import Context, accepted_body, body_of, context_of
-from server.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
-from server.streaming import (
+from server.answers.row_encoders import (
+    FORMS_OF_QUERY,
+    FORMS_OF_QUERY_STREAM,
+    Form,
+    StreamedRows,
+    Writer,
+)
+from server.answers.streaming import (
     PLAIN,
     brief_response,
     buffered_response,
     rows_response,
     text_response,
 )
+from server.api import answers, errors, takes
+from server.context import BufferedResult
+from server.dependencies import Context, accepted_body, body_of, context_of
 from server.wire import (
     DELIMITED,
     INFO,

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
-from ksql.control.engine.progress import CommandStatus, StatusName
+from ksql.control.engine.ports import CommandStatus, StatusName
 from ksql.core.errors import NotFound
+from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind
-from server.values import dumps
 from server.wire import to_wire
 
 router = APIRouter(tags=["statements"])

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response, WebSocket
 
 from ksql.core.errors import KsqlError
 from ksql.http.websocket import LONGEST_TARGET
-from server.websocket_stream import converse, refuse
+from server.answers.websocket_stream import converse, refuse
 from server.wire import BadRequest, KsqlRequest, parse_body
 
 router = APIRouter()

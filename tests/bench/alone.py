@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from ksql.core import gc_tuning
+from ksql.core import process_tuning
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -16,7 +16,7 @@ R = TypeVar("R")
 def alone(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function in a process of its own, which looks for garbage as a server does."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=gc_tuning.spare) as pool:
+    with ProcessPoolExecutor(1, mp_context=context, initializer=process_tuning.spare) as pool:
         return pool.submit(work, *args, **kwargs).result()
 
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
-from ksql.core.descriptors import raise_limit
+from ksql.core.process_tuning import raise_limit
 from tests.crash.site import Broker
 from tests.kafka.records import unique
 from tests.kafka.servers import ServerProcess

@@ -14,12 +14,12 @@ from pathlib import Path
 from random import Random
 
 from ksql.core.config import Settings
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.views.stores.store_types import StoreType
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.unit.world import World

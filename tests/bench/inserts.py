@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from server.hosting import behind_http
+from server.app import behind_http
 from tests.bench.report import Result, Spread
 from tests.bench.site import Site
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint
 from ksql.spark.query.internals import batches_after
 from tests.bench.report import Result

@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ksql.control.engine.engine import Engine
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
 from ksql.control.statements import execute
 from ksql.control.statements.services import Delivery, Services
 from ksql.core.config import Settings
@@ -29,9 +29,9 @@ from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.formats.schema_registry import MemoryRegistry, Registry
 from ksql.formats.schemas import topic_serde
 from ksql.functions.registry import BUILTINS
-from ksql.spark.task.arrow import raw_batch
 from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.task.pages import PagedStore
+from ksql.spark.task.task_input import raw_batch
 from ksql.sql.plan import codec
 from qtt.local import NoMonitor
 from tests.bench.statements import (

@@ -19,8 +19,8 @@ import httpx
 import psutil
 from confluent_kafka import Producer
 
-from ksql.http.sockets import listen
-from server.hosting import behind_http
+from ksql.http.connections import listen
+from server.app import behind_http
 from tests.bench.alone import alone, say
 from tests.bench.load import Target, loaded
 from tests.bench.site import Site, Stuck, site

@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from ksql.app.service import KsqlService
 from ksql.control.statements.execute import run
 from ksql.core.config import Settings
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import Serde
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.core.types.windowed import WindowedKeys
 from ksql.views.store_writer import PartitionStore, StoreWriter
 from ksql.views.stores.base import Change, Store

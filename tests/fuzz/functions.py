@@ -9,7 +9,7 @@ import resource
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.functions.registry import BUILTINS
 from tests.unit.world import World
 

@@ -14,7 +14,7 @@ from ksql.cluster.replicas.cluster import ENABLED, own_server
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.replica_service import ReplicaService
 from ksql.core.config import Settings
-from ksql.exec.memory.feed import MemoryExtents
+from ksql.exec.memory.driver import MemoryExtents
 from ksql.formats.schema_registry import MemoryRegistry
 from qtt.memory import MemoryService
 from server.app import create_app

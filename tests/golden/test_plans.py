@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ksql.control.engine.errors import UpgradeRefused
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError
 from ksql.sql.plan.explain import explain
 from ksql.sql.syntax.parser import split

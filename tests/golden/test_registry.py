@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.formats.schema_registry import MemoryRegistry, Schema
 from ksql.sql.syntax.parser import split
 from tests.unit.world import World

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.routing import Match
 
-from ksql.cluster.replicas.read_request import Processed, ReadRequest
-from ksql.cluster.replicas.replica_reader import ReadRejected, ReadResult
+from ksql.cluster.replicas.read_request import Processed, ReadRejected, ReadRequest, ReadResult
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.control.statements.reports import HostReport, form
 from ksql.control.statements.services import QueryHealth

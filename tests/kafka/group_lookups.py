@@ -10,7 +10,7 @@ import sys
 
 from confluent_kafka import KafkaException
 
-from ksql.kafka.coordinators import Coordinators
+from ksql.kafka.groups import Coordinators
 from ksql.kafka.settings import KafkaSettings
 
 _LIMIT_S = 1.0

@@ -19,8 +19,8 @@ import psutil
 from ksql.app import KsqlService
 from ksql.core.config import Settings
 from ksql.spark.session.runtime import SparkRuntime
+from server.app import behind_http
 from server.context import AppContext
-from server.hosting import behind_http
 from tests.traces import assert_plain
 from tests.waits import PATIENCE_S, NotYet, await_true
 

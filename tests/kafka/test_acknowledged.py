@@ -15,7 +15,7 @@ from ksql.kafka.errors import UnknownTopic, WriteFailed
 from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import read_all, unique
 from tests.kafka.servers import Refused
 

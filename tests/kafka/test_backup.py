@@ -18,8 +18,8 @@ from ksql.app.backup.errors import (
 from ksql.app.backup.restore import Restore, Wish
 from ksql.app.backup.save import save
 from ksql.app.backup.topics import read
+from ksql.app.startup_checks import StateInDanger
 from ksql.app.state import HalfRestored
-from ksql.app.state_check import StateInDanger
 from ksql.core.config import Settings
 from ksql.core.error_table import (
     BROKER_INSIDE,
@@ -32,7 +32,7 @@ from ksql.core.error_table import (
 from ksql.core.process.lock import DirectoryBusy
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import read_all
 from tests.kafka.servers import ROOT
 from tests.waits import PATIENCE_S, await_true

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewPartitions
 from ksql.kafka import topic_watch
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import create_topic, produce, read_all, topics, unique
 from tests.waits import PATIENCE_S, await_true
 

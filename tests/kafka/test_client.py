@@ -22,9 +22,9 @@ from ksql.kafka.errors import (
 from ksql.kafka.producers.record_writer import CommitInDoubt
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.reader import END, Reader
-from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.kafka.topics import record_sizes
+from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S, await_true
 
 pytestmark = pytest.mark.kafka

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.waits import await_true
 
 

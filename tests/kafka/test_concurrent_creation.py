@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.processing_log_topic import open_log_topic
+from ksql.app.processing_log import open_log_topic
 from ksql.control.log.log import KafkaCommandLog
 from ksql.core.config import Settings
 from ksql.kafka.admin import Admin
@@ -12,7 +12,7 @@ from ksql.kafka.leadership_log import KafkaLeadershipLog
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import unique
 
 

@@ -12,7 +12,7 @@ from ksql.kafka.producers.sender import Sender
 from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import read_all, unique
 from tests.waits import await_true
 

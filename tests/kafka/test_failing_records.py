@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import produce, read_all, unique
 from tests.kafka.test_registry import url_of
 from tests.waits import PATIENCE_S, await_true

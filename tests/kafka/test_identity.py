@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
+from ksql.app.startup_checks import StateInDanger
 from ksql.app.state import OlderState
-from ksql.app.state_check import StateInDanger
 from ksql.cluster.leadership.leadership import AnotherServer
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker

@@ -19,7 +19,7 @@ from ksql.kafka.ranges import READING, Range, RangeReader
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_watch import TopicWatch
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import read_all, unique
 from tests.waits import await_true
 

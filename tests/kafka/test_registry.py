@@ -14,7 +14,7 @@ from confluent_kafka.serialization import StringSerializer
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from ksql.registry.server import RegistryServer
+from ksql.registry.rest import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.kafka.records import create_topic, topics, unique

@@ -19,7 +19,7 @@ from ksql.registry.kinds import Level
 from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.records import unique
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of

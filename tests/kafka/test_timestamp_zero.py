@@ -13,7 +13,7 @@ from ksql.kafka.producers.sender import Sender
 from ksql.kafka.producers.worker_producer import WorkerProducer
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.kafka.network_outage import broker_with_a_way
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against

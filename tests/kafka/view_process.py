@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ksql.core.config import Settings
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from ksql.kafka.settings import KafkaSettings
 from ksql.views.store_writer import PartitionStore
 from ksql.views.view_maintainer import ViewMaintainer

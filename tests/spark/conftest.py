@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined] # names it only passes on
 
-from ksql.core.ids import QueryId
 from ksql.core.process.jars import jars
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
@@ -18,7 +18,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.spark.query.spec import QuerySpec, RetryPolicy
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.runtime import SparkRuntime
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.spark import programs
 from tests.waits import PATIENCE_S, await_true
 

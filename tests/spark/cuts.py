@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core.records import OutRecord
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.source_topics import plan_of
-from ksql.sql.catalog.topic import Topic
+from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.sql.catalog.model import Topic
 
 if TYPE_CHECKING:
     from ksql.exec.dataflow.program import Program

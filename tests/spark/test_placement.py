@@ -13,7 +13,7 @@ from ksql.control.engine.changes import PutQuery
 from ksql.control.log.record import decode
 from ksql.core.types.windowed import WindowedKeys
 from ksql.exec.dataflow.load import load
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
 from ksql.sql.plan.walk import with_sources
 from tests.stored.corpora import V1, V2

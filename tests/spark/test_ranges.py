@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.spark.query.spec import State
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.spark.test_failures import await_failure, await_state
 from tests.waits import PATIENCE_S, await_true
 

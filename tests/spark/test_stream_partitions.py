@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.exec.dataflow.load import load
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.cuts.cases import Event
 from tests.cuts.run import run
 from tests.unit.world import World

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.exec.dataflow.load import load
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.streams import kept, ours
 from tests.streams.cases import key_bytes
 from tests.streams.compare import plain

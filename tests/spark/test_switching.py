@@ -11,7 +11,7 @@ from ksql.core.errors import KsqlError
 from ksql.spark.checkpoint import checkpoint
 from ksql.spark.query.spec import State
 from ksql.spark.query.switching import BatchUnfinished, NewPlanHandle, Switching, SwitchRefused
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.spark.test_failures import await_failure, await_state
 from tests.waits import PATIENCE_S, await_true
 

@@ -8,7 +8,7 @@ import pytest
 
 from ksql.kafka.ranges import Range
 from ksql.spark.task.trial_task import MOST_RECORDS, TrialFailed, sample
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.spark import programs
 
 

@@ -9,16 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
 from ksql.core.config import Settings
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from ksql.kafka.groups import Groups
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint.checkpoint import committed
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.runner_context import RunnerContext
-from ksql.spark.query.spec import State
+from ksql.spark.query.spec import RunnerContext, State
 from tests.unit.world import World
 from tests.waits import PATIENCE_S, await_true
 

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.app.backup import directory
 from ksql.app.backup import form as saving
-from ksql.app.backup.commands import dense
-from ksql.app.backup.folder import finish
+from ksql.app.backup.directory import finish
 from ksql.app.backup.form import Manifest, SavedState, SavedTopic
+from ksql.app.backup.restore import dense
 from ksql.app.backup.save import COMMANDS, SCHEMAS
 from ksql.app.state import Identity
-from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutType, RemoveType
 from ksql.control.engine.ports import Command
+from ksql.control.log.log import AppliedOffsetFile
 from ksql.control.log.quarantine import stepping_over
 from ksql.control.log.record import decode, encode
-from ksql.core.ids import Offset
+from ksql.core.files import Trash
 from ksql.core.query_version import QueryVersion
-from ksql.core.records import RawRecord
-from ksql.core.trash import Trash
+from ksql.core.records import Offset, RawRecord
 from ksql.core.types.model import STRING
 from ksql.core.types.windowed import session_key, window_key
 from ksql.exec.operators.base import Record
@@ -35,17 +34,11 @@ from ksql.exec.operators.keys import pack as pack_key
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.leadership_log import LeadershipRecord
 from ksql.registry import records
-from ksql.spark.checkpoint import (
-    checkpoint,
-    checkpoint_topics,
-    incarnations,
-    plan_fingerprint,
-    start_offsets,
-)
+from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
 from ksql.spark.task import chunk, codes
 from ksql.spark.task.pages import PagedStore
-from ksql.views import store_topic_id
-from ksql.views.stores import values
+from ksql.views import store_manager
+from ksql.views.stores import formats
 from ksql.views.stores.base import StoredRow
 from ksql.views.stores.disk import DiskStore
 from ksql.views.stores.retention_store import RetentionStore
@@ -78,8 +71,8 @@ def main() -> None:
     _missing(V2 / "exchange.jsonl", lambda: _exchanged(exchanged_lanes()))
     _missing(V2 / "combined.jsonl", lambda: _exchanged(exchanged_states()))
     _small_files(V1 / "files")
-    if not (V1 / "files" / store_topic_id.FILE).exists():
-        store_topic_id.write(V1 / "files", TOPICS["s"])
+    if not (V1 / "files" / store_manager.FILE).exists():
+        store_manager.write(V1 / "files", TOPICS["s"])
     if not (V1 / "files" / "code.json").exists():
         codes.write(V1 / "files", CODES)
     for corpus in CORPORA.values():
@@ -326,7 +319,7 @@ def _paged() -> Iterator[dict[str, str]]:
 
 def _values() -> Iterator[dict[str, Any]]:
     for value, timestamp in ((b"", 0), (b'{"A":1}', BASE_MS), (b"\x00\xff", -1)):
-        stored = values.pack(value, timestamp).hex()
+        stored = formats.pack(value, timestamp).hex()
         yield {"value": value.hex(), "timestamp": timestamp, "stored": stored}
     yield {"key": "6b", "start": BASE_MS, "stored": window_key(b"k", BASE_MS).hex()}
     end = BASE_MS + 5
@@ -445,7 +438,7 @@ def _small_files(place: Path) -> None:
     (place / "service.json").write_text(IDENTITY.text(), "utf-8")
     incarnations.begin(place, "5f6e7d")
     AppliedOffsetFile(place / "carried_out.json").write(17)
-    start_offsets.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
+    checkpoint.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
     plan_fingerprint.write(place, SHAPE)
     (place / "claim.json").write_bytes(CLAIM.encode())

@@ -18,8 +18,7 @@ import pytest
 
 from ksql.core.config import check
 from ksql.core.process.jars import locked
-from ksql.core.secretfiles import LEDGER_PASSWORD
-from ksql.core.secrets import is_secret
+from ksql.core.secrets import LEDGER_PASSWORD, is_secret
 from ksql.history.database import parse_url
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS, server_properties
 from server.propertiesfile import parse_properties

@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from ksql.control.engine.engine import Engine
-from ksql.control.engine.memory import MemoryLog
 from ksql.control.engine.pending_deletions import MemoryAppliedOffset
+from ksql.control.engine.ports import MemoryLog
 from ksql.control.statements import execute
 from ksql.control.statements.services import QueryHealth, Services
 from ksql.core.config import Settings
@@ -17,7 +17,7 @@ from ksql.core.errors import KsqlError
 from ksql.core.records import Written
 from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.functions.registry import BUILTINS
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
 from ksql.sql.syntax.parser import parse_one, split
 

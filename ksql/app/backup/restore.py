@@ -2,6 +2,13 @@
 
 Everything is compared before anything is changed. From then on a file in the state directory keeps
 servers from starting until all is done: after a crash the command is repeated.
+
+The records of a command topic that is brought back: each at its offset, then a new count of ids.
+
+Commands name offsets of other commands, and the ids of queries are made of them. So every offset
+that had no command, as the ends of transactions have none, gets a command that does nothing.
+Commands that came after the backup are lost, and their offsets come again. So the ids of later
+queries count from a number that no earlier one can have.
 """
 
 from __future__ import annotations
@@ -13,27 +20,37 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ksql.app.backup import commands, directory, form, topics
+from ksql.app.backup import directory, form, topics
+from ksql.app.backup.directory import checked
 from ksql.app.backup.errors import NoBackup
-from ksql.app.backup.folder import checked
 from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
 from ksql.app.state import RESTORING, identity_of, write_identity
 from ksql.cluster.leadership.leadership import SILENCE_S
-from ksql.control.applied_offset import AppliedOffsetFile
-from ksql.control.log.log import topic_name
+from ksql.control.engine.changes import IdsFrom, applied
+from ksql.control.engine.ports import Command
+from ksql.control.log.log import AppliedOffsetFile, topic_name
+from ksql.control.log.quarantine import UnreadableCommand
+from ksql.control.log.record import decode, encode
 from ksql.core import versioned_json
 from ksql.core.config import Settings
 from ksql.core.error_table import OTHER_SERVICE, SERVER_RUNS, STATE_THERE, TOPIC_THERE
+from ksql.core.files import directory as state_directory
 from ksql.core.files import write_atomically
 from ksql.core.process.lock import FileLock
 from ksql.core.records import RawRecord
-from ksql.core.statedir import directory as state_directory
 from ksql.kafka.admin import Admin
 from ksql.kafka.leadership_log import KafkaLeadershipLog
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry.kafkalog import writer_id
+from ksql.sql.catalog.catalog import Catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.control.engine.changes import Change
+
 
 _VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"backup", "began_ms"})}
 _POLL_S: Final = 0.25
@@ -177,7 +194,7 @@ class Restore:
             return _Work(saved, records, writer_id(saved.name), exact=False)
         if saved.file != COMMANDS or saved.name != topic_name(manifest.service_id):
             raise NoBackup(self.source, f"{saved.file} of {saved.name} is not known")
-        whole = commands.dense(saved.name, records, saved.end, self.now_ms)
+        whole = dense(saved.name, records, saved.end, self.now_ms)
         return _Work(saved, whole, saved.name, exact=True)
 
     def _stage(self, root: Path) -> None:
@@ -215,7 +232,7 @@ class Restore:
         saved = manifest.topic(COMMANDS)
         if saved is None:
             return
-        known = commands.known_queries(list(form.read_records(self.source / saved.file, saved)))
+        known = known_queries(list(form.read_records(self.source / saved.file, saved)))
         for folder in sorted((root / manifest.service_id).glob("queries*/*")):
             if folder.is_dir() and folder.name not in known:
                 self.tell(
@@ -257,3 +274,53 @@ def under_way(root: Path) -> str:
 def _name_of(manifest: form.Manifest) -> str:
     when = datetime.fromtimestamp(manifest.made_ms / 1000, UTC).isoformat(" ", "milliseconds")
     return f"{manifest.service_id} of {when}"
+
+
+def dense(topic: str, records: Sequence[RawRecord], end: int, now_ms: int) -> list[RawRecord]:
+    """Return a record for each offset before the end, and the command that moves the ids at it."""
+    return [*_filled(topic, records, end), _moving(topic, records, end, now_ms)]
+
+
+def _filled(topic: str, records: Sequence[RawRecord], end: int) -> Iterator[RawRecord]:
+    at, when = 0, 1
+    for record in records:
+        for offset in range(at, record.offset):
+            yield _record(topic, offset, when, Command(f"command/{offset}/fill", "", ()))
+        yield record
+        at, when = record.offset + 1, record.timestamp
+    for offset in range(at, end):
+        yield _record(topic, offset, when, Command(f"command/{offset}/fill", "", ()))
+
+
+def _moving(topic: str, records: Sequence[RawRecord], end: int, now_ms: int) -> RawRecord:
+    """Return the command that has ids count from the time on, or from what they have reached.
+
+    A millisecond makes more numbers than any service makes queries in it.
+    """
+    reached = end
+    for change in _changes(records):
+        if isinstance(change, IdsFrom):
+            reached = change.number_of(end)
+    moved = IdsFrom(end, max(now_ms, reached))
+    return _record(topic, end, now_ms, Command(f"command/{end}/restore", "", (moved,)))
+
+
+def known_queries(records: Sequence[RawRecord]) -> frozenset[str]:
+    """Return the ids of the queries that these commands leave, as far as they can be read."""
+    catalog = Catalog()
+    for change in _changes(records):
+        catalog = applied(catalog, change)
+    return frozenset(catalog.queries)
+
+
+def _changes(records: Sequence[RawRecord]) -> Iterator[Change]:
+    for record in records:
+        try:
+            yield from decode(record.offset, record.key, record.value).changes
+        except UnreadableCommand:  # saved and brought back as it is; the server quarantines it
+            continue
+
+
+def _record(topic: str, offset: int, timestamp: int, command: Command) -> RawRecord:
+    key, value = encode(command)
+    return RawRecord(topic, 0, offset, timestamp, key, value)

@@ -11,12 +11,12 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import directory, form, topics
+from ksql.app.backup.directory import finish, new_folder
 from ksql.app.backup.errors import NothingToSave
-from ksql.app.backup.folder import finish, new_folder
 from ksql.control.log.log import topic_name
 from ksql.core.error_table import BROKER_INSIDE
+from ksql.core.files import directory as state_directory
 from ksql.core.process.lock import DirectoryBusy, FileLock
-from ksql.core.statedir import directory as state_directory
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry.registry import TOPIC as SCHEMAS_TOPIC

@@ -9,7 +9,7 @@ from ksql.app.backup.form import SavedTopic, digest, write_records
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.kafka.topic_integrity import span_of
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

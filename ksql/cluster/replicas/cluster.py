@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
-from ksql.cluster.cluster import (
+from ksql.cluster.members import (
     ActiveStandby,
     ClusterStatus,
     HostStatus,
     HostStoreLags,
     LagInfo,
+    Server,
     StateStoreLags,
 )
-from ksql.cluster.members import Server
 from ksql.control.statements.entities import TopicPartition
 from ksql.core.errors import NotFound
 from ksql.http.access import ADVERTISED, INTERNAL

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ksql.cluster.replicas.cluster import ENABLED
-from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
 from ksql.core.errors import KsqlError
 from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
 from ksql.views.store_manager import query_id_of

@@ -23,19 +23,17 @@ from ksql.cluster.replicas.read_request import (
     PROCESSED,
     STANDINGS,
     Processed,
-    ReadRequest,
-    processed_of,
-    standing_of,
-)
-from ksql.cluster.replicas.replica_reader import (
     ReadRejected,
+    ReadRequest,
     ReadResult,
     ReplicaReader,
     Unreachable,
+    processed_of,
+    standing_of,
 )
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
 from ksql.core.errors import KsqlError
-from ksql.core.servertoken import HEADER
+from ksql.core.token import HEADER
 from ksql.core.versioned_json import NewerVersion
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
     from ksql.cluster.calls import Called
     from ksql.cluster.members import Server
-    from ksql.core.servertoken import ServerSecret
+    from ksql.core.token import ServerSecret
     from ksql.views.stores.base import Hidden
 
 T = TypeVar("T")

@@ -1,21 +1,27 @@
 """A server's request to another one: rows of one partition's store, and on which terms.
 
 The forms have a version; a server answers only those that it knows.
+
+One copy of a partition as its readers see it, here or on another server.
+
+Source: KIP-535.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast, get_args
 
-from ksql.cluster.replicas.placement import Role
+from ksql.cluster.replicas.partition_assignment import Role
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits, State
 from ksql.core import versioned_json
+from ksql.views.stores.base import Hidden, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 VERSION: Final = 1
 PATH: Final = "/stores/read"
@@ -159,3 +165,45 @@ def _text(data: bytes | None) -> str | None:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
+
+
+class ReadRejected(Exception):
+    """The copy may not answer on these terms."""
+
+    def __init__(self, standing: ReplicaStatus) -> None:
+        super().__init__(standing.text())
+        self.standing = standing
+
+
+class Unreachable(Exception):
+    """The copy's server did not answer, or not to the end."""
+
+
+def _unknown() -> None:
+    return None
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """How far the copy is, and its answer as it comes: what of both ``ReadRequest`` asked for.
+
+    Iterating raises Unreachable if the server does not answer to the end; ``close`` ends it early.
+    Once it has come to its end, ``seen`` returns an offset after all that was in it. ``hidden``
+    returns which windows a retention has hidden from it. Before that both may return None.
+    """
+
+    standing: ReplicaStatus
+    answers: Iterator[list[Stored | None]] | None = None
+    rows: Iterator[list[StoredRow]] | None = None
+    seen: Callable[[], int | None] = _unknown
+    hidden: Callable[[], Hidden | None] = _unknown
+
+
+class ReplicaReader(Protocol):
+    """The copies that one server holds."""
+
+    def read(self, ask: ReadRequest) -> ReadResult:
+        """Begin a read.
+
+        Raises: Turned, Unreachable.
+        """

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.cluster.replicas.cluster import Cluster, own_tls
 from ksql.cluster.replicas.lag_reporter import LagReporter
-from ksql.cluster.replicas.lag_tracker import LagTracker
-from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.peers import Peers
 from ksql.cluster.replicas.replicated import Replicas
-from ksql.core.clock import boot_s
 from ksql.core.errors import KsqlError, StartError, UnknownName
-from ksql.core.servertoken import ServerSecret
+from ksql.core.timing import boot_s
+from ksql.core.token import ServerSecret
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
@@ -25,14 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-    from ksql.cluster.replicas.read_request import ReadRequest
-    from ksql.cluster.replicas.replica_reader import ReadResult
+    from ksql.cluster.replicas.read_request import ReadRequest, ReadResult
     from ksql.cluster.replicas.replica_status import ReplicaStatus
     from ksql.core.config import Settings
     from ksql.formats.schema_registry import Registry
     from ksql.sql.catalog.catalog import Catalog
     from ksql.sql.catalog.model import DataSource
-    from ksql.views.extents import EndOffsets
+    from ksql.views.materialized_view import EndOffsets
     from ksql.views.view_maintainer import ViewMaintainer
 
 TIMEOUT: Final = "ksql.query.pull.forwarding.timeout.ms"

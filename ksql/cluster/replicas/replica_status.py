@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.cluster.replicas.placement import Role
+from ksql.cluster.replicas.partition_assignment import Role
 
 if TYPE_CHECKING:
     from ksql.core.config import Settings

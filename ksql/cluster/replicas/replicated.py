@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance
+from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance, ReplicaDown, Route
 from ksql.cluster.replicas.replica_status import StalenessLimits
-from ksql.cluster.replicas.routing import ReplicaDown, Route
 from ksql.core.token import Token
 from ksql.views.store_manager import query_id_of
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ksql.cluster.members import Server
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.peers import Peers
-    from ksql.cluster.replicas.replica_reader import ReplicaReader
+    from ksql.cluster.replicas.read_request import ReplicaReader
     from ksql.sql.catalog.model import DataSource
     from ksql.views.stores.base import Rows
     from ksql.views.view_maintainer import ViewMaintainer

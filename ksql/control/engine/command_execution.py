@@ -28,8 +28,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.control.engine.changes import PutQuery
+from ksql.control.engine.context import runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
-from ksql.control.engine.running import runs_otherwise
 from ksql.control.planning import schemas
 from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.ports import Runner, Topics

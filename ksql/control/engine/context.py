@@ -1,19 +1,27 @@
-"""The state of the server that a statement is prepared against, and the prepared statement."""
+"""The state of the server that a statement is prepared against, and the prepared statement.
+
+The settings of a query's batches and stores, which do not change its results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
+from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
-from ksql.core.config import Settings
+from ksql.core.config import PROPERTIES, Settings
 from ksql.exec.ports import Topics
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
 from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.topic import Topic
-from ksql.sql.upgrade.verdict import Verdict
+from ksql.sql.catalog.model import Topic
+from ksql.sql.upgrade.verdict import Difference, Verdict
+
+if TYPE_CHECKING:
+    from ksql.sql.catalog.model import PersistentQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +92,34 @@ def command_id(type_: str, entity: str, action: str) -> str:
     """Return the id of a command: ``stream/`S`/create``."""
     shown = entity if type_ in ("terminate", "pause", "resume", "type") else f"`{entity}`"
     return f"{type_}/{shown}/{action}"
+
+
+_UNSTATED: Final = "the server's value"
+_OF_STORES: Final = frozenset({STORE, "commit.interval.ms"})
+"""Settings of the tables' stores, which need no new start of the query."""
+
+
+def runs_otherwise(old: PersistentQuery, new: PersistentQuery) -> bool:
+    """Return whether a query must be started again to be as it is stated now."""
+    return old.plan != new.plan or bool(_changed(old, new).keys() - _OF_STORES)
+
+
+def with_settings(verdict: Verdict, old: PersistentQuery, new: PersistentQuery) -> Verdict:
+    """Add the settings of how a query is run, as far as a replacement changes them."""
+    return verdict.also(
+        [
+            Difference("configuration", name, f"{before} became {after}", allowed=True)
+            for name, (before, after) in _changed(old, new).items()
+            if name != STORE  # listed as STORE_TYPE
+        ]
+    )
+
+
+def _changed(old: PersistentQuery, new: PersistentQuery) -> dict[str, tuple[str, str]]:
+    """Return the settings whose stated values differ, before and after."""
+    before, after = dict(old.properties), dict(new.properties)
+    return {
+        name: (before.get(name, _UNSTATED), after.get(name, _UNSTATED))
+        for name, row in PROPERTIES.items()
+        if row.part_of == "query" and before.get(name) != after.get(name)
+    }

@@ -18,22 +18,20 @@ from ksql.control.engine.command_execution import (
     Upgrade,
     UpgradeHistory,
 )
-from ksql.control.engine.context import Context, Prepared
+from ksql.control.engine.context import Context, Prepared, with_settings
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.engine.pending_deletions import (
     AppliedOffset,
     MemoryAppliedOffset,
     PendingDeletions,
 )
-from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog
-from ksql.control.engine.progress import CommandStatus, StatusName
+from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog, CommandStatus, StatusName
 from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,
     check_same,
     make_way,
 )
-from ksql.control.engine.running import with_settings
 from ksql.control.planning.prepare import prepare
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.query_version import QueryVersion

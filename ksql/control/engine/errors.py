@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import PREPARING, ParseError, StatementError
+from ksql.core.errors import PREPARING, ParseError, StatementError, excerpt
 from ksql.core.ident import SURE, did_you_mean
-from ksql.core.truncate import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,14 +1,21 @@
-"""The command log, as the engine needs it to order its commands."""
+"""The command log, as the engine needs it to order its commands.
+
+A command log in memory, for tests.
+
+The progress of a command, as ``/status`` shows it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ksql.control.engine.changes import Change
 from ksql.core.errors import ServerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
 
@@ -73,3 +80,43 @@ class CommandLog(Protocol):
 
         Raises: KsqlError as long as that is not known.
         """
+
+
+class _MemoryWriter:
+    def __init__(self, log: MemoryLog) -> None:
+        self.offset = len(log.commands)
+        self._log = log
+
+    def check(self, command: Command) -> None:
+        """Accept every command: memory takes all."""
+
+    def append(self, command: Command) -> None:
+        self._log.commands.append(command)
+
+
+@dataclass
+class MemoryLog:
+    """A command log in memory."""
+
+    commands: list[Command] = field(default_factory=list)
+
+    def settle(self) -> bool:
+        """Return True: nothing is ever in doubt here."""
+        return True
+
+    @contextmanager
+    def begin(self) -> Iterator[_MemoryWriter]:
+        """Give the pen."""
+        yield _MemoryWriter(self)
+
+
+StatusName = Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """How far a distributed statement has come."""
+
+    status: StatusName
+    message: str
+    query_id: str | None = None

@@ -1,15 +1,18 @@
 """The command topic: one partition, never compacted, written in transactions. The order of truth.
 
 Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
+
+The position up to which the log was carried out: a small file in the state directory.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.ports import Command, CommandInDoubt
 from ksql.control.log.quarantine import (
@@ -21,16 +24,22 @@ from ksql.control.log.quarantine import (
     stepping_over,
 )
 from ksql.control.log.record import check_size, decode, encode
+from ksql.core import versioned_json
+from ksql.core.error_table import APPLIED_OFFSET_DAMAGED
 from ksql.core.errors import KsqlError, ServerError
+from ksql.core.files import write_atomically
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 from ksql.kafka.journal import Journal, OpenTransaction
 from ksql.kafka.producers.record_writer import CommitInDoubt
 from ksql.kafka.topic_integrity import TopicIntegrity, span_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ksql.core.records import RawRecord
     from ksql.kafka.producers.sender import TransactionalSender
     from ksql.kafka.settings import KafkaSettings
+
 
 _log = logging.getLogger(__name__)
 _RECORD_AND_MARKER = 2
@@ -401,3 +410,34 @@ def _readable(record: RawRecord) -> Command | None:
         return decode(record.offset, record.key, record.value)
     except UnreadableCommand:
         return None
+
+
+VERSION: Final = 1
+_VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"carried_out"})}
+
+
+class AppliedOffsetFile:
+    """The engine's ``AppliedOffset`` in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: int | None = None
+
+    def read(self) -> int | None:
+        """Return the mark; None if there never was one.
+
+        Raises: MarkDamaged.
+        """
+        if self._known is None and self._file.exists():
+            try:
+                _, fields = versioned_json.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
+                self._known = int(fields["carried_out"])
+            except (OSError, TypeError, ValueError, versioned_json.NewerVersion) as problem:
+                raise APPLIED_OFFSET_DAMAGED(file=self._file, reason=str(problem)) from problem
+        return self._known
+
+    def write(self, offset: int) -> None:
+        """Move it, for good."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._file, json.dumps({"version": VERSION, "carried_out": offset}))
+        self._known = offset

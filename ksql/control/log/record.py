@@ -1,6 +1,8 @@
 """A command as bytes: versioned JSON.
 
 A version that is newer than ours is refused, an older one is read.
+
+The stored forms of a command's changes; see ``ksql.core.types.schema``.
 """
 
 from __future__ import annotations
@@ -13,19 +15,37 @@ from typing import TYPE_CHECKING, Any, Final
 from ksql.control.engine import changes
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
 from ksql.control.engine.ports import Command
-from ksql.control.log.forms import FORMS as CHANGES
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.core import versioned_json
 from ksql.core.errors import KsqlError, StatementError
 from ksql.core.query_version import FIRST
-from ksql.core.structs import Structs
-from ksql.core.types.forms import FORMS as TYPES
+from ksql.core.structs import Form, Structs, form
+from ksql.core.types.schema import FORMS as TYPES
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.catalog.forms import FORMS as CATALOG
+from ksql.sql.catalog.model import FORMS as CATALOG
 from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
 
 if TYPE_CHECKING:
     from ksql.sql.catalog.model import PersistentQuery
+
+FORMS: Final[tuple[Form, ...]] = (
+    form("changes.PutSource", changes.PutSource, "source"),
+    form("changes.DropSource", changes.RemoveSource, "name"),
+    form("changes.PutQuery", changes.PutQuery, "query"),
+    form("changes.EndQuery", changes.EndQuery, "query_id"),
+    form("changes.PauseQuery", changes.PauseQuery, "query_id paused"),
+    form("changes.PutType", changes.PutType, "name type"),
+    form("changes.DropType", changes.RemoveType, "name"),
+    form("changes.StepOver", changes.StepOver, "offset"),
+    form("changes.IdsFrom", changes.IdsFrom, "offset number"),
+    form("changes.BeginRebuild", changes.BeginRebuild, "rebuild"),
+    form("changes.EndRebuild", changes.EndRebuild, "query_id"),
+    form("changes.CutOverQuery", changes.CutOverQuery, "query source keep_until_ms"),
+    form("changes.ForgetFormer", changes.ForgetFormer, "query_id"),
+    form("changes.DeleteTopic", changes.DeleteTopic, "name id"),
+    form("changes.DeleteSubject", changes.DeleteSubject, "subject schema_id version"),
+)
+
 
 VERSION = 5
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
@@ -40,7 +60,7 @@ _OF_REBUILDS: Final = (
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
 _VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, VERSION + 1), _BODY)
-STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
+STRUCTS: Final = Structs((*TYPES, *CATALOG, *FORMS))
 
 
 def encode(command: Command) -> tuple[bytes, bytes]:

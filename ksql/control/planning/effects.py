@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ksql.control.engine.changes import PutQuery, PutSource
-from ksql.control.engine.context import Moment, Prepared, command_id
-from ksql.control.engine.running import with_settings
+from ksql.control.engine.context import Moment, Prepared, command_id, with_settings
 from ksql.control.planning import schemas
 from ksql.control.planning.properties import STORE
-from ksql.core.ids import QueryId
 from ksql.core.query_version import FIRST
+from ksql.core.records import QueryId
 from ksql.sql.catalog.model import PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.upgrade.settings import inherited_properties
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_sources import PlannedSource
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
     from ksql.control.planning.topics import SettledTopic
-    from ksql.sql.catalog.model import DataSource
-    from ksql.sql.catalog.topic import Topic
+    from ksql.sql.catalog.model import DataSource, Topic
     from ksql.sql.plan.nodes import QueryPlan
 
 

@@ -1,40 +1,56 @@
 """Step 2 of a statement with a query, *plan*: from the resolved statement to the query's plan.
 
 Pure: nothing is asked for and nothing is changed.
+
+Checks that the sides of each join have as many partitions, where they meet under one key.
+
+Source: docs/sql/joins.md.
+
+May a query read what it reads? Not if that is, or follows from, what it writes.
+
+The result of a query fitted to the stream that it is inserted into.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ksql.control.engine.errors import ReadsItself
 from ksql.control.planning import schemas, topics
 from ksql.control.planning.columns import check_timestamp
-from ksql.control.planning.copartition import check_partitions
-from ksql.control.planning.cycle_check import check_loop
-from ksql.control.planning.insert_coercion import check_result, columns, fitted
 from ksql.control.planning.properties import with_configured_wrap
 from ksql.core.errors import StatementError
+from ksql.core.ident import quote_always
+from ksql.core.types.coerce import can_coerce
 from ksql.core.types.format import Format, capabilities
+from ksql.core.types.model import Decimal, SqlType
 from ksql.core.types.schema import Column, Role, Schema
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.partitioning.placement import placement
+from ksql.exec.expressions.constants import strict
 from ksql.formats.table import validate
+from ksql.sql.binder import bound as b
 from ksql.sql.binder import keys
+from ksql.sql.binder.bound import Named, type_of
 from ksql.sql.binder.windows import check_overlap
 from ksql.sql.catalog.model import DataSource
 from ksql.sql.plan.build import Built, build
-from ksql.sql.plan.nodes import Aggregate, QueryPlan, Sink
-from ksql.sql.plan.walk import follows_time, nodes, with_windows_placed
+from ksql.sql.plan.nodes import Aggregate, ForeignKeyJoin, Join, Plan, QueryPlan, Select, Sink
+from ksql.sql.plan.walk import follows_time, nodes, sources, with_windows_placed
 from ksql.sql.upgrade.code import code_of
 from ksql.sql.upgrade.settings import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ksql.control.engine.context import Moment
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
-    from ksql.sql.catalog.topic import Topic
+    from ksql.core.types.format import KeyWindow
+    from ksql.sql.binder.scope import FromSource
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.model import Topic
     from ksql.sql.syntax import ast
 
 
@@ -275,3 +291,134 @@ def _sources(built: Built) -> list[DataSource]:
 
 def _names(built: Built) -> tuple[str, ...]:
     return tuple(origin.source.name for origin in built.sources)
+
+
+class PartitionsDiffer(StatementError):
+    """A join of topics with different numbers of partitions."""
+
+    def __init__(self, left: str, right: str, partitions: Mapping[str, int]) -> None:
+        one, other = quote_always(left), quote_always(right)
+        super().__init__(
+            f"Can't join {one} with {other} since the number of partitions don't match. "
+            f"{one} partitions = {partitions[left]}; {other} partitions = {partitions[right]}. "
+            "Please repartition either one so that the number of partitions match.",
+        )
+
+
+def check_partitions(plan: Plan, partitions: Mapping[str, int]) -> None:
+    """Check all joins of a plan; ``partitions`` by the name of the source.
+
+    The sides of a foreign-key join never have to agree: their rows are always moved.
+
+    Raises: PartitionsDiffer.
+    """
+    for node in reversed(list(nodes(plan))):
+        if isinstance(node, Join) and not isinstance(node, ForeignKeyJoin):
+            left, right = sources(node.left)[0].name, sources(node.right)[0].name
+            if partitions[left] != partitions[right]:
+                raise PartitionsDiffer(left, right, partitions)
+
+
+def check_loop(name: str, topic: str, read: Iterable[FromSource], catalog: Catalog) -> None:
+    """Refuse a query into ``name`` over ``topic`` that would get its own results to read.
+
+    What counts are the topics: two streams over one topic read the same records.
+
+    Example:
+        ``CREATE STREAM B AS SELECT * FROM A;``, then ``CREATE OR REPLACE STREAM A WITH (..) AS
+        SELECT * FROM B;``: a record would go A -> B -> A.
+    Raises: ReadsItself, with the way.
+    """
+    ends = {origin.source.topic for origin in read}
+    ways: dict[str, tuple[str, ...]] = {topic: (name,)}
+    left = deque(ways)
+    while left:
+        at = left.popleft()
+        if at in ends:
+            raise ReadsItself(name, (*ways[at], name))
+        for sink, target in _written_from(at, catalog):
+            if target not in ways:
+                ways[target] = (*ways[at], sink)
+                left.append(target)
+
+
+def _written_from(topic: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Return the results of the queries that read the topic: their names and topics."""
+    for query in catalog.queries.values():
+        if query.kind == "CST" or query.sink not in catalog.sources:
+            continue
+        sources = [catalog.sources[source] for source in query.sources if source in catalog.sources]
+        if any(source.topic == topic for source in sources):
+            yield query.sink, catalog.sources[query.sink].topic
+
+
+def columns(named: Sequence[Named], role: Role) -> tuple[Column, ...]:
+    """Return named expressions as the columns of a result."""
+    return tuple(Column(column.name, type_of(column.expr), role) for column in named)
+
+
+def check_result(built: Built, target: DataSource) -> None:
+    """Refuse a table, and keys with other windows than those of the target.
+
+    Raises: StatementError.
+    """
+    if built.kind == "TABLE":
+        raise StatementError(
+            "Incompatible data sink and query result. "
+            f"Data sink ({target.name}) type is KSTREAM but select query result is KTABLE."
+        )
+    if _windowed(built.window) != _windowed(target.window):
+        raise StatementError(
+            f"Incompatible windows of data sink and query result. Data sink ({target.name}) is "
+            f"{_windowed(target.window)} but select query result is {_windowed(built.window)}."
+        )
+
+
+def _windowed(window: KeyWindow | None) -> str:
+    """Describe the windows of the keys for messages; TUMBLING and HOPPING look alike."""
+    if window is None:
+        return "not windowed"
+    return "SESSION windowed" if window.size_ms is None else f"windowed by {window.size_ms} ms"
+
+
+def fitted(built: Built, target: DataSource) -> Built:
+    """Add the casts to the projection that the target's types need.
+
+    Raises: StatementError if names, order, key-ness or types do not fit.
+    """
+    given, expected = (*built.key, *built.value), (*target.schema.key, *target.schema.value)
+    shapes = (
+        [(n.name, n in built.key) for n in given],
+        [(c.name, c.role is Role.KEY) for c in expected],
+    )
+    casted = (
+        [_fitted_column(n, c.type) for n, c in zip(given, expected, strict=True)]
+        if shapes[0] == shapes[1]
+        else [None]
+    )
+    fits = [column for column in casted if column is not None]
+    if len(fits) < len(casted):
+        key, value = columns(built.key, Role.KEY), columns(built.value, Role.VALUE)
+        raise StatementError(
+            "Incompatible schema between results and sink.\n"
+            f"Result schema is {Schema((*key, *value))}\nSink schema is {target.schema}"
+        )
+    keys, values = tuple(fits[: len(built.key)]), tuple(fits[len(built.key) :])
+    assert isinstance(built.plan, Select)  # noqa: S101 - build ends in a projection
+    return replace(built, plan=replace(built.plan, key=keys, value=values), key=keys, value=values)
+
+
+def _fitted_column(named: Named, target: SqlType) -> Named | None:
+    """Return the column in the target's type: as it is, as a literal that fits, or cast.
+
+    None if it cannot be.
+    """
+    source = type_of(named.expr)
+    if source == target:
+        return named
+    if isinstance(named.expr, b.Const) and isinstance(target, Decimal):
+        try:
+            return Named(named.name, b.Const(strict(named.expr.value, source, target), target))
+        except (ValueError, ArithmeticError, TypeError):
+            return None
+    return Named(named.name, b.Cast(named.expr, target)) if can_coerce(source, target) else None

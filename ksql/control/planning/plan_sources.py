@@ -11,20 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.ids import new_query_id
 from ksql.control.planning import topics
 from ksql.control.planning.columns import check_columns, check_timestamp, columns_of
 from ksql.control.planning.plan_queries import query_plan
+from ksql.control.planning.resolve import new_query_id
 from ksql.core.errors import StatementError
 from ksql.core.ident import quote_always
-from ksql.core.ids import QueryId, application_id
+from ksql.core.records import QueryId, application_id
 from ksql.core.types.format import Format, capabilities
 from ksql.core.types.schema import Schema
 from ksql.formats.table import validate
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Named
-from ksql.sql.catalog.model import HEADERS_FORMAT, DataSource, Materialization, kept_schema
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import HEADERS_FORMAT, DataSource, Materialization, Topic, kept_schema
 from ksql.sql.plan.nodes import QueryPlan, Select, Sink, Source
 
 if TYPE_CHECKING:

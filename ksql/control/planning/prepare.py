@@ -1,31 +1,38 @@
 """A distributed statement, prepared against the catalog of this moment; nothing is changed.
 
 Four steps, each a function from values to a value: resolve, plan, compare, effects.
+
+TERMINATE, PAUSE and RESUME.
+
+CREATE TYPE and DROP TYPE.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.control.engine import control
-from ksql.control.engine.changes import PutQuery
-from ksql.control.engine.context import Prepared
-from ksql.control.engine.errors import ACTIVE_LIMIT, TooManyQueries
-from ksql.control.engine.feature_flags import check_switches
-from ksql.control.planning import (
-    compare,
-    custom_types,
-    drops,
-    effects,
-    plan_queries,
-    plan_sources,
-    resolve,
+from ksql.control.engine.changes import (
+    Change,
+    DeleteTopic,
+    EndQuery,
+    PauseQuery,
+    PutQuery,
+    PutType,
+    RemoveType,
 )
-from ksql.core.errors import ServerError
+from ksql.control.engine.context import Context, Moment, Prepared, command_id
+from ksql.control.engine.errors import ACTIVE_LIMIT, DoesNotExist, TooManyQueries
+from ksql.control.engine.feature_flags import check_switches
+from ksql.control.planning import compare, drops, effects, plan_queries, plan_sources, resolve
+from ksql.core.errors import ServerError, StatementError
+from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
-    from ksql.control.engine.context import Context
+    from collections.abc import Sequence
+
+    from ksql.sql.catalog.model import PersistentQuery
+
 
 DISTRIBUTED = (
     ast.CreateSource,
@@ -84,11 +91,11 @@ def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared
                 else drops.effects(drops.resolved(statement, context))
             )
         case ast.QueryControl():
-            return control.control(statement, context)
+            return control(statement, context)
         case ast.CreateType():
-            return custom_types.created(statement, context)
+            return created(statement, context)
         case ast.DropType():
-            return custom_types.dropped(statement, context)
+            return dropped(statement, context)
         case _:
             raise ServerError(f"{type(statement).__name__} is not a distributed statement")
 
@@ -109,3 +116,98 @@ def _declared(stmt: ast.CreateSource, text: str, context: Context) -> Prepared:
     planned = plan_sources.declared(resolved, context)
     source = compare.sources(resolved.existing, planned.source, context.catalog)
     return effects.declared(resolved, planned, source, context)
+
+
+def control(stmt: ast.QueryControl, context: Context) -> Prepared:
+    """Prepare TERMINATE, PAUSE or RESUME of one query or of all.
+
+    Raises: StatementError.
+    """
+    queries = _chosen(stmt, context)
+    changes: tuple[Change, ...]
+    match stmt.action:
+        case "TERMINATE":
+            changes = tuple(EndQuery(query.id) for query in queries)
+            changes += _changelogs(queries, context)
+        case "PAUSE":
+            changes = tuple(PauseQuery(query.id, True) for query in queries)
+        case "RESUME":
+            changes = tuple(PauseQuery(query.id, False) for query in queries)
+    verb = {"TERMINATE": "terminated", "PAUSE": "paused", "RESUME": "resumed"}[stmt.action]
+    return Prepared(
+        command_id=command_id(stmt.action.lower(), stmt.query_id or "ALL", "execute"),
+        changes=changes,
+        message=f"Query {verb}.",
+        query_id=queries[0].id if len(queries) == 1 else None,
+    )
+
+
+def _changelogs(queries: Sequence[PersistentQuery], context: Context) -> tuple[Change, ...]:
+    """Delete the topics that these queries keep for themselves."""
+    kept = (source.materialization for source in context.catalog.sources.values())
+    ended = {query.id for query in queries}
+    return tuple(
+        DeleteTopic(changelog.topic, context.topics.identity(changelog.topic))
+        for changelog in kept
+        if changelog is not None
+        and changelog.query_id in ended
+        and topic_acl.is_changelog(changelog.topic, changelog.query_id, context.settings)
+    )
+
+
+def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
+    if stmt.query_id is None:
+        known = context.catalog.queries.values()
+        return [query for query in known if stmt.everything or query.kind != "CST"]
+    chosen = context.catalog.query(stmt.query_id)
+    if chosen is None:
+        raise DoesNotExist(
+            f"Unknown queryId: {stmt.query_id}",
+            stmt.query_id,
+            context.catalog.queries,
+            ends=stmt.action != "RESUME",
+        )
+    if chosen.kind == "CST":
+        raise StatementError(
+            f"Cannot {stmt.action.lower()} query '{chosen.id}' because it is linked to a "
+            "source table.",
+            hint=f"DROP TABLE {chosen.sources[0]} ends it.",
+        )
+    return [chosen]
+
+
+def created(stmt: ast.CreateType, moment: Moment) -> Prepared:
+    """Prepare CREATE TYPE [IF NOT EXISTS] name AS type.
+
+    Raises: StatementError.
+    """
+    existing = moment.catalog.types.get(stmt.name)
+    if existing is not None and stmt.if_not_exists:
+        return Prepared(warning=f"{stmt.name} is already registered with type {existing}")
+    if existing is not None:
+        raise StatementError(
+            f"Cannot register custom type '{stmt.name}' since it is already registered "
+            f"with type: {existing}"
+        )
+    return Prepared(
+        command_id=command_id("type", stmt.name, "create"),
+        changes=(PutType(stmt.name, stmt.type),),
+        message=f"Registered custom type with name '{stmt.name}' and SQL type {stmt.type}",
+    )
+
+
+def dropped(stmt: ast.DropType, moment: Moment) -> Prepared:
+    """Prepare DROP TYPE [IF EXISTS] name.
+
+    Raises: StatementError.
+    """
+    if stmt.name not in moment.catalog.types:
+        if stmt.if_exists:
+            return Prepared(warning=f"Type '{stmt.name}' does not exist")
+        known = moment.catalog.types
+        raise DoesNotExist(f"Type {stmt.name} does not exist.", stmt.name, known, ends=True)
+    return Prepared(
+        command_id=command_id("type", stmt.name, "drop"),
+        changes=(RemoveType(stmt.name),),
+        message=f"Dropped type '{stmt.name}'",
+    )

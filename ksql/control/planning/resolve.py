@@ -2,13 +2,15 @@
 
 The result is one value with every default filled in: formats, topics, registered schemas, the
 source or query to be replaced. Only this step asks Kafka and the schema registry.
+
+The ids of new queries: they name directories, groups and transactions, so they are bounded.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.errors import (
     AlreadyExists,
@@ -16,8 +18,8 @@ from ksql.control.engine.errors import (
     DoesNotExist,
     NotReplaceable,
     OtherKind,
+    QueryIdTooLong,
 )
-from ksql.control.engine.ids import check_length, new_query_id
 from ksql.control.planning import schemas, topics
 from ksql.control.planning.columns import columns_of
 from ksql.control.planning.properties import (
@@ -28,14 +30,13 @@ from ksql.control.planning.properties import (
 )
 from ksql.core.errors import PREPARING, ParseError, StatementError
 from ksql.core.ident import quote_always
-from ksql.core.ids import QueryId
+from ksql.core.records import QueryId, persistent_query_id
 from ksql.core.types.format import Format, KeyWindow, TimestampColumn, capabilities
 from ksql.core.types.schema import Schema
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.binder.describe import position_text
+from ksql.sql.binder.errors import position_text
 from ksql.sql.binder.relation import sources_of
-from ksql.sql.catalog.model import DataSource, PersistentQuery
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import DataSource, PersistentQuery, Topic
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
 
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.control.engine.context import Context, Moment
+    from ksql.core.errors import Span
     from ksql.sql.catalog.catalog import Catalog
+
 
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
 _EVERY_QUERY = "ALL"  # in TERMINATE, PAUSE, RESUME and ksql.state.anew
@@ -327,3 +330,26 @@ def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
             raise StatementError(f"Query ID '{query_id}' already exists.", span=prop.span)
         return QueryId(query_id)
     return new_query_id("INSERTQUERY", stmt.name, moment.number)
+
+
+LONGEST: Final = 200
+"""In bytes; file systems take 255 for a name, and some names are built around an id."""
+
+
+def new_query_id(kind: str, sink: str, number: int) -> QueryId:
+    """Return the id of a query that is to be created.
+
+    Raises: QueryIdTooLong.
+    """
+    query_id = persistent_query_id(kind, sink, number)
+    check_length(query_id)
+    return query_id
+
+
+def check_length(query_id: str, span: Span | None = None) -> None:
+    """Refuse an id that is too long for a directory's name.
+
+    Raises: QueryIdTooLong.
+    """
+    if len(query_id.encode("utf-8", "surrogatepass")) > LONGEST:
+        raise QueryIdTooLong(query_id, LONGEST, span=span)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core.errors import StatementError
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 
 if TYPE_CHECKING:
     from ksql.control.planning.properties import With

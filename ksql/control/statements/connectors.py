@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.statements import entities as e
-from ksql.core.errors import StatementError
-from ksql.core.truncate import excerpt
+from ksql.core.errors import StatementError, excerpt
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:

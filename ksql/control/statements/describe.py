@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ksql.control.statements import entities as e
 from ksql.core.errors import UnknownName
 from ksql.core.ident import near
-from ksql.core.ids import application_id
-from ksql.exec.dataflow.source_topics import plan_of
+from ksql.core.records import application_id
+from ksql.exec.dataflow.topic_acl import plan_of
 from ksql.exec.dataflow.topology import changes_sent, stages, time_counted, topology
 from ksql.functions import describe as functions
 from ksql.sql.plan.explain import explain as plan_text

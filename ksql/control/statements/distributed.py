@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.progress import CommandStatus
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.sql.syntax import ast

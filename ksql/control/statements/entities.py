@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from ksql.control.engine.progress import CommandStatus
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.types.model import SqlType
 from ksql.core.types.schema import Column, Role

@@ -1,4 +1,9 @@
-"""A request of some statements: checked as a whole in a sandbox, then executed one by one."""
+"""A request of some statements: checked as a whole in a sandbox, then executed one by one.
+
+The service's answers apart from entities: failed requests, its identity, its health.
+
+The handler of each kind of statement, from the modules that hold them.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,29 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.control.engine.changes import applied
 from ksql.control.planning.prepare import DISTRIBUTED, prepare
 from ksql.control.planning.schemas import forget
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements import (
+    asserts,
+    connectors,
+    describe,
+    distributed,
+    explain,
+    insert,
+    settings,
+    show,
+)
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
 from ksql.control.statements.services import Request, Services, StillWaiting
-from ksql.control.statements.table import HANDLERS
-from ksql.core.errors import KsqlError, StatementError
+from ksql.core.errors import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError
 from ksql.core.types.model import SqlType
 from ksql.exec.ports import Topics
 from ksql.formats.schema_registry import SandboxRegistry
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 
@@ -29,9 +42,11 @@ if TYPE_CHECKING:
 
     from ksql.control.engine.context import Context
     from ksql.control.statements.entities import Entity
+    from ksql.control.statements.services import Handler, Handlers
     from ksql.core.config import Settings
     from ksql.core.token import Token
     from ksql.sql.catalog.catalog import Catalog
+
 
 _POLL_S = 0.1
 
@@ -335,3 +350,84 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
             return replace(context, catalog=catalog, offset=context.offset + 1)
         case _:
             return context
+
+
+class RequestFailed(Exception):
+    """A statement of a request failed; those before it were executed.
+
+    ``statement_text`` is empty when the request as a whole is at fault (a syntax error keeps the
+    text that does not parse).
+    """
+
+    def __init__(
+        self, error: KsqlError, statement_text: str = "", entities: Sequence[Entity] = ()
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.statement_text = statement_text
+        self.entities = tuple(entities)
+
+
+class UnknownField(StatementError):
+    """A row with a field that the stream does not have: no later row can be better."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """The identity of the answering server."""
+
+    version: str
+    kafka_cluster_id: str
+    ksql_service_id: str
+    server_status: Literal["RUNNING", "DEGRADED", "ERROR"] = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether each part works.
+
+    ``details`` holds one verdict per part (metastore, kafka, commandRunner, and ours). ``reasons``
+    says what is wrong with unhealthy parts, as far as it is known.
+    """
+
+    details: Mapping[str, bool] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    server_state: Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"] = "READY"
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all parts are well."""
+        return all(self.details.values())
+
+
+def _wrong_endpoint(_stmt: ast.Statement, _request: Request) -> None:
+    raise QueryOnWrongEndpoint(
+        "The following statement types should be issued to the websocket endpoint '/query': "
+        "SELECT and PRINT.",
+        hint="Send it to /query-stream or /query; over a websocket, to /ws/query.",
+    )
+
+
+def _not_yet(what: str) -> Handler:
+    def handle(stmt: Any, _request: Request) -> None:
+        raise NotSupportedYet(what, span=stmt.span)
+
+    return handle
+
+
+HANDLERS: Handlers = {
+    **dict.fromkeys(DISTRIBUTED, distributed.execute),
+    **asserts.HANDLERS,
+    **connectors.HANDLERS,
+    **describe.HANDLERS,
+    **explain.HANDLERS,
+    **insert.HANDLERS,
+    **settings.HANDLERS,
+    **show.HANDLERS,
+    ast.Query: _wrong_endpoint,
+    ast.PrintTopic: _wrong_endpoint,
+    ast.AssertValues: _not_yet("ASSERT VALUES outside of a test file"),
+    ast.AssertNullValues: _not_yet("ASSERT NULL VALUES outside of a test file"),
+    ast.AssertSource: _not_yet("ASSERT STREAM or ASSERT TABLE outside of a test file"),
+    ast.RunScript: _not_yet("RUN SCRIPT on the server"),
+}

@@ -14,8 +14,8 @@ from ksql.control.statements.describe import of_plan, push_description, push_of,
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.errors import StatementError, UnknownName
 from ksql.core.ident import near
-from ksql.exec.dataflow.generated import generated_code
-from ksql.exec.dataflow.source_topics import plan_of
+from ksql.exec.dataflow.compiled import generated_code
+from ksql.exec.dataflow.topic_acl import plan_of
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast
 

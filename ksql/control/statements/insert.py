@@ -20,8 +20,7 @@ from ksql.exec.expressions.constants import constant_value
 from ksql.formats.schema_registry import subject_name
 from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
 from ksql.formats.table import EncodeError, Serde
-from ksql.sql.binder.describe import describe
-from ksql.sql.binder.errors import UnknownSource
+from ksql.sql.binder.errors import UnknownSource, describe
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:

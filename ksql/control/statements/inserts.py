@@ -9,8 +9,7 @@ import json
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
-from ksql.control.statements.answers import RequestFailed, UnknownField
-from ksql.control.statements.execute import session
+from ksql.control.statements.execute import RequestFailed, UnknownField, session
 from ksql.control.statements.insert import CannotInsert, serdes, target
 from ksql.core.errors import KsqlError
 from ksql.core.ident import quote_always

@@ -18,7 +18,7 @@ from ksql.control.statements.services import Request
 from ksql.core.error_table import NO_QUERIES
 from ksql.core.errors import StatementError
 from ksql.core.ident import quote_always
-from ksql.core.ids import QueryId
+from ksql.core.records import QueryId
 from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.parser import RawStatement, split

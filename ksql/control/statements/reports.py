@@ -21,7 +21,7 @@ from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
     from ksql.control.statements.services import Services
-    from ksql.core.ids import QueryId
+    from ksql.core.records import QueryId
     from ksql.functions.registry import Functions
 
 VERSION: Final = 1

@@ -12,8 +12,8 @@ from ksql.control.statements.entities import Entity
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, TooManyRequests
-from ksql.core.ids import QueryId
-from ksql.core.rate import PerSecond
+from ksql.core.records import QueryId
+from ksql.core.timing import PerSecond
 from ksql.sql.plan.nodes import QueryPlan
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
 from ksql.core.config import PROPERTIES, STREAMS_PREFIX, canonical, without_effect
-from ksql.core.errors import StatementError
+from ksql.core.errors import StatementError, excerpt
 from ksql.core.secrets import without_secrets
-from ksql.core.truncate import excerpt
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:

@@ -1,14 +1,18 @@
-"""The shape of a row in the table of properties, and the check of a value against its row."""
+"""The shape of a row in the table of properties, and the check of a value against its row.
+
+All properties, by subject and by name, as ``table.toml`` has them.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
-from typing import Final, Literal
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
 
-from ksql.core.errors import KsqlError
+from ksql.core.errors import KsqlError, excerpt
 from ksql.core.secrets import HIDDEN, is_secret, without_secrets
-from ksql.core.truncate import excerpt
 
 LONG_MAX: Final = 2**63 - 1
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
@@ -119,3 +123,36 @@ class Property:
 def comma_list(text: str) -> tuple[str, ...]:
     """Split the value of a list at its commas; blanks around the parts and empty parts go."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _subjects() -> dict[str, tuple[Property, ...]]:
+    text = files(__package__).joinpath("table.toml").read_text(encoding="utf-8")
+    return {
+        subject["title"]: tuple(
+            _property(name, {"part": subject["part"], **row})
+            for name, row in subject["rows"].items()
+        )
+        for subject in tomllib.loads(text).values()
+    }
+
+
+def _property(name: str, row: dict[str, Any]) -> Property:
+    kind: Kind = next(word for word in get_args(Kind) if word in row)
+    default, part, choices = row.pop(kind), row.pop("part"), row.pop("of", ())
+    if part not in get_args(Part):
+        raise ValueError(f"{name} belongs to {part!r}")
+    return Property(
+        name=name,
+        kind=kind,
+        default=str(default).lower() if kind == "bool" else str(default),
+        part_of=part,
+        choices=tuple(choices),
+        **row,
+    )
+
+
+SUBJECTS: Final = _subjects()
+PROPERTIES: Final[dict[str, Property]] = {
+    row.name: row for rows in SUBJECTS.values() for row in rows
+}
+PLAN_PROPERTIES: Final = tuple(row.name for row in PROPERTIES.values() if row.decides_results)

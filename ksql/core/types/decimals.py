@@ -10,7 +10,7 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.truncate import EXCERPT, excerpt
+from ksql.core.errors import EXCERPT, excerpt
 from ksql.core.types import model
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ Values look the same everywhere at run time: in decoded rows, functions and stat
 INTEGER and BIGINT int; DOUBLE float; DECIMAL decimal.Decimal; STRING str; BYTES bytes. DATE is int
 (epoch days); TIME int (milliseconds of the day); TIMESTAMP int (epoch milliseconds). ARRAY is list;
 MAP dict; STRUCT a dict from field name to value (all fields, declared order). NULL is None.
+
+Types as they are written in statements.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ksql.core.ident import quote_always
+from ksql.core.ident import quote, quote_always
 
 
 class Kind(Enum):
@@ -162,3 +164,21 @@ def holds_null(type_: SqlType) -> bool:
             return any(holds_null(field.type) for field in fields)
         case _:
             return type_ == NULL
+
+
+def type_text(type_: SqlType) -> str:
+    """Return the type in SQL, with field names quoted only where they must be.
+
+    The parser reads it back as the same type. (``str`` of a type is the form of messages and
+    schemas, which quotes every field.)
+    """
+    match type_:
+        case Primitive() | Decimal():
+            return str(type_)
+        case Array(item):
+            return f"ARRAY<{type_text(item)}>"
+        case Map(key, value):
+            return f"MAP<{type_text(key)}, {type_text(value)}>"
+        case Struct(fields):
+            inner = ", ".join(f"{quote(field.name)} {type_text(field.type)}" for field in fields)
+            return f"STRUCT<{inner}>"

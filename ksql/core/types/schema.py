@@ -1,12 +1,20 @@
-"""The shape of a row: key columns, value columns, header columns and pseudo columns."""
+"""The shape of a row: key columns, value columns, header columns and pseudo columns.
+
+The stored forms of types, columns and formats: tags and keys, which never change.
+
+After renaming a class or a field, leave them as they are and write ``key=field`` here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Final
 
 from ksql.core.ident import quote_always
+from ksql.core.structs import Form, form
+from ksql.core.types import format as formats
 from ksql.core.types import model
 from ksql.core.types.model import SqlType
 
@@ -74,3 +82,28 @@ class Schema:
 
     def __str__(self) -> str:
         return ", ".join(map(str, (*self.key, *self.value)))
+
+
+FORMS: Final[tuple[Form, ...]] = (
+    form(
+        "model.Kind",
+        model.Kind,
+        "BOOLEAN INTEGER BIGINT DOUBLE STRING BYTES DATE TIME TIMESTAMP NULL INTERVALUNIT=INTERVAL",
+    ),
+    form("model.Primitive", model.Primitive, "kind"),
+    form("model.Decimal", model.Decimal, "precision scale"),
+    form("model.Array", model.Array, "item"),
+    form("model.Map", model.Map, "key value"),
+    form("model.Field", model.Field, "name type"),
+    form("model.Struct", model.Struct, "fields"),
+    form("schema.Role", Role, "KEY VALUE HEADERS"),
+    form("schema.Column", Column, "name type role header_key"),
+    form("schema.Schema", Schema, "columns"),
+    form(
+        "format.Format",
+        formats.Format,
+        "name delimiter wrap schema_id schema_full_name nullable_representation",
+    ),
+    form("format.KeyWindow", formats.KeyWindow, "kind size_ms"),
+    form("format.TimestampColumn", formats.TimestampColumn, "name pattern"),
+)

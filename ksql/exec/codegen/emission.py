@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core.codegen import indent, tuple_of
 from ksql.exec.codegen.fused import document_of
-from ksql.exec.dataflow.chain import KeyedJoin, synthetic, window_columns
+from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
 from ksql.exec.dataflow.segment import conjunction
 from ksql.exec.dataflow.stage_inputs import Encoder
 from ksql.exec.expressions.compile import Body, compile_body

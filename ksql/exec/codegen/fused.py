@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from ksql.core.records import OutRecord, Row
     from ksql.exec.dataflow.layout import Exit, StageInput
-    from ksql.exec.dataflow.partitioning.moved import MovedRecord
-    from ksql.exec.dataflow.program import RawBatch
+    from ksql.exec.dataflow.program import MovedRecord, RawBatch
     from ksql.exec.dataflow.reading import Reader
     from ksql.exec.dataflow.segment import Segment
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder

@@ -3,6 +3,13 @@
 The other road (``JoinProcessor``, then ``exits``, then ``Encoder``) makes a joined row of each
 record, then the rest of it. Both mean the same. The table's changes are stored when everything is
 encoded: where that fails the other road begins from the start and words why.
+
+Turns the records of two streams into the sink's records: joined rows are printed at once.
+
+The other road (the processor's own records, then ``exits``, then ``Encoder``) makes a joined row of
+each pair, then the rest of it. Both mean the same. Joins whose records wait for a match take the
+other road. The state is written when everything is encoded: where that fails the other road begins
+again and words why.
 """
 
 from __future__ import annotations
@@ -11,17 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.exec.codegen.emission import Emitted, emission
 from ksql.exec.operators.joining.joins import JoinProcessor, Rows
+from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats.table import EncodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
-    from ksql.core.records import OutRecord
+    from ksql.core.records import OutRecord, Row
     from ksql.exec.codegen.emission import Emission
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.operators.base import LogError, Record, Store
+    from ksql.exec.operators.joining.streams import StreamJoinProcessor
     from ksql.sql.plan.nodes import Sink
+
 
 _LOOP = """\
 def run(records, rows, add_value, add_key, add_time, add_header, log):
@@ -91,3 +101,115 @@ def joined(
     table = processor.table
     run = end.executed(text, {"table": table.port, "nothing": table.nothing})["run"]
     return Joined(processor, run, end)
+
+
+_LOOPS = """\
+def made(add_value, add_key, add_time, add_header, row_of, log):
+    def pairs(record, row, line, start, end, *, is_left):
+        key, now, h = record[1], record[3], record[7]
+        times, rows = line
+        if is_left:
+            left = row
+            for place in range(start, end):
+                t, right = times[place], rows[place]
+                if t < now:
+                    t = now
+{lines}
+        else:
+            right = row
+            for place in range(start, end):
+                t, left = times[place], rows[place]
+                if t < now:
+                    t = now
+{lines}
+    def alone(record, key, t, row, *, is_left):
+        h = record[7]
+        left, right = (row, no_right) if is_left else (no_left, row)
+        for _ in (0,):
+{alone}
+    return pairs, alone
+"""
+
+
+class _Printed:
+    """Takes what a join gives and makes documents of it."""
+
+    def __init__(
+        self, processor: StreamJoinProcessor, make: Callable[..., Any], log: LogError
+    ) -> None:
+        self.emitted = Emitted.nothing()
+        self._ending = processor.ending
+        self._last: tuple[Any, ...] = (None, None, None, None)
+        self._row: Row = ()
+        self.pairs: Callable[..., None]
+        self.alone: Callable[..., None]
+        self.pairs, self.alone = make(*self.emitted.adds, self._row_of, log)
+
+    def _row_of(self, left: Row, right: Row, key: bytes, t: int) -> Row:
+        """Make the joined row, for the log: one for all its entries."""
+        last = self._last
+        if left is not last[0] or right is not last[1] or (key, t) != last[2:]:
+            self._last = left, right, key, t
+            self._row = (*left, *right, *self._ending.of(key, t))
+        return self._row
+
+
+class Paired:
+    """The records that a join of two streams writes."""
+
+    def __init__(
+        self,
+        processor: StreamJoinProcessor,
+        make: Callable[..., Any],
+        emission: Emission,
+        *,
+        laned: bool,
+    ) -> None:
+        self._processor = processor
+        self._laned = laned
+        self._make = make
+        self._emission = emission
+
+    def records(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> list[OutRecord] | None:
+        """Return what follows from records in processing order; None if it cannot be encoded."""
+        parts = by_lane(records, store, laned=self._laned)
+        calls = together([self._call(some, part, log) for some, part in parts])
+        try:
+            out = [record for emitted, _ in calls for record in self._emission.records(emitted)]
+        except EncodeError:
+            return None
+        for _, write in calls:
+            write()
+        return out
+
+    def _call(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Generator[None, None, tuple[Emitted, Callable[[], None]]]:
+        out = _Printed(self._processor, self._make, log)
+        write = yield from self._processor.into(out, records, store, log)
+        return out.emitted, write
+
+
+def paired(
+    cut: Layout,
+    processor: StreamJoinProcessor,
+    sink: Sink,
+    encoder: Encoder,
+    code: CompileContext,
+    *,
+    laned: bool,
+) -> Paired | None:
+    """Return the loops for a plan that ends with a join of streams.
+
+    None if it needs the other road.
+    """
+    if processor.waits:
+        return None
+    end = emission(cut, sink, encoder, code, "row_of(left, right, key, t)")
+    if end is None:
+        return None
+    text = _LOOPS.format(lines="\n".join(end.lines(4)), alone="\n".join(end.lines(3)))
+    nothing = {"no_left": processor.left.nothing, "no_right": processor.right.nothing}
+    return Paired(processor, end.executed(text, nothing)["made"], end, laned=laned)

@@ -17,7 +17,7 @@ from ksql.exec.codegen.fused import COLUMNS, BatchDecoder, body_of, cells_of, is
 from ksql.exec.dataflow.stage_inputs import NULL_KEY
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import Record
-from ksql.exec.operators.keyed_batch import KeyedBatch
+from ksql.exec.operators.order import KeyedBatch
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:

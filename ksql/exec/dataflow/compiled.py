@@ -1,4 +1,7 @@
-"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run."""
+"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run.
+
+The code of a query as text, for EXPLAIN.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,26 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, cast
 
+from ksql.core.codegen import gathered
 from ksql.core.types.windowed import WindowedKeys
 from ksql.exec.codegen.aggregated import aggregated
 from ksql.exec.codegen.column_pruning import narrowed
 from ksql.exec.codegen.folding import group_folding, pane_folding
 from ksql.exec.codegen.fused import Fused, fused
-from ksql.exec.codegen.joined import joined
+from ksql.exec.codegen.joined import joined, paired
 from ksql.exec.codegen.keying import keying
-from ksql.exec.codegen.paired import paired
 from ksql.exec.codegen.sessioned import sessioned
 from ksql.exec.codegen.windowed import WindowedIngest
 from ksql.exec.dataflow import exits
-from ksql.exec.dataflow.combining import is_final
 from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.exec.dataflow.layout import layout
-from ksql.exec.dataflow.partitioning.moved import moved, placed_records
 from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
 from ksql.exec.dataflow.partitioning.repartition import regrouped, regroups, upgrade_from
 from ksql.exec.dataflow.partitioning.stream_partitions import moves
-from ksql.exec.dataflow.program import Out
+from ksql.exec.dataflow.program import Out, Result, Results, moved, placed_records
 from ksql.exec.dataflow.reading import Reader
-from ksql.exec.dataflow.results import Result, Results
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
-from ksql.exec.dataflow.stages import CompiledStage
+from ksql.exec.dataflow.stages import CompiledStage, is_final
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.order import in_order
@@ -39,18 +39,17 @@ from ksql.sql.plan.nodes import Aggregate
 if TYPE_CHECKING:
     from ksql.core.records import OutRecord
     from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows
-    from ksql.exec.codegen.joined import Joined
-    from ksql.exec.codegen.paired import Paired
+    from ksql.exec.codegen.joined import Joined, Paired
     from ksql.exec.codegen.sessioned import AggregatedSessions
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import Layout, StageInput
-    from ksql.exec.dataflow.partitioning.moved import MovedRecord
-    from ksql.exec.dataflow.program import Ingest, RawBatch
+    from ksql.exec.dataflow.program import Ingest, MovedRecord, RawBatch
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.sql.plan.nodes import QueryPlan, Sink
+
 
 _time = itemgetter(2)
 Finish = Callable[[Results], Sequence[Out]]
@@ -318,3 +317,15 @@ def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:
 
 def _as_they_are(_sink: Sink, _registry: Registry | None) -> Finish[Result]:
     return Results.each
+
+
+def generated_code(plan: QueryPlan, functions: Functions, registry: Registry | None) -> str:
+    """Return the Python code that is generated for a plan, in the order in which it is compiled.
+
+    Readers and writers that follow a registered schema are not shown: they are generated when the
+    first record with that schema comes.
+    """
+    with gathered() as sources:
+        (answering if plan.sink.topic is None else writing)(plan, functions, registry)
+    texts = dict.fromkeys((source.subject, source.text) for source in sources)
+    return "\n\n".join(f"# {subject}\n{text.rstrip()}" for subject, text in texts)

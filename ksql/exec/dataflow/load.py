@@ -1,20 +1,33 @@
-"""A stored plan made ready to run; the same in Spark's workers, in push queries and in memory."""
+"""A stored plan made ready to run; the same in Spark's workers, in push queries and in memory.
+
+The things that travel with a plan: user functions, and where the schema registry is.
+
+The texts of the functions' files travel, so an executor on another machine needs no copy of the
+directory. An executor that lives on across an upgrade never runs old code: another text is another
+program.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import astuple
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core.errors import KsqlError
 from ksql.exec.dataflow.compiled import Compiled, writing
-from ksql.exec.dataflow.plan_bundle import unpacked
+from ksql.functions.registry import BUILTINS, Functions
+from ksql.functions.udf import load_sources
+from ksql.functions.user.watch import Limits, Watch, watched
 from ksql.sql.plan import codec
 from ksql.sql.upgrade.code import as_run, other_code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ksql.core.records import OutRecord
     from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
+    from ksql.kafka.registry_client import RegistrySettings
     from ksql.sql.plan.nodes import QueryPlan
 
 
@@ -49,3 +62,57 @@ def program_of(
             f"the stored plan of {plan.query_id} cannot be run",
             detail=f"{type(error).__name__}: {error}",
         ) from error
+
+
+class Unpacked(NamedTuple):
+    """A stored plan, the functions that it may call, the registry of its formats."""
+
+    plan: str
+    functions: Functions
+    registry: Registry | None
+
+
+def packed(
+    plan_json: str,
+    sources: Mapping[str, str],
+    registry: RegistrySettings | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+) -> str:
+    """Return a stored plan together with the texts of the user functions' files and the registry.
+
+    Always wrapped: what a stored plan says of functions must never be taken for ours. ``limits``
+    are those of the calls of user functions.
+    """
+    where = None if registry is None else [registry.url, registry.options]
+    body = {"plan": plan_json, "functions": sources, "registry": where, "limits": astuple(limits)}
+    return json.dumps(body)
+
+
+def unpacked(text: str) -> Unpacked:
+    """Return the parts that ``packed`` has packed, or a plan alone."""
+    body = json.loads(text)
+    if body.keys() != {"plan", "functions", "registry", "limits"}:
+        return Unpacked(text, BUILTINS, None)  # its codec refuses whatever is no plan alone
+    sources = json.dumps(body["functions"], sort_keys=True)
+    functions = extended(sources, Limits(*body["limits"]))
+    return Unpacked(body["plan"], functions, _registry(body["registry"]))
+
+
+def _registry(where: list[Any] | None) -> Registry | None:
+    if where is None:
+        return None
+    from ksql.kafka.registry_client import RegistrySettings, registry_of  # noqa: PLC0415 - brings an HTTP client
+
+    url, options = where
+    return registry_of(RegistrySettings(url, tuple((name, value) for name, value in options)))
+
+
+@lru_cache(maxsize=8)
+def extended(sources_json: str, limits: Limits) -> Functions:
+    """Return the built-in functions and those of the files, whose calls are watched.
+
+    Files that cannot be loaded were reported at the start.
+    """
+    functions, _problems = load_sources(json.loads(sources_json))
+    watch = Watch(limits)
+    return BUILTINS.with_(watched(one, watch) for one in functions)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.exec.dataflow.load import program_of
-from ksql.exec.dataflow.plan_bundle import unpacked
+from ksql.exec.dataflow.load import program_of, unpacked
 from ksql.exec.operators.memory import MemoryStore
 from ksql.formats.schema_registry import MutedRegistry
 from ksql.sql.plan import codec

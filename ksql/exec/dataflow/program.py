@@ -4,22 +4,32 @@ Spark, a push query or the memory hosts it. A program without stages turns a bat
 at once. One with stages has an ingest (decode, filter, project, key; per input partition) and
 stateful stages, each fed by an exchange over buckets. The last one gives the results. Results are
 encoded records for the sink topic, or rows for a client.
+
+Results that cross an exchange on their way to the sink: with what puts them in order there.
+
+The order travels with a result in the place of its headers, which all steps hand on as they are.
+
+A query's results before they are encoded: on their way to the sink, or to a client.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+
+from ksql.core.records import Headers, Row
+from ksql.core.types.windowed import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.records import Headers
+    from ksql.core.records import OutRecord
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
-    from ksql.exec.dataflow.partitioning.moved import MovedRecord
     from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
     from ksql.sql.plan.nodes import Placement
+
 
 Out = TypeVar("Out")
 Out_co = TypeVar("Out_co", covariant=True)
@@ -111,3 +121,70 @@ def through(
     for stage, store in enumerate(stores[:-1]):
         records = list(program.step(stage, records, store, log)) if records else []
     return program.last_step(records, stores[-1], log) if records else ()
+
+
+MovedRecord = tuple["bytes | None", "bytes | None", int, "Headers | None", int, int, int, int]
+"""A record to be written; then its cause's sequence key, number of topic, partition and offset."""
+
+Place = tuple[int, int, int, int]
+"""Turn, number of the topic, partition and offset of a record."""
+
+
+def with_place(headers: Headers | None, origin: Place) -> Headers:
+    """Return what travels in the place of headers."""
+    return cast("Headers", (headers, origin))
+
+
+def placed_records(records: Iterable[Record]) -> list[Record]:
+    """Return a stage's results, each with its place in the place of its headers."""
+    return [
+        record._replace(
+            headers=with_place(
+                record.headers, (record.sequence_key, record.topic, record.partition, record.offset)
+            )
+        )
+        for record in records
+    ]
+
+
+def moved(results: Sequence[OutRecord]) -> list[MovedRecord]:
+    """Return encoded results whose headers hold their places."""
+    return [(key, value, time, *_opened(carried)) for key, value, time, carried in results]
+
+
+def _opened(carried: Any) -> tuple[Headers | None, int, int, int, int]:
+    headers, origin = carried
+    return (headers, *origin)
+
+
+Result = tuple[Row | None, Row | None, int, Headers | None, Bounds | None]
+"""A result: key columns, value columns, time, headers, bounds of the window.
+
+No value columns at all (None) is a deletion.
+"""
+
+
+class Results(NamedTuple):
+    """Results column by column; no headers or no windows' bounds at all: None."""
+
+    keys: Sequence[Row | None]
+    values: Sequence[Row | None]
+    times: Sequence[int]
+    headers: Sequence[Headers | None] | None
+    bounds: Sequence[Bounds | None] | None
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Results:
+        """Return the columns of single results."""
+        if not results:
+            return cls((), (), (), None, None)
+        return cls(*zip(*results, strict=True))
+
+    def each(self) -> list[Result]:
+        """Return the single results."""
+        nothing = repeat(None)
+        return list(
+            zip(  # noqa: B905 - constants repeat without end
+                self.keys, self.values, self.times, self.headers or nothing, self.bounds or nothing
+            )
+        )

@@ -1,25 +1,29 @@
-"""The generated stretches between sources, stages and the sink."""
+"""The generated stretches between sources, stages and the sink.
+
+Table functions over a batch: rows in, more or fewer rows out.
+"""
 
 from __future__ import annotations
 
-from itertools import compress, repeat
-from typing import TYPE_CHECKING
+from itertools import compress, repeat, zip_longest
+from typing import TYPE_CHECKING, Any
 
 from ksql.core.errors import QueryFailed
 from ksql.core.records import Headers, OutRecord, Row
 from ksql.core.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.core.types.schema import WINDOWEND, WINDOWSTART
 from ksql.core.types.windowed import WindowedKeys
-from ksql.exec.dataflow.explode import LABEL, Exploder
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
-from ksql.exec.dataflow.results import Results
+from ksql.exec.dataflow.program import Results
 from ksql.exec.dataflow.segment import Segment, conjunction
 from ksql.exec.dataflow.timestamps import extractor
 from ksql.exec.expressions.compile import Projection, compile_predicate, compile_projection
+from ksql.exec.expressions.errors import cause
 from ksql.exec.operators.base import BadResult, LogError
 from ksql.exec.operators.keys import pack, unpack
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
+from ksql.functions.instantiate import instantiate_table
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import type_of
 
@@ -28,12 +32,14 @@ if TYPE_CHECKING:
 
     from ksql.exec.dataflow.layout import Exit, StageInput
     from ksql.exec.dataflow.partitioning.keybytes import KeyBytes
-    from ksql.exec.dataflow.results import Result
+    from ksql.exec.dataflow.program import Result
+    from ksql.exec.dataflow.segment import Explosion
     from ksql.exec.operators.base import Record
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.plan.nodes import Sink, TableCall
+
 
 Keyed = tuple[bytes, Row | None]
 
@@ -341,3 +347,53 @@ class Encoder:
         if self._single:
             return [key if key and key[0] is not None else None for key in keys]
         return [key or None for key in keys]
+
+
+LABEL = "FlatMap"
+
+
+class Exploder:
+    """Runs the calls of a step; ``projection`` gives their arguments, or None for rows it drops.
+
+    Calls are zipped: the shorter lists end in NULLs. A call that fails gives no values and is
+    logged.
+    """
+
+    def __init__(self, explosion: Explosion, projection: Projection, functions: Functions) -> None:
+        self._arguments = projection.batch
+        self._calls: list[tuple[str, Callable[..., list[Any]], slice]] = []
+        start = 0
+        for call in explosion.calls:
+            end = start + len(call.args)
+            self._calls.append((call.function, _rows(call, functions), slice(start, end)))
+            start = end
+
+    def rows(self, rows: Sequence[Row], log: LogError) -> tuple[list[Row], list[int]]:
+        """Return the rows that follow, and for each the place of the row from which it does."""
+        out: list[Row] = []
+        places: list[int] = []
+        arguments = self._arguments(rows, log)
+        for index, (row, args) in enumerate(zip(rows, arguments, strict=True)):
+            if args is None:
+                continue
+            lists = [self._called(call, args, row, log) for call in self._calls]
+            exploded = [(*row, *values) for values in zip_longest(*lists)]
+            out += exploded
+            places += [index] * len(exploded)
+        return out, places
+
+    @staticmethod
+    def _called(
+        call: tuple[str, Callable[..., list[Any]], slice], args: Row, row: Row, log: LogError
+    ) -> list[Any]:
+        name, function, own = call
+        try:
+            return function(*args[own])
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is logged
+            log(LABEL, f"Table function {name} threw an exception: {cause(error)}", row)
+            return []
+
+
+def _rows(call: TableCall, functions: Functions) -> Callable[..., list[Any]]:
+    function = functions.get(call.function)
+    return instantiate_table(function, call.overload, [type_of(arg) for arg in call.args])

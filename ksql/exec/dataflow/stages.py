@@ -1,39 +1,59 @@
-"""The operator of a stage, made from its plan node."""
+"""The operator of a stage, made from its plan node.
+
+The processor of a join, or of several under one key, made from a stage.
+
+Which aggregates fold records before the exchange, and why the others do not.
+
+It is for what may emit less than every change. Without windows any aggregate that merges does so,
+except those that may fail. A failure is one record's, not that of all records that were folded with
+it. These are users' own, and sums of DECIMAL, which overflow. In windows it must not show at all.
+``operators.panes`` keeps late records as they are, and only functions that do not depend on the
+order of records are combined. A session's bounds, and so its late records, are found record by
+record. Plans of earlier versions count time by bucket, of which a task knows nothing.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.exec.dataflow.combining import combining, is_final
 from ksql.exec.dataflow.foreign import ForeignStep, foreign_step
-from ksql.exec.dataflow.joining import joining
+from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
 from ksql.exec.dataflow.partitioning.keybytes import key_order
 from ksql.exec.dataflow.partitioning.stream_partitions import join_order
 from ksql.exec.operators.aggregate import AggregateProcessor
+from ksql.exec.operators.chain import ChainProcessor, Link
 from ksql.exec.operators.folds import Folds, Slot, compile_folds
+from ksql.exec.operators.joining.join_layout import Ending, Side
+from ksql.exec.operators.joining.joins import JoinProcessor, TableJoinProcessor
+from ksql.exec.operators.joining.streams import StreamJoinProcessor, Within
 from ksql.exec.operators.panes import PaneFold, compile_panes
 from ksql.exec.operators.partial_aggregation import Combine, compile_combine
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.sessionstate import SessionWindows
-from ksql.exec.operators.suppress_windows import FinalProcessor
+from ksql.exec.operators.suppress import FinalProcessor
 from ksql.exec.operators.table import TableProcessor
 from ksql.exec.operators.windows import Windows
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.sql.binder.bound import type_of
 from ksql.sql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     QueryPlan,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.sql.plan.walk import generations
+from ksql.sql.plan.walk import generations, nodes
 
 if TYPE_CHECKING:
-    from ksql.exec.dataflow.layout import Layout
+    from collections.abc import Sequence
+
+    from ksql.exec.dataflow.layout import Layout, Stage
     from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
-    from ksql.exec.operators.base import KeyOrder, Processor
+    from ksql.exec.operators.base import KeyOrder, Paused, Processor
+    from ksql.sql.plan.nodes import Fold, JoinWindow
 
 
 class CompiledStage:
@@ -135,3 +155,97 @@ def slots_of(node: Aggregate, code: CompileContext) -> list[Slot]:
         slots.append(Slot(fold.slot, function, tuple(range(start, start + width))))
         start += width
     return slots
+
+
+DAY_MS = 24 * 3_600_000
+NO_PORT = -1
+"""The port of rows that a join hands to the next one without an exchange."""
+
+
+def joining(stage: Stage, order: KeyOrder) -> Paused:
+    """Return the processor of a stage that joins; ``order`` is that of its keys."""
+    assert isinstance(stage.node, KeyedJoin)  # noqa: S101 - narrows the type for the only caller
+    joins = (*stage.before, stage.node)
+    sides = [Side(stage_input.port, stage_input.parts) for stage_input in stage.stage_inputs]
+    left, *rights = sides
+    links = []
+    for join, right in zip(joins, rights, strict=True):
+        timed = isinstance(join, TableTableJoin) and left.port == NO_PORT
+        links.append(
+            Link(
+                _processor(join, left, right, order, timed=timed),
+                frozenset((left.port, right.port)),
+                left.width,
+                join.kind in ("LEFT", "FULL"),
+                timed,
+            )
+        )
+        left = Side(NO_PORT, (*left.parts, *right.parts))
+    return links[0].processor if len(links) == 1 else ChainProcessor(tuple(links))
+
+
+def _processor(join: KeyedJoin, left: Side, right: Side, order: KeyOrder, *, timed: bool) -> Paused:
+    ending = Ending(key=synthetic(join), windowed=bool(window_columns(join)))
+    match join:
+        case StreamTableJoin():
+            return JoinProcessor(join.kind == "LEFT", right, ending)
+        case StreamStreamJoin(kind=kind):
+            outer = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
+            return StreamJoinProcessor(left, right, *outer, _within(join.window), ending, order)
+        case TableTableJoin(kind=kind):
+            kept = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
+            return TableJoinProcessor(left, right, *kept, ending, timed)
+
+
+def _within(window: JoinWindow) -> Within:
+    """Return the window; without GRACE PERIOD the grace is what twice ``before`` leaves of a day.
+
+    Source: Kafka Streams' ``JoinWindows.of``.
+    """
+    eager = window.grace_ms is None
+    grace = max(DAY_MS - 2 * window.before_ms, 0) if window.grace_ms is None else window.grace_ms
+    return Within(window.before_ms, window.after_ms, grace, eager)
+
+
+@dataclass(frozen=True, slots=True)
+class Combining:
+    """By what records are folded before the exchange, if by anything; in words for EXPLAIN."""
+
+    words: str
+    by_group: bool = False
+    by_window: bool = False
+
+
+def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combining:
+    """Return how an aggregate over a source combines its records."""
+    if plan.every_change and not is_final(plan):
+        return _apart("every change is emitted")
+    if node.window is None:
+        unmerged = [fold.name for fold, slot in _each(node, slots) if slot.function.merge is None]
+        if unmerged:
+            return _apart(f"{unmerged[0]} cannot be merged")
+        unsure = [fold.name for fold, slot in _each(node, slots) if slot.function.raises]
+        if unsure:
+            return _apart(f"{unsure[0]} may fail for a record")
+        return Combining("combined by group before the exchange", by_group=True)
+    if node.window.kind == "SESSION":
+        return _apart("sessions grow record by record")
+    if not plan.lanes:
+        return _apart("stream time is that of a bucket")
+    ordered = [fold.name for fold, slot in _each(node, slots) if not slot.function.unordered]
+    if ordered:
+        return _apart(f"{ordered[0]} goes by the order of records")
+    return Combining("combined by window before the exchange", by_window=True)
+
+
+def is_final(plan: QueryPlan) -> bool:
+    """Return whether each window is emitted once, when it has closed."""
+    return any(isinstance(node, EmitFinal) for node in nodes(plan.sink))
+
+
+def _apart(reason: str) -> Combining:
+    return Combining(f"not combined before the exchange: {reason}")
+
+
+def _each(node: Aggregate, slots: Sequence[Slot]) -> zip[tuple[Fold, Slot]]:
+    return zip(node.folds, slots, strict=True)

@@ -4,6 +4,8 @@ A topic of Kafka's or of any service's own inner workings (command topics, chang
 offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,
 and the processing log, can be read and nothing else. Source:
 docs/configuration.md#topics-that-no-setting-opens.
+
+Which topics a stored query reads, and where a new one begins in each.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from typing import TYPE_CHECKING, Final
 from ksql.core.config import comma_list
 from ksql.core.error_table import INTERNAL_TOPIC
 from ksql.core.errors import StartError, StatementError
-from ksql.core.ids import application_id
-from ksql.exec.dataflow.source_topics import read_topics
+from ksql.core.records import application_id
 from ksql.kafka import processing_log
+from ksql.sql.plan import codec
+from ksql.sql.plan.walk import sources
 
 if TYPE_CHECKING:
     from ksql.core.config import Settings
+    from ksql.sql.catalog.model import PersistentQuery
     from ksql.sql.plan.nodes import QueryPlan
+
 
 HIDDEN: Final = "ksql.hidden.topics"
 READ_ONLY: Final = "ksql.readonly.topics"
@@ -155,3 +160,27 @@ def _open(topic: str, settings: Settings) -> bool:
     configured = settings.text("ksql.logging.processing.topic.name")
     log = processing_log.topic_name(settings.text("ksql.service.id"), configured)
     return topic != log and not matching(READ_ONLY, settings.text(READ_ONLY)).fullmatch(topic)
+
+
+def plan_of(query: PersistentQuery) -> QueryPlan:
+    """Return the stored plan of a query."""
+    return codec.loads(query.plan)
+
+
+def stated_settings(query: PersistentQuery, plan: QueryPlan) -> dict[str, str]:
+    """Return the settings that a query was made with; those that its plan keeps win."""
+    return {**dict(query.properties), **dict(plan.settings)}
+
+
+def read_topics(plan: QueryPlan) -> dict[str, str]:
+    """Return the topics of a plan and where a new query starts to read each.
+
+    Tables always at the earliest offset.
+    """
+    reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
+    starts: dict[str, str] = {}
+    for source in sources(plan.sink):
+        start = "earliest" if source.kind == "TABLE" else reset
+        if starts.get(source.topic) != "earliest":
+            starts[source.topic] = start
+    return starts

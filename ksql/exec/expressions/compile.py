@@ -2,26 +2,33 @@
 
 The generated source is plain: columns in local variables, a condition, the outputs, each in a
 guard of its own. ``Projection.text`` shows it.
+
+The functions whose arguments are patterns: a program with one has a budget of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import codegen
 from ksql.core.codegen import indent
 from ksql.core.records import Row
-from ksql.exec.expressions import meter, patterns
+from ksql.exec.expressions import meter
 from ksql.exec.expressions.emit import Code
 from ksql.exec.expressions.errors import Log, TooDeep, reporter
 from ksql.exec.expressions.generate import Generator
 from ksql.java.regex import Budget, use
+from ksql.sql.binder import bound as b
+from ksql.sql.binder import trees
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ksql.functions.registry import Functions
     from ksql.sql.binder.bound import Bound
+
 
 _DROP = "<drop>"
 _LIMIT = "too many"  # nested brackets or blocks, says Python
@@ -186,7 +193,7 @@ def _program(
     read = code.used & _locals(columns)
     before, after = (_loaded(used, len(columns), cells) for used in (first, read - first))
     places = frozenset(int(name[1:]) for name in read)
-    if patterns.are_in(expressions):
+    if are_in(expressions):
         own = code.named(Budget())
         before = [f"{code.library(use)}({own})", *before]
     if metered:
@@ -219,3 +226,21 @@ def _condition(generator: Generator, where: Bound) -> list[str]:
     before = [*code.block.safe, *block.safe, *code.guarded(where, lines, [_DROP])]
     code.block.safe.clear()
     return before
+
+
+FUNCTIONS: Final = frozenset(
+    {
+        *("REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE", "REGEXP_SPLIT_TO_ARRAY"),
+        *("PARSE_DATE", "PARSE_TIME", "PARSE_TIMESTAMP", "STRINGTODATE", "STRINGTOTIMESTAMP"),
+    }
+)
+"""Those that match with backtracking where it cannot be avoided; LIKE never does."""
+
+
+def are_in(expressions: Iterable[Bound]) -> bool:
+    """Return whether one of them is called."""
+    return any(
+        isinstance(node, b.Call) and node.function in FUNCTIONS
+        for expression in expressions
+        for node in trees.nodes(expression)
+    )

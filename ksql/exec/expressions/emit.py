@@ -4,6 +4,8 @@ Every expression becomes a Python expression; what cannot be one (a guard, a bra
 it) becomes statements before it. A guard is a ``try`` statement around its own part only. Since
 Python 3.11 a ``try`` that catches nothing costs nothing, so there is no second, guarded version of
 the code. Each expression is evaluated exactly once, functions with side effects included.
+
+Expressions that cannot be NULL, as far as that is known before they run.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ksql.core.codegen import indent
+from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Column, Const, LambdaVar
 
 MAX_CODE = 400  # longer expressions are cut into statements: Python's parser limits nesting
@@ -183,3 +186,25 @@ class Code:
             "except Exception as error:",
             *indent([f"failed(log, {number}, error, {self.row})", *instead]),
         ]
+
+
+def nullable(node: b.Bound) -> bool:
+    """Return whether the value may be NULL; arithmetic on a NULL raises instead."""
+    match node:
+        case b.Const(value):
+            return value is None
+        case b.Compare() | b.Logical() | b.Not() | b.IsNull() | b.In() | b.Like():
+            return False
+        case b.Arith() | b.Negate() | b.MakeArray() | b.MakeMap() | b.MakeStruct():
+            return False
+        case b.Cast(operand, _, implicit):
+            return not implicit or nullable(operand)
+        case b.Let(_, _, body):
+            return nullable(body)
+        case _:
+            return True
+
+
+def doubtful(node: b.Bound, code: str) -> bool:
+    """Return whether the code of the expression must be tested for None."""
+    return nullable(node) and not is_value(code.strip("()"))

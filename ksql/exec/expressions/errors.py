@@ -6,8 +6,7 @@ import decimal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import StatementError
-from ksql.core.truncate import excerpt
+from ksql.core.errors import StatementError, excerpt
 from ksql.sql.binder.show import show
 
 if TYPE_CHECKING:

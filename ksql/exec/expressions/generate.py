@@ -1,29 +1,37 @@
 """Bound expressions to Python code: access, constructors, conditions, calls.
 
 Source of the meaning: docs/sql/expressions.md.
+
+CAST as Python code; the common ones need no call.
+
+Source: docs/sql/types.md#conversions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.core.codegen import indent
-from ksql.core.types import model
+from ksql.core.types import coerce, model
+from ksql.core.types.model import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
+from ksql.core.types.times import DAY_MS
 from ksql.exec.expressions import support
-from ksql.exec.expressions.casts import cast_code
 from ksql.exec.expressions.compare import compare_code, in_code, like_code
-from ksql.exec.expressions.emit import Block, Code, is_atom
+from ksql.exec.expressions.emit import Block, Code, doubtful, is_atom
 from ksql.exec.expressions.errors import null_boolean
 from ksql.exec.expressions.meter import called, counted, is_counted, walked
-from ksql.exec.expressions.nulls import doubtful
 from ksql.exec.expressions.numbers import arithmetic_code, negate_code
 from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.registry import Functions
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, type_of
+
+if TYPE_CHECKING:
+    from ksql.core.types.model import SqlType
+
 
 NESTED_GUARDS = "ksql.nested.error.set.null"
 _PYTHON = {"AND": "and", "OR": "or"}
@@ -305,3 +313,31 @@ def _is_null(node: Bound) -> bool:
 
 def _may_be_null(node: Bound, code: str) -> bool:
     return not isinstance(node, b.Lambda) and doubtful(node, code)
+
+
+_INLINE: dict[tuple[SqlType, SqlType], str] = {
+    (BOOLEAN, STRING): "('true' if {0} else 'false')",
+    (INTEGER, DOUBLE): "float({0})",
+    (BIGINT, DOUBLE): "float({0})",
+    (INTEGER, STRING): "str({0})",
+    (BIGINT, STRING): "str({0})",
+    (TIMESTAMP, DATE): f"({{0}} // {DAY_MS})",
+    (TIMESTAMP, TIME): f"({{0}} % {DAY_MS})",
+    (DATE, TIMESTAMP): f"({{0}} * {DAY_MS})",
+}
+
+
+def cast_code(gen: Generator, node: b.Cast, null: str) -> str:
+    """Generate the code of a conversion; ``null`` is what NULL becomes."""
+    source = type_of(node.operand)
+    operand = gen.value(node.operand)
+    if (source, node.type) == (INTEGER, BIGINT):
+        return operand
+    test = doubtful(node.operand, operand)
+    atom = gen.code.atom(operand) if test else operand
+    template = _INLINE.get((source, node.type))
+    if template is None:
+        convert = coerce.caster(source, node.type)
+        template = gen.code.named(convert, "cast") + "({0})"
+    code = template.format(atom)
+    return f"({null} if {atom} is None else {code})" if test else code

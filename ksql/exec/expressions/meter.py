@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core.types import model
-from ksql.java.errors import LONGEST_RESULT, EvaluationError
+from ksql.java.values import LONGEST_RESULT, EvaluationError
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 

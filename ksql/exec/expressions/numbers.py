@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core.types import decimals, ints, model
-from ksql.exec.expressions.nulls import doubtful
+from ksql.exec.expressions.emit import doubtful
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import Paused, Record
-from ksql.exec.operators.prefixed_store import PrefixedStore
+from ksql.exec.operators.stream_partitions import PrefixedStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,14 @@
-"""A store in memory, for the local driver, push queries and tests."""
+"""A store in memory, for the local driver, push queries and tests.
+
+A store in memory that refuses to grow without end: the state of a query in the server.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -47,3 +53,87 @@ class MemoryStore:
     def drop(self, space: bytes) -> None:
         """Forget the space."""
         self._spaces.pop(space, None)
+
+
+SETTING = "ksql.query.push.state.max.bytes"
+_ENTRY_BYTES = 200
+_SAMPLED = 8
+
+
+class TooMuchState(KsqlError):
+    """A query in the server whose state has grown beyond its bound."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the query's state has grown beyond {limit} bytes",
+            detail="A query that answers a client keeps its state in the server's memory.",
+            hint="Make a persistent query of it (CREATE TABLE .. AS SELECT) and query its result, "
+            f"or raise {SETTING}.",
+        )
+
+
+class Bound:
+    """How many bytes the stores of one query hold together, and how many they may hold."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+
+    def add(self, size_bytes: int) -> None:
+        """Count more bytes, or fewer.
+
+        Raises: TooMuchState.
+        """
+        self._bytes += size_bytes
+        if self._bytes > self._limit:
+            raise TooMuchState(self._limit)
+
+
+class BoundedStore(MemoryStore):
+    """The same store; what it holds is estimated as it is put, and counted in a bound."""
+
+    def __init__(self, bound: Bound) -> None:
+        super().__init__()
+        self._bound = bound
+        self._sizes: dict[bytes, dict[bytes, int]] = {}
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value.
+
+        Raises: TooMuchState.
+        """
+        size = _ENTRY_BYTES + len(key) + estimate(value)
+        sizes = self._sizes.setdefault(space, {})
+        self._bound.add(size - sizes.get(key, 0))
+        sizes[key] = size
+        super().put(space, key, value)
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values.
+
+        Raises: TooMuchState.
+        """
+        for key, value in values.items():
+            self.put(space, key, value)
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key."""
+        self._bound.add(-self._sizes.get(space, {}).pop(key, 0))
+        super().delete(space, key)
+
+    def drop(self, space: bytes) -> None:
+        """Forget the space."""
+        self._bound.add(-sum(self._sizes.pop(space, {}).values()))
+        super().drop(space)
+
+
+def estimate(value: Any, depth: int = 8) -> int:
+    """Estimate how many bytes a value takes; of a long collection some items stand for all."""
+    size = sys.getsizeof(value)
+    if depth == 0 or not isinstance(value, list | tuple | dict):
+        return size
+    items = list(value.items() if isinstance(value, dict) else value)
+    if not items:
+        return size
+    chosen = items[:: max(1, len(items) // _SAMPLED)]
+    return size + sum(estimate(one, depth - 1) for one in chosen) * len(items) // len(chosen)

@@ -13,8 +13,8 @@ from ksql.core import codegen
 from ksql.core.codegen import indent, tuple_of
 from ksql.core.errors import QueryFailed
 from ksql.exec.operators.folds import Slot, State, change, fresh, functions_of, size_of
-from ksql.exec.operators.keyed_batch import KeyedBatch
 from ksql.exec.operators.keys import pack
+from ksql.exec.operators.order import KeyedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

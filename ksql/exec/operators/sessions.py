@@ -16,7 +16,7 @@ from ksql.core.records import Row
 from ksql.exec.operators.base import KeyOrder, Late, LogError, Paused, Record, Steps, Store
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.exec.operators.sessionstate import Bucket, Group, Session, SessionWindows
-from ksql.exec.operators.suppress_sessions import ClosingSessions
+from ksql.exec.operators.suppress import ClosingSessions
 from ksql.exec.operators.timers import Timers
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.formats.avro import tree
-from ksql.formats.difference import Difference, Roles
+from ksql.formats.kind import Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ksql.formats.avro import parser, tree
-from ksql.formats.avro.parser import Rules, shown
+from ksql.formats.avro import text as parser
+from ksql.formats.avro import tree
+from ksql.formats.avro.text import Rules, shown
 from ksql.formats.avro.tree import BrokenAvro, Json, Node
 
 if TYPE_CHECKING:

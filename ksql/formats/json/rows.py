@@ -20,8 +20,14 @@ from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from ksql.core.types.render import java_double
 from ksql.core.types.times import DAY_MS
 from ksql.formats.json import values as json_values
-from ksql.formats.json.oneof import OneOf, has_choice
-from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
+from ksql.formats.json.values import (
+    NameMatch,
+    NeedExact,
+    OneOf,
+    decimal_reader,
+    has_choice,
+    wrong_kind,
+)
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
 from ksql.java.text import mended
 

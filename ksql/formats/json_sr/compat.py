@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.formats.difference import Difference, Roles
 from ksql.formats.json_sr.members import Arrays, Objects
+from ksql.formats.kind import Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,9 +15,9 @@ from ksql.java.regex import BadRegex, TooSlow, compile_java
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.formats.difference import Difference
     from ksql.formats.json_sr.compat import Comparison
     from ksql.formats.json_sr.model import Json, Node
+    from ksql.formats.kind import Difference
 
 
 class Objects:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ksql.core.errors import KsqlError
-from ksql.core.truncate import excerpt
+from ksql.core.errors import KsqlError, excerpt
 from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange

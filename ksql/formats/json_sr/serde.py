@@ -3,6 +3,8 @@
 The written type decides first whether a column can take it. The text is then read as the written
 type. If a column wants text, numbers become text as Java prints the written type. Source:
 docs/formats.md#json_sr.
+
+JSON's schemas for topics and registries.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from ksql.formats.connect import (
     sql_type,
 )
 from ksql.formats.implementation import Implementation, string_map_keys
-from ksql.formats.json.oneof import OneOf
 from ksql.formats.json.rows import reader, writer
 from ksql.formats.json.serde import MAP_KEYS
-from ksql.formats.json_sr.kind import JSON
+from ksql.formats.json.values import OneOf
+from ksql.formats.json_sr import schema as json_schema
+from ksql.formats.kind import Kind
 from ksql.formats.registered import registered_serde
 from ksql.formats.schema_registry import PREFIX_BYTES, frame_id
 from ksql.formats.serde import EncodeError, serde_of
@@ -43,13 +46,49 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.core.records import Row
+    from ksql.core.types.format import Format
     from ksql.core.types.model import SqlType
     from ksql.core.types.schema import Column
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.json.oneof import Written
+    from ksql.formats.json.values import Written
+    from ksql.formats.kind import Difference, Part, Roles, Whole
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde, Value
+
+
+class _Json(Kind):
+    """The methods of registries bring a validator: it would cost each start a tenth of a second."""
+
+    name = "JSON"
+
+    def connect_type(self, schema: Whole, _part: Part = None) -> ConnectType:
+        return json_schema.connect_type(schema.text, schema.imported)
+
+    def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
+        full_name = format_.schema_full_name
+        return json_schema.text_for(columns, wrapped=wrapped, full_name=full_name)
+
+    def following(self, schema: Schema, latest: Schema | None) -> Schema:
+        if latest is None or latest.kind != self.name or not json_schema.is_open(latest.text):
+            return schema
+        return replace(schema, text=json_schema.opened(schema.text))
+
+    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+        from ksql.formats.json_sr import model  # noqa: PLC0415 - see the class
+
+        model.parse(schema.text, schema.imported)
+        return model.canonical_text(schema.text, normalize=normalize)
+
+    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+        from ksql.formats.json_sr import compat, model  # noqa: PLC0415 - see the class
+
+        documents = [model.parse(one.text, one.imported) for one in (reader, writer)]
+        return compat.differences(documents[0], documents[1], roles)
+
+
+JSON = _Json()
+
 
 _WRITTEN: Final[dict[Scalar, Written]] = {
     BOOLEAN: "boolean",

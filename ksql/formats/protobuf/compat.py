@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
-from ksql.formats.difference import Difference, Roles
+from ksql.formats.kind import Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

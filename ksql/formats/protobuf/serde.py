@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.formats.protobuf.frame import message_path, path_bytes
-from ksql.formats.protobuf.kind import PROTOBUF
+from ksql.formats.protobuf.kind import PROTOBUF, message_path, path_bytes
 from ksql.formats.protobuf.schema import MAP_KEYS
 from ksql.formats.protobuf.text import BrokenProtobuf
 from ksql.formats.registered import registered_serde

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ksql.functions.build import SAME
 from ksql.functions.errors import BadConstant
-from ksql.functions.returns import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.values import identity
 

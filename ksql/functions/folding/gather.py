@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.core.types.model import Array, Field, SqlType, Struct
+from ksql.functions.build import Rule
 from ksql.functions.errors import BadConstant
-from ksql.functions.returns import Rule
 from ksql.functions.spec import AggregateFactory, AggregateFunction
-from ksql.java.errors import EvaluationError
-from ksql.java.values import identity, membership, order
+from ksql.java.values import EvaluationError, identity, membership, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.core.error_table import NUMERIC_OVERFLOW
 from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
 from ksql.core.types.model import Decimal, SqlType
-from ksql.functions.returns import SAME
+from ksql.functions.build import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.arith import WIDE, fits
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types import hashorder, model
+from ksql.core.types import model, render
 from ksql.core.types.render import stringer
 from ksql.functions.build import family
 from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
-from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
-from ksql.java.values import identity, is_plain, membership, order
+from ksql.java.values import (
+    LONGEST_RESULT,
+    EvaluationError,
+    ResultTooLong,
+    identity,
+    is_plain,
+    membership,
+    order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -194,7 +201,7 @@ def entries(values: dict[str, Any] | None, ordered: bool) -> list[dict[str, Any]
     """Return the map's entries as structs of K and V, by key if so wished."""
     if values is None:
         return None
-    pairs = sorted(values.items()) if ordered else hashorder.entries(values)
+    pairs = sorted(values.items()) if ordered else render.entries(values)
     return [{"K": key, "V": value} for key, value in pairs]
 
 

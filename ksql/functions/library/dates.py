@@ -9,7 +9,6 @@ from ksql.core.types.ints import wrap64
 from ksql.core.types.times import DAY_MS, UNIT_MS
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.errors import EvaluationError
 from ksql.java.timeformat import (
     date_moment,
     formatter,
@@ -23,6 +22,7 @@ from ksql.java.timeformat import (
     zone_of,
 )
 from ksql.java.timeformat.zones import UTC
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

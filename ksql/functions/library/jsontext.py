@@ -12,10 +12,9 @@ from ksql.core.types.render import java_double, stringer
 from ksql.core.types.times import format_date, format_time, format_timestamp
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.errors import EvaluationError
-from ksql.java.jsonpath import steps
-from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote
+from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote, steps
 from ksql.java.text import from_units
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.core.types.model import NULL, SqlType
-from ksql.functions.build import family
-from ksql.functions.returns import WIDENED
+from ksql.functions.build import WIDENED, family
 from ksql.functions.spec import Scalar
 from ksql.java.values import identity, is_plain, order
 

@@ -20,11 +20,10 @@ from ksql.core.types.ints import (
     wrap64,
 )
 from ksql.core.types.model import NULL, Decimal, SqlType
-from ksql.functions.build import family
-from ksql.functions.returns import SAME, Rule
+from ksql.functions.build import SAME, Rule, family
 from ksql.functions.spec import Scalar
 from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ksql.core.types.model import NULL, Array, SqlType
-from ksql.functions.build import family
-from ksql.functions.returns import Rule
+from ksql.functions.build import Rule, family
 from ksql.functions.spec import Table
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 CUBE_LIMIT = 20
 

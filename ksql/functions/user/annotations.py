@@ -2,6 +2,8 @@
 
 A function annotated with ``datetime.date`` gets dates; without annotation it gets what the engine
 holds: epoch days.
+
+Errors in a function that a user wrote.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union
 
-from ksql.functions.user.errors import BadDeclaration
+from ksql.java.values import EvaluationError
 
 Convert = Callable[[Any], Any]
 
@@ -159,3 +161,24 @@ def element_of(annotation: Any) -> Any:
     if origin in (list, Iterator, Iterable) and len(args) == 1:
         return args[0]
     raise BadDeclaration("a table function returns list[..] or Iterator[..]")
+
+
+class BadDeclaration(TypeError):
+    """A function whose SQL signature cannot be made out."""
+
+
+class WrongResult(EvaluationError):
+    """A function returned a value that its declared type does not have."""
+
+    def __init__(self, name: str, value: object, type_: object) -> None:
+        super().__init__(f"{name} returned {value!r}, which is no {type_}")
+
+
+class WrongState(EvaluationError):
+    """An aggregate's state is no plain data: it could not be stored, or would come back changed."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(
+            f"the state of {name} has a {kind}; states are made of None, bool, int, float, str, "
+            "bytes, Decimal, list and dict"
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core.types import decimals, model
 from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.functions.user.errors import WrongResult
+from ksql.functions.user.annotations import WrongResult
 
 if TYPE_CHECKING:
     from ksql.core.types.model import SqlType

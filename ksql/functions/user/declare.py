@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Overload, Scalar, Table
 from ksql.functions.state_copy import copied, plain
-from ksql.functions.user.errors import BadDeclaration, WrongState
+from ksql.functions.user.annotations import BadDeclaration, WrongState
 from ksql.functions.user.signatures import (
     Nulls,
     constants_of,

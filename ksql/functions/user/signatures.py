@@ -8,11 +8,10 @@ import typing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ksql.functions.resolve import substitute
 from ksql.functions.signature import BadSignature, has_vars, parse_param, parse_type
-from ksql.functions.unify import substitute
-from ksql.functions.user.annotations import Convert, Hint, element_of, hint_of
+from ksql.functions.user.annotations import BadDeclaration, Convert, Hint, element_of, hint_of
 from ksql.functions.user.conform import checker
-from ksql.functions.user.errors import BadDeclaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -28,7 +28,7 @@ from ksql.functions.spec import (
 )
 from ksql.functions.user.udf_worker import FACTS, PLAIN, Failed, Place
 from ksql.functions.user.watch import Limits, Overrun
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

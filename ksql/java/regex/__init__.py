@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ksql.java.regex.budget import Budget, use
 from ksql.java.regex.matcher import (
+    Budget,
     JavaRegex,
     TimedPattern,
     TooSlow,
     compile_java,
     compile_whole,
     part,
+    use,
 )
 from ksql.java.regex.replacement import replace_all
 from ksql.java.regex.translate import BadRegex

@@ -6,9 +6,9 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from ksql.core.truncate import excerpt
-from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.core.errors import excerpt
 from ksql.java.regex.matcher import Spans, compile_java
+from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,13 +7,12 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.truncate import excerpt
-from ksql.java.errors import EvaluationError
-from ksql.java.regex import charset
+from ksql.core.errors import excerpt
+from ksql.java.regex import dialect as charset
+from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
-    from ksql.java.regex.charset import Ranges
-    from ksql.java.regex.dialect import Dialect
+    from ksql.java.regex.dialect import Dialect, Ranges
 
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _LONGEST_PATTERN = 20_000

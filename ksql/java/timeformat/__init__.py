@@ -8,6 +8,7 @@ neither Java's letters nor a parser; its names of time zones are used.
 from __future__ import annotations
 
 from ksql.java.timeformat.fastdate import parse_date
+from ksql.java.timeformat.fields import Moment
 from ksql.java.timeformat.javatime import (
     date_moment,
     formatter,
@@ -18,7 +19,6 @@ from ksql.java.timeformat.javatime import (
     timestamp_moment,
     timestamp_parser,
 )
-from ksql.java.timeformat.moment import Moment
 from ksql.java.timeformat.zones import Zone, system_zone, zone_of
 
 __all__ = [

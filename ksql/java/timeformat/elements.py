@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.java.timeformat import names, zonenames
+from ksql.java.timeformat import names
 from ksql.java.timeformat.errors import BadPattern, OutOfRange
 from ksql.java.timeformat.zones import offset_text, zone_of
 
 if TYPE_CHECKING:
-    from ksql.java.timeformat.fields import Parsed
-    from ksql.java.timeformat.moment import Moment
+    from ksql.java.timeformat.fields import Moment, Parsed
 
 
 class Element(Protocol):
@@ -187,7 +186,7 @@ class _GmtOffset:
         parsed.offset_s = zone_of("GMT" + text[3:]).fixed_s
 
     def show(self, moment: Moment) -> str:
-        return zonenames.localized_offset(moment.offset(), self.full)
+        return names.localized_offset(moment.offset(), self.full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +196,12 @@ class _ZoneName:
     style: str
 
     def regex(self, adjacent: bool) -> str:
-        known = sorted(zonenames.ids_by_name(), key=len, reverse=True)
+        known = sorted(names.ids_by_name(), key=len, reverse=True)
         offset = r"(?:UTC|GMT|UT)?[+-]\d{1,2}(?::?\d{2}){0,2}"
         return f"(?:{offset}|{'|'.join(map(re.escape, known))})"
 
     def read(self, text: str, parsed: Parsed) -> None:
-        parsed.zone = zonenames.zone_named(text)
+        parsed.zone = names.zone_named(text)
 
     def show(self, moment: Moment) -> str:
         zone = moment.in_zone()
@@ -210,7 +209,7 @@ class _ZoneName:
             return zone.name
         if self.style == "short":
             return zone.abbreviation(moment.epoch_s())
-        return zonenames.long_name(zone, moment.epoch_s())
+        return names.long_name(zone, moment.epoch_s())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 
 
 class BadPattern(EvaluationError):

@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.truncate import excerpt
+from ksql.core.errors import excerpt
 from ksql.core.types.times import DAY_MS
-from ksql.java.timeformat import names, zonenames
+from ksql.java.timeformat import names
 from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.java.timeformat.tokens import Letters, Literal, tokenize
@@ -160,7 +160,7 @@ def _reader(letter: str) -> re.Pattern[str]:
     if letter in _TEXTS:
         known = _by_name(letter)
     elif letter == "z":
-        known = zonenames.ids_by_name()
+        known = names.ids_by_name()
     choices = map(re.escape, sorted(known, key=len, reverse=True))
     first = () if letter in _TEXTS else (_OFFSET,)
     return re.compile("|".join((*first, *choices)), re.IGNORECASE | re.ASCII)
@@ -193,7 +193,7 @@ def _value(field: _Field, part: str, text: str, pattern: str) -> int:
 
 def _zone(part: str, text: str, pattern: str) -> Zone:
     try:
-        return zonenames.zone_named(part)
+        return names.zone_named(part)
     except UnknownZone as error:
         raise BadText("date", text, pattern, str(error)) from error
 

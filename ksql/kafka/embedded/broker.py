@@ -22,9 +22,8 @@ from ksql.core.files import write_atomically
 from ksql.core.process.child import Child
 from ksql.core.process.jars import jars
 from ksql.core.process.jvm import find_java
-from ksql.core.process.lock import FileLock
-from ksql.core.process.orphans import await_predecessors
-from ksql.core.startup_timeout import StartupTimeout, cpu_seconds
+from ksql.core.process.lock import FileLock, await_predecessors
+from ksql.core.timing import StartupTimeout, cpu_seconds
 from ksql.kafka.embedded.broker_config import java_options, log_properties, server_properties
 from ksql.kafka.logs import CLIENT_LOG
 

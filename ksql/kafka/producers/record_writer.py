@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ksql.core.errors import ServerError
-from ksql.kafka.client_errors import LastError
 from ksql.kafka.errors import (
     FENCED,
     KafkaUnreachable,
+    LastError,
     ProducerFenced,
     UnknownTopic,
     WriteFailed,

@@ -9,23 +9,37 @@ taken the id over meanwhile. Those of one machine notice by a lease, a small fil
 machines the first call of a transaction, which writes the batch's number, fails.
 
 Source: KIP-98 and KIP-447.
+
+Calls of Kafka's client that end, whatever the client makes of its own time limit.
+
+The process of this machine that writes for a task: named in a small file.
+
+A producer whose transactional id was taken by another would learn so from the broker, as a fatal
+error that its library shouts out. Nothing depends on the file but that noise: who holds a stale
+turn is still fenced by the broker.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 import time
+import uuid
 from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from ksql.core.process.background import call_within
 from ksql.kafka.errors import ProducerFenced, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.producers.bounded_call import in_time
 from ksql.kafka.producers.record_writer import TransactionalWriter
-from ksql.kafka.producers.task_fence import TaskFence
 from ksql.kafka.producers.worker_producer import BATCHES, DeliveryFailed, WorkerProducer
 
 if TYPE_CHECKING:
@@ -33,6 +47,7 @@ if TYPE_CHECKING:
 
     from ksql.core.records import OutRecord
     from ksql.kafka.producers.worker_producer import Destination, Rejected
+
 
 T = TypeVar("T")
 
@@ -221,3 +236,55 @@ _PRODUCER_ONLY: Final = (
 def _client(config: Mapping[str, str]) -> dict[str, str]:
     """Return a producer's configuration without what only a producer knows."""
     return {name: value for name, value in config.items() if not name.startswith(_PRODUCER_ONLY)}
+
+
+GRACE_S: Final = 5.0
+"""How much later than asked for a call may still end by itself."""
+
+
+def in_time(call: Callable[[float], None], limit_s: float) -> None:
+    """Make a call that takes its own time limit in seconds, and do not wait much longer for it.
+
+    librdkafka's ``send_offsets_to_transaction`` waits without end if the broker goes away while
+    the client looks for the group's coordinator. Such a call stays behind in a thread of its own,
+    and with it the producer, which must not be used again.
+
+    Raises: KafkaException, the call's own or one of the code ``_TIMED_OUT`` that is not retriable.
+    """
+    if not call_within("kafka-call", lambda: call(limit_s), limit_s + GRACE_S):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the call did not end in time"))  # noqa: SLF001
+
+
+_FOLDER = "ksql-turns"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFence:
+    """A claim to a name, good until another claims it."""
+
+    path: Path
+    token: str
+
+    @classmethod
+    def taken(cls, name: str) -> TaskFence:
+        """Claim the name; its former holder loses it."""
+        fence = cls(_folder() / hashlib.sha256(name.encode()).hexdigest(), uuid.uuid4().hex)
+        with suppress(OSError):  # a full disk: then the broker decides, as it does between machines
+            fence.path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = fence.path.with_suffix(f".{fence.token}")
+            fresh.write_text(fence.token, encoding="ascii")
+            fresh.replace(fence.path)
+        return fence
+
+    def held(self) -> bool:
+        """Return whether nobody else has claimed it."""
+        try:
+            return self.path.read_text(encoding="ascii") == self.token
+        except OSError:
+            return False
+
+
+def _folder() -> Path:
+    """Return Spark's scratch space, shared by all workers of an executor and gone with it."""
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return Path(scratch or tempfile.gettempdir()) / _FOLDER

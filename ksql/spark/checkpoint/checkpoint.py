@@ -5,6 +5,15 @@ batch (``commits/N``).
 
 Source: Spark's Structured Streaming Programming Guide, on recovering from failures with
 checkpointing.
+
+The operator's permits to leave a checkpoint behind; each query has them for its first launch.
+
+They are given for one start of the server, to mend what is wrong at that time. A later
+fault of a checkpoint is another matter, and an error of its query again.
+
+The offsets where a query begins: a small file in its checkpoint, written before its start.
+
+The file holds the offsets that "latest" meant when the query was made.
 """
 
 from __future__ import annotations
@@ -18,10 +27,14 @@ from ksql.core import versioned_json
 from ksql.core.error_table import CHECKPOINT_UNUSABLE
 from ksql.core.errors import ServerError
 from ksql.core.files import write_atomically
+from ksql.core.format_zero import BeforeFormatZero
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
+
+    from ksql.core.query_version import QueryVersion
+
 
 # line 1: the log's version; line 2: metadata; then one line per source, and we have one
 _OFFSETS_LINE: Final = 2
@@ -226,3 +239,56 @@ def _rewrite(file: Path, line: int, starts: Mapping[str, Mapping[int, int]]) -> 
     lines[line] = json.dumps({**offsets, **starts})
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # of the former text
     write_atomically(file, "\n".join(lines))
+
+
+_ALL: Final = "all"
+
+
+class RecoveryOverrides:
+    """The queries that may begin again, or continue from an older checkpoint ("all": every one)."""
+
+    def __init__(self, anew: Collection[str], older: Collection[str]) -> None:
+        self._anew = frozenset(anew)
+        self._older = frozenset(older)
+        self._over: set[QueryVersion] = set()
+
+    def anew(self, version: QueryVersion) -> bool:
+        """Return whether it may begin from the start where its checkpoint does not fit."""
+        return self._given(self._anew, version)
+
+    def older(self, version: QueryVersion) -> bool:
+        """Return whether it may continue from a checkpoint that lacks batches."""
+        return self._given(self._older, version)
+
+    def end(self, version: QueryVersion) -> None:
+        """End the permits of a version whose checkpoint fits."""
+        self._over.add(version)
+
+    def _given(self, chosen: frozenset[str], version: QueryVersion) -> bool:
+        return bool(chosen & {version.query_id, _ALL}) and version not in self._over
+
+
+VERSION: Final = 1
+_VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"offsets"})}
+
+
+def write(file: Path, offsets: Offsets) -> None:
+    """Write the offsets down.
+
+    Raises: OSError.
+    """
+    write_atomically(file, json.dumps({"version": VERSION, "offsets": offsets}))
+
+
+def read(file: Path) -> Offsets:
+    """Return the offsets that were written down.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, BeforeFormatZero, OSError.
+    """
+    text = file.read_text(encoding="utf-8")
+    with readable(file):
+        body = versioned_json.parse(text)
+        if isinstance(body.get("version", {}), dict):  # no version: at most a topic of that name
+            raise BeforeFormatZero(str(file))
+        _, body = versioned_json.read(text, _VERSIONS)
+        return offsets_of(body["offsets"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import KsqlError
 from ksql.core.format_zero import BeforeFormatZero
-from ksql.exec.dataflow.source_topics import plan_of
+from ksql.exec.dataflow.topic_acl import plan_of
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from ksql.core.files import Trash
     from ksql.core.query_version import QueryVersion
-    from ksql.core.trash import Trash
+    from ksql.spark.checkpoint.checkpoint import RecoveryOverrides
     from ksql.spark.checkpoint.incarnations import Incarnation
-    from ksql.spark.checkpoint.recovery_overrides import RecoveryOverrides
     from ksql.sql.catalog.model import PersistentQuery
 
 _log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from pyspark.sql.functions import expr
 from ksql.kafka.producers.limits import fitting
 from ksql.spark.query.query_metrics import STAGE
 from ksql.spark.session.source import COMMITTED, ISOLATION, kafka_source
-from ksql.spark.task.buckets import bucket_labels
 from ksql.spark.task.host import StageHost
+from ksql.spark.task.partitioner import bucket_labels
 from ksql.spark.task.task_environment import TaskEnvironment
 from ksql.spark.task.tasks import (
     EXCHANGE_SCHEMA,

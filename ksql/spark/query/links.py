@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core.config import is_exactly_once
 from ksql.core.errors import KsqlError
-from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settings
+from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
 from ksql.spark.query.spec import Link
 
 if TYPE_CHECKING:

@@ -14,21 +14,19 @@ from ksql.core.process.background import in_background
 from ksql.core.process.lease import NotLeader
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.source_topics import plan_of, read_topics, stated_settings
+from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
 from ksql.exec.ports import FirstBatch, Switch
-from ksql.spark.checkpoint import checkpoint, incarnations, start_offsets
-from ksql.spark.checkpoint.checkpoint import usable
+from ksql.spark.checkpoint import checkpoint, incarnations
+from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
-from ksql.spark.checkpoint.recovery_overrides import RecoveryOverrides
 from ksql.spark.query.batch_limits import BatchLimits, TopicOffsets, by_topic
 from ksql.spark.query.links import Links
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import unheard
 from ksql.spark.query.spec import QueryLocation, QuerySpec, StartAt
 from ksql.spark.query.stopping import stop_soon
-from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress
-from ksql.spark.query.unfinished_batch import UnfinishedBatch
+from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
 from ksql.spark.task.trial_task import sample
 from ksql.sql.plan.walk import follows_time
 
@@ -37,13 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from ksql.core.files import Trash
     from ksql.core.query_version import QueryVersion
-    from ksql.core.trash import Trash
     from ksql.exec.ports import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
     from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor
-    from ksql.spark.query.runner_context import RunnerContext
-    from ksql.spark.query.spec import Failure
+    from ksql.spark.query.spec import Failure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog.model import PersistentQuery
 
@@ -411,8 +408,8 @@ class SparkRunner:
         now = by_topic(self._ends(late))
         file = self._checkpoint(query) / "starts.json"
         if not file.exists():
-            start_offsets.write(file, now)
-        pinned = start_offsets.read(file)
+            checkpoint.write(file, now)
+        pinned = checkpoint.read(file)
         return {
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()

@@ -1,6 +1,6 @@
 """The switch of a running query from one plan to another, written down as a state machine.
 
-    OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
+OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
 
 The new plan is tried in OLD_RUNS: it computes what waits, and writes nothing. It runs for the first
 time in NEW_RUNS, when the log names it. So a batch that has begun to write is of the plan in the
@@ -13,25 +13,36 @@ log, always. The switch leaves by one of two exits, and each leaves exactly one 
 
 Between the two plans no batch is half done, but for one that the old plan cannot finish. ``leave``
 decides whether the new plan may run it.
+
+A batch that a plan has begun and cannot finish: may another plan run it?
 """
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
+from ksql.core.config import is_exactly_once
 from ksql.core.error_table import SWITCH_CANCELLED
 from ksql.core.errors import KsqlError, ServerError
+from ksql.exec.dataflow.topic_acl import plan_of, stated_settings
 from ksql.exec.ports import HALF_WRITTEN, FirstBatch
+from ksql.spark.checkpoint import checkpoint, incarnations
+from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.query.failures import reason
 from ksql.spark.query.spec import State
+from ksql.sql.catalog.model import PersistentQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ksql.spark.checkpoint.incarnations import Incarnation
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.spec import QuerySpec
+
 
 _log = logging.getLogger(__name__)
 _UNAVAILABLE = 503
@@ -310,3 +321,52 @@ def _code(cause: BaseException) -> int:
     if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:
         return cause.code
     return ServerError.code
+
+
+REPEATED: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. Results of it that the "
+    "old plan has written (at_least_once) stay, and come once more in the new form."
+)
+UNWRITTEN: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. Nothing of it had been "
+    "written."
+)
+MIXED: Final = (
+    "Batch {}, which the old plan could not finish, is run by the new plan. What some of its tasks "
+    "had written stays in the form of the old plan, and is not written again."
+)
+
+
+@dataclass(frozen=True)
+class UnfinishedBatch:
+    """The half-done batch of a query, in its checkpoint.
+
+    ``marks`` gives the highest offset of the groups of a name, which is the number after the last
+    batch written.
+    """
+
+    query: PersistentQuery
+    place: Path
+    service_id: str
+    marks: Callable[[re.Pattern[str]], int]
+
+    def to_new_plan(self, trouble: str, *, half_written: bool) -> str:
+        """Return what it means that the batch, which fails like that, is left to another plan.
+
+        Raises: BatchHalfWritten, unless that may be; and what Kafka says.
+        """
+        with usable(self.query.id):
+            planned, incarnation = (
+                checkpoint.planned(self.place),
+                incarnations.incarnation_of(self.place),
+            )
+        batch = planned.batch if planned is not None else 0
+        if not is_exactly_once(stated_settings(self.query, plan_of(self.query))):
+            return REPEATED.format(batch)
+        written = incarnation is not None and self._next_batch(incarnation) > batch
+        if written and not half_written:
+            raise BatchHalfWritten(self.query.id, trouble)
+        return (MIXED if written else UNWRITTEN).format(batch)
+
+    def _next_batch(self, incarnation: Incarnation) -> int:
+        return self.marks(self.query.version.groups(self.service_id, incarnation.name))

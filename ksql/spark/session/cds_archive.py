@@ -4,8 +4,8 @@ Until its first batch is done the JVM reads, checks and links some 20,000 classe
 from a file instead, which a JVM writes when it ends. It accepts the file only with the very class
 path and Java that wrote it, else it starts as if there were none. So Spark's home and the jars lie
 in one place for each installation, below the user's cache (``JvmHome``). PySpark installed again in
-the same place is another installation. The set-up writes the archive (``server.archive``); it is
-used for ``local`` masters only.
+the same place is another installation. The set-up writes the archive (``server.tools.archive``); it
+is used for ``local`` masters only.
 
 Source: JEP 350, Dynamic CDS Archives.
 """

@@ -17,8 +17,7 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 from ksql.core.errors import StartError
 from ksql.core.process.child import Child
-from ksql.core.process.lock import FileLock
-from ksql.core.process.orphans import await_predecessors
+from ksql.core.process.lock import FileLock, await_predecessors
 from ksql.core.secrets import is_secret
 
 LOST: Final = (Py4JError, OSError)

@@ -1,6 +1,8 @@
 """Replaces a Spark process that died; its queries report its end instead of failing on it.
 
 Every query continues from its checkpoint, as it does after any other failure.
+
+Spark's log: written by its JVM, its workers and us, appended only, and bounded.
 """
 
 from __future__ import annotations
@@ -10,15 +12,15 @@ import logging
 import shutil
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core.errors import KsqlError, ServerError
 from ksql.spark.session.jvm import LOST, raise_if_java
-from ksql.spark.session.logfile import rotate
 from ksql.spark.session.session import close_session, forget_session, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from ksql.spark.session.jvm import SparkSettings
     from ksql.spark.session.session import OpenSession
 
-_log = logging.getLogger(__name__)
 
+_log = logging.getLogger(__name__)
 _FIRST_REST_S = 1.0
 _LONGEST_REST_S = 60.0
 _SOUND_S = 120.0
@@ -215,3 +217,32 @@ class JvmHost:
         """End its process at once; threads that wait for its answer get an error."""
         if self._opened is not None:
             self._opened.process.kill()
+
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+KEPT: Final = 3
+"""Former files: ``spark.log.1`` is the newest."""
+
+
+def rotate(file: Path, most_bytes: int = MOST_BYTES, kept: int = KEPT) -> bool:
+    """Move what the file has to another one if it is too much; return whether it was.
+
+    Its writers have it open, to append: it is copied and emptied. Lines that they write between the
+    two are lost.
+
+    Raises: OSError.
+    """
+    if not file.exists() or file.stat().st_size <= most_bytes:
+        return False
+    for number in range(kept - 1, 0, -1):
+        former = _former(file, number)
+        if former.exists():
+            former.replace(_former(file, number + 1))
+    shutil.copyfile(file, _former(file, 1))
+    with file.open("rb+") as full:
+        full.truncate()
+    return True
+
+
+def _former(file: Path, number: int) -> Path:
+    return file.with_name(f"{file.name}.{number}")

@@ -1,12 +1,17 @@
-"""The one Spark session of a process: embedded by default, any master by configuration."""
+"""The one Spark session of a process: embedded by default, any master by configuration.
+
+Ships the workers' code with the query: this package as a zip, named by its content.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import shlex
 import shutil
+import zipfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +28,6 @@ from ksql.core.process.background import call_within
 from ksql.core.process.child import Child
 from ksql.spark.checkpoint import stateschema
 from ksql.spark.session.cds_archive import WRITE, JvmHome, prepared_stand
-from ksql.spark.session.code_bundle import package_zip
 from ksql.spark.session.jvm import (
     SparkSettings,
     SparkUnavailable,
@@ -37,6 +41,7 @@ from ksql.spark.session.source import SOURCE_JAR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 _log = logging.getLogger(__name__)
 _STOP_S = 3.0
@@ -273,3 +278,23 @@ def _sweep(settings: SparkSettings) -> None:
             shutil.rmtree(left, ignore_errors=True)
         except PermissionError:
             continue
+
+
+_STAMP = (1980, 1, 1, 0, 0, 0)
+_KINDS = {".py", ".lark", ".toml", ".json", ".sql"}
+
+
+def package_zip(package: Path, target: Path) -> Path:
+    """Pack a package's files into ``target``; equal content gives an equal file name."""
+    files = sorted(p for p in package.rglob("*") if p.suffix in _KINDS and p.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(str(path.relative_to(package)).encode())
+        digest.update(path.read_bytes())
+    target.mkdir(parents=True, exist_ok=True)
+    archive = target / f"{package.name}-{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for path in files:
+            name = str(Path(package.name) / path.relative_to(package))
+            out.writestr(zipfile.ZipInfo(name, _STAMP), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return archive

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.core.error_table import MISSING_OFFSETS
-from ksql.spark.task.arrow import SOURCE_COLUMNS
+from ksql.spark.task.task_input import SOURCE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,10 +20,8 @@ from zlib import crc32
 import numpy as np
 
 from ksql.exec.operators.base import Record
-from ksql.exec.operators.keyed_batch import KeyedBatch, parts_of
-from ksql.exec.operators.order import Queues
-from ksql.spark.task.changes import pack_changes, unpack_changes
-from ksql.spark.task.packing import pack, unpack
+from ksql.exec.operators.order import KeyedBatch, Queues, parts_of
+from ksql.spark.task.packing import pack, pack_changes, unpack, unpack_changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from ksql.core.process_tuning import no_cycle_search
 from ksql.spark.checkpoint.stateschema import STATE_NAME
 from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
-from ksql.spark.task.gc_pause import no_cycle_search
 from ksql.spark.task.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.task.pages import PagedStore
 from ksql.spark.task.sink import TaskSink, last_words, open_sink
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from ksql.core.records import OutRecord
-    from ksql.exec.dataflow.partitioning.moved import MovedRecord
+    from ksql.exec.dataflow.program import MovedRecord
     from ksql.exec.operators.base import Record
     from ksql.spark.task.task_environment import TaskEnvironment
 

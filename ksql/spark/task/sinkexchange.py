@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.core.records import Headers, OutRecord
-    from ksql.exec.dataflow.partitioning.moved import MovedRecord
+    from ksql.exec.dataflow.program import MovedRecord
 
 _VERSION: Final = 1
 _HEAD = struct.Struct(">BII")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from ksql.core.errors import excerpt
 from ksql.core.records import BadRecord
-from ksql.core.truncate import excerpt
 from ksql.exec.operators.base import BadResult, Late
 from ksql.formats.serde import DecodeError, EncodeError
 from ksql.kafka import processing_log as plog

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
+from ksql.core.process_tuning import no_cycle_search
 from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
 from ksql.exec.operators.order import SequenceKeys
 from ksql.spark.task.chunk import ChunkWriter
-from ksql.spark.task.gc_pause import no_cycle_search
 from ksql.spark.task.sink import last_words, open_sink, write_log
 from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
 from ksql.spark.task.task_input import portions

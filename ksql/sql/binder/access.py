@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from ksql.core.types import coerce, model
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
-from ksql.sql.binder.convert import convert
-from ksql.sql.binder.describe import type_name
-from ksql.sql.binder.unify import Unifier
+from ksql.sql.binder.errors import type_name
+from ksql.sql.binder.unify import Unifier, convert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ksql.core.types.model import BOOLEAN, SqlType
-from ksql.functions.identity import OverloadKey
+from ksql.functions.resolve import OverloadKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ksql.functions.resolve import resolve
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
-from ksql.sql.binder.convert import convert
 from ksql.sql.binder.errors import BadLambda, NameTaken
+from ksql.sql.binder.unify import convert
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:

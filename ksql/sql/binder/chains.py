@@ -12,7 +12,7 @@ from ksql.functions.registry import Functions
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, type_of
-from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import describe
 from ksql.sql.binder.infer import bind
 from ksql.sql.binder.joins import (
     IncompatibleWindows,
@@ -26,8 +26,7 @@ from ksql.sql.binder.joins import (
     meet_as_they_are,
     qualified,
 )
-from ksql.sql.binder.scope import JOIN_ON, Scope, joined_name
-from ksql.sql.binder.sources import FromSource
+from ksql.sql.binder.scope import JOIN_ON, FromSource, Scope, joined_name
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.ast import SourceKind

@@ -2,23 +2,68 @@
 
 The texts are those of the product whose clients match on them.
 Source: docs/sql/expressions.md.
+
+The remedy for operands whose types do not go together: mostly a CAST, as it is written.
+
+Expressions as error messages and logs show them: fully bracketed, on one line.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.core import ident
 from ksql.core.errors import PREPARING, RESOLVING, ParseError, StatementError, UnknownName
-from ksql.core.types import model
-from ksql.sql.binder import remedies
-from ksql.sql.binder.describe import describe, position_text, type_name
+from ksql.core.ident import quote
+from ksql.core.types import coerce, model
 from ksql.sql.syntax import expr as ex
+from ksql.sql.syntax.printer import Writer, literal
 
 if TYPE_CHECKING:
     from ksql.core.errors import Span
     from ksql.core.types.model import SqlType
+
+
+def position_text(span: Span) -> str:
+    """Return ``Line: L, Col: C: `` of a span, nothing for a node that was not read from a text."""
+    return "" if span is ex.NOWHERE else f"Line: {span.line}, Col: {span.column}: "
+
+
+def type_name(type_: model.SqlType) -> str:
+    """Return the type; that of an untyped NULL in small letters."""
+    return "null" if type_ == model.NULL else str(type_)
+
+
+class _Speller(Writer):
+    """Writes expressions as they were written, spelled out."""
+
+    def column(self, ref: ex.Ref) -> str:
+        prefix = f"{quote(ref.source)}." if ref.source else ""
+        return prefix + quote(ref.name)
+
+    def literal(self, value: ex.Literal | ex.Variable) -> str:
+        return f"{value.value:f}" if isinstance(value, ex.DecimalLit) else literal(value)
+
+    def operand(self, text: str) -> str:
+        return text
+
+    def type(self, type_: model.SqlType) -> str:
+        return str(type_)
+
+    def call(self, expr: ex.Call, args: str) -> str:
+        return f"{quote(expr.name)}({args})"
+
+    def parameters(self, names: tuple[str, ...]) -> str:
+        return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+    def base(self, expr: ex.Expr) -> str:
+        return self.write(expr)
+
+
+describe = _Speller().write
+"""The expression as it was written, spelled out."""
+
 
 OPERATORS = {
     "=": "EQUAL",
@@ -113,7 +158,7 @@ class CannotCompare(ExpressionError):
             f"Cannot compare {describe(node.left)} ({type_name(left)}) to "
             f"{describe(node.right)} ({type_name(right)}) with {OPERATORS[node.op]}.",
             node,
-            hint=remedies.of_comparison((node.left, left), (node.right, right)),
+            hint=of_comparison((node.left, left), (node.right, right)),
         )
 
 
@@ -160,7 +205,7 @@ class BadArithmetic(ExpressionError):
         hint = ""
         if isinstance(node, ex.Binary):
             operands = zip((node.left, node.right), types, strict=True)
-            hint = remedies.of_arithmetic(node.op, *operands)
+            hint = of_arithmetic(node.op, *operands)
         super().__init__(
             clause, f"Unsupported arithmetic types. {kinds}", detail=refused, hint=hint
         )
@@ -243,3 +288,91 @@ class CannotInfer(StatementError):
 
 class BadValue(StatementError):
     """A value that an INSERT gives to a column of another type."""
+
+
+Operand = tuple[ex.Expr, "SqlType"]
+
+_MOST_SHOWN: Final = 40
+_ADDING: Final = {
+    model.TIMESTAMP: "TIMESTAMPADD and TIMESTAMPSUB",
+    model.DATE: "DATEADD and DATESUB",
+    model.TIME: "TIMEADD and TIMESUB",
+}
+_FROM_NUMBER: Final = {
+    model.TIMESTAMP: ("FROM_UNIXTIME", "milliseconds since 1970"),
+    model.DATE: ("FROM_DAYS", "days since 1970"),
+}
+
+
+def of_arithmetic(op: str, left: Operand, right: Operand) -> str:
+    """Return what to write instead of ``left op right``; empty if nothing is known."""
+    types = left[1], right[1]
+    for type_, functions in _ADDING.items():
+        if type_ in types:
+            return f"{functions} compute with a {type_}."
+    if types == (model.STRING, model.STRING):
+        return "CAST(.. AS DOUBLE) makes numbers of texts; || joins them."
+    text, number = _text_and(left, right)
+    if text is None or number is None or not model.is_numeric(number[1]):
+        return _of_parts(left, right)
+    as_number = _as_number(text, number[1])
+    return f"{as_number} || joins texts: {_cast(number[0], 'STRING')}." if op == "+" else as_number
+
+
+def of_comparison(left: Operand, right: Operand) -> str:
+    """Return what to write instead of a comparison; empty if nothing is known."""
+    for (_, time), (node, type_) in ((left, right), (right, left)):
+        if time in _FROM_NUMBER and model.is_numeric(type_):
+            function, unit = _FROM_NUMBER[time]
+            return f"{function}({_shown(node)}) makes a {time} of {unit}."
+    text, other = _text_and(left, right)
+    if text is None or other is None:
+        return _of_parts(left, right)
+    if model.is_numeric(other[1]):
+        return _as_number(text, other[1])
+    if other[1] == model.BOOLEAN:
+        return f"Write TRUE or FALSE without quotes, or {_cast(other[0], 'STRING')}."
+    return _of_parts(left, right)
+
+
+def _text_and(left: Operand, right: Operand) -> tuple[Operand | None, Operand | None]:
+    """Return the operand that is a text, and the other one."""
+    for text, other in ((left, right), (right, left)):
+        if text[1] == model.STRING != other[1]:
+            return text, other
+    return None, None
+
+
+def _as_number(text: Operand, target: SqlType) -> str:
+    node, _ = text
+    if isinstance(node, ex.StringLit) and _is_number(node.value):
+        return f"Write {node.value.strip()} without quotes."
+    return f"{_cast(node, str(target))} makes it a number."
+
+
+def _of_parts(*operands: Operand) -> str:
+    for node, type_ in operands:
+        if isinstance(type_, model.Array):
+            return f"An element of the array: {_shown(node)}[1]."
+        if isinstance(type_, model.Map):
+            return f"A value of the map: {_shown(node)}['key']."
+        if isinstance(type_, model.Struct) and type_.fields:
+            return f"A field of the struct: {_shown(node)}->{type_.fields[0].name}."
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        coerce.parse_number(text)
+    except (ValueError, ArithmeticError):
+        return False
+    return True
+
+
+def _cast(node: ex.Expr, type_: str) -> str:
+    return f"CAST({_shown(node)} AS {type_})"
+
+
+def _shown(node: ex.Expr) -> str:
+    text = describe(node)
+    return text if len(text) <= _MOST_SHOWN else ".."

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ksql.core.errors import StatementError
 from ksql.core.types.model import SqlType
 from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS
-from ksql.functions.identity import OverloadKey
 from ksql.functions.registry import Functions
-from ksql.functions.resolve import resolve
+from ksql.functions.resolve import OverloadKey, resolve
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, Named, type_of
-from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import describe
 from ksql.sql.binder.infer import bind
 from ksql.sql.binder.scope import Scope
 from ksql.sql.binder.show import show_call

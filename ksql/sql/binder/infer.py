@@ -17,9 +17,6 @@ from ksql.sql.binder import access, operators
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Const, type_of
 from ksql.sql.binder.calls import bind_call
-from ksql.sql.binder.cases import bind_case
-from ksql.sql.binder.convert import is_null
-from ksql.sql.binder.describe import describe, type_name
 from ksql.sql.binder.errors import (
     BadArithmetic,
     BadLambda,
@@ -29,9 +26,12 @@ from ksql.sql.binder.errors import (
     InvalidExpression,
     NotBoolean,
     UnreadableTime,
+    describe,
+    type_name,
 )
+from ksql.sql.binder.operators import bind_case
 from ksql.sql.binder.scope import Scope
-from ksql.sql.binder.unify import Unifier
+from ksql.sql.binder.unify import Unifier, is_null
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ksql.core.errors import StatementError
 from ksql.core.ident import quote, quote_always
 from ksql.core.types.format import capabilities
-from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import describe
 from ksql.sql.binder.scope import joined_name
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.core.types.model import SqlType
-    from ksql.sql.binder.scope import Source
-    from ksql.sql.binder.sources import FromSource
+    from ksql.sql.binder.scope import FromSource, Source
     from ksql.sql.catalog.model import DataSource
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ksql.core.types.model import SqlType
     from ksql.sql.binder.bound import Named
     from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.sources import FromSource
+    from ksql.sql.binder.scope import FromSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from ksql.sql.binder import chains
 from ksql.sql.binder.bound import type_of
 from ksql.sql.binder.chains import BoundJoin
 from ksql.sql.binder.errors import UnknownSource
-from ksql.sql.binder.scope import Scope, Source
-from ksql.sql.binder.sources import FromSource
+from ksql.sql.binder.scope import FromSource, Scope, Source
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import collect

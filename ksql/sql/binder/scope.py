@@ -2,6 +2,8 @@
 
 The rows that a query reads have one column per column of its source, of the same name. Rows of a
 join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
+
+A stream or table as a query names it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from ksql.core.types.model import SqlType
 from ksql.core.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
 from ksql.sql.binder.bound import Column, LambdaVar
 from ksql.sql.binder.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
+from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import transform
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from ksql.core.types.schema import Schema
     from ksql.sql.binder.bound import Bound
+
 
 E = TypeVar("E", bound=ex.Expr)
 JOIN_ON = "JOIN ON"
@@ -154,3 +158,11 @@ def _ambiguous(ref: ex.Ref, matches: Iterable[tuple[str, Column]]) -> AmbiguousC
 
 
 NO_COLUMNS = Scope(clause="INSERT VALUES")
+
+
+@dataclass(frozen=True, slots=True)
+class FromSource:
+    """One source of the query under its alias."""
+
+    alias: str
+    source: DataSource

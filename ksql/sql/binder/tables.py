@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 from ksql.core.errors import StatementError
 from ksql.core.types.model import SqlType
-from ksql.functions.identity import OverloadKey
 from ksql.functions.registry import Functions
-from ksql.functions.resolve import resolve
+from ksql.functions.resolve import OverloadKey, resolve
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
-from ksql.sql.binder.convert import convert
 from ksql.sql.binder.infer import bind
 from ksql.sql.binder.scope import Scope
 from ksql.sql.binder.show import show_call
+from ksql.sql.binder.unify import convert
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import children, walk
 

@@ -4,6 +4,8 @@ The first element that is not NULL sets the type, later ones widen it. Literals 
 neighbours (texts are read as numbers, numbers are printed as texts), other expressions are only
 widened.
 Source: docs/sql/expressions.md#comparisons.
+
+Bound expressions brought to another type; constants at once, all else by a Cast node.
 """
 
 from __future__ import annotations
@@ -222,3 +224,29 @@ def wider_number(a: SqlType, b: SqlType) -> SqlType:
         if da and db:
             return decimals.widen(da, db)
     return BIGINT if BIGINT in (a, b) else INTEGER
+
+
+_COLLECTIONS = (model.Array, model.Map, model.Struct)
+
+
+def convert(expr: Bound, target: SqlType) -> Bound:
+    """Return the expression as the binder converts it by itself; a CAST must be able to do it.
+
+    A constant that cannot be converted is left to fail when it is evaluated.
+    """
+    source = type_of(expr)
+    if source == target:
+        return expr
+    if isinstance(expr, Const) and not isinstance(target, _COLLECTIONS):
+        if expr.value is None:
+            return Const(None, target)
+        try:
+            return Const(coerce.caster(source, target)(expr.value), target)
+        except (ValueError, ArithmeticError):
+            return Cast(expr, target, implicit=True)
+    return Cast(expr, target, implicit=True)
+
+
+def is_null(expr: Bound) -> bool:
+    """Return whether it is a NULL without a type."""
+    return isinstance(expr, Const) and expr.type == model.NULL

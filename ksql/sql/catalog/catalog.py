@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ksql.core.errors import UnknownName
 from ksql.core.ident import near, quote
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.core.types.model import SqlType
 from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
 

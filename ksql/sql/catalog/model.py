@@ -1,12 +1,19 @@
-"""The content of a catalog: sources, types and persistent queries."""
+"""The content of a catalog: sources, types and persistent queries.
+
+A topic as Kafka has it, or is asked to make it.
+
+The stored forms of sources and queries; see ``ksql.core.types.schema``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
-from ksql.core.ids import QueryId
 from ksql.core.query_version import FIRST, QueryVersion
+from ksql.core.records import QueryId
+from ksql.core.structs import Form, form
 from ksql.core.types.format import Format, KeyWindow, TimestampColumn
 from ksql.core.types.schema import Column, Schema
 from ksql.sql.syntax.ast import SourceKind
@@ -141,3 +148,33 @@ class FormerVersion:
     query: PersistentQuery
     source: DataSource
     keep_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Name, size and configs of a topic."""
+
+    name: str
+    partitions: int
+    replicas: int = 1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+FORMS: Final[tuple[Form, ...]] = (
+    form("model.Materialization", Materialization, "query_id topic key_format value_format"),
+    form(
+        "model.DataSource",
+        DataSource,
+        "name kind topic schema key_format value_format partitions replicas timestamp window"
+        " read_only created_by derived_from statement materialization",
+    ),
+    form(
+        "model.PersistentQuery",
+        PersistentQuery,
+        "id kind sink sources statement plan offset properties paused started_at_offset"
+        " version=version_number? cut_over?",
+    ),
+    form("model.CutOver", CutOver, "number former"),
+    form("model.Rebuild", Rebuild, "candidate source rollback"),
+    form("model.FormerVersion", FormerVersion, "query source keep_until_ms"),
+)

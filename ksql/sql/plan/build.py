@@ -15,16 +15,15 @@ from ksql.functions.instantiate import instantiate_aggregate
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import keys, projection
 from ksql.sql.binder.bound import Bound, Named, type_of
-from ksql.sql.binder.describe import describe
-from ksql.sql.binder.errors import CannotInfer, NoGroupKey, NotBoolean
+from ksql.sql.binder.errors import CannotInfer, NoGroupKey, NotBoolean, describe
 from ksql.sql.binder.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.sql.binder.infer import bind, bind_predicate
 from ksql.sql.binder.relation import Relation, bind_relation
-from ksql.sql.binder.sources import FromSource
+from ksql.sql.binder.scope import FromSource
 from ksql.sql.binder.tables import TableCalls, has_table_functions
 from ksql.sql.binder.windows import sizes
 from ksql.sql.plan import clauses
-from ksql.sql.plan.exploded import table_call
+from ksql.sql.plan.clauses import table_call
 from ksql.sql.plan.joined import exchanged, key_parts, read
 from ksql.sql.plan.nodes import (
     Aggregate,

@@ -1,4 +1,7 @@
-"""The clauses of a query: which do not go together, and the expressions of SELECT."""
+"""The clauses of a query: which do not go together, and the expressions of SELECT.
+
+Table functions as parts of a plan.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from ksql.core.errors import StatementError
 from ksql.core.types.format import KeyWindow, capabilities
 from ksql.core.types.schema import ROWTIME
 from ksql.sql.binder import keys
-from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import describe
 from ksql.sql.binder.joins import NotRepartitioned
+from ksql.sql.plan.nodes import TableCall
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
 
     from ksql.core.errors import Span
     from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.sources import FromSource
+    from ksql.sql.binder.scope import FromSource
+    from ksql.sql.binder.tables import BoundTableCall
     from ksql.sql.plan.nodes import TimeWindow
 
 
@@ -132,3 +137,14 @@ def selected(query: ast.Query) -> list[ex.Expr]:
 def key_window(window: TimeWindow) -> KeyWindow:
     """Return the windows in the keys of the result; sessions have no size."""
     return KeyWindow(window.kind, None if window.kind == "SESSION" else window.size_ms)
+
+
+def table_call(call: BoundTableCall) -> TableCall:
+    """Return the call as the plan has it."""
+    return TableCall(
+        name=call.name,
+        function=call.function,
+        overload=call.overload,
+        args=call.args,
+        type=call.type,
+    )

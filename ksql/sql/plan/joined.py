@@ -21,7 +21,7 @@ from ksql.sql.plan.nodes import (
 if TYPE_CHECKING:
     from ksql.sql.binder.chains import BoundJoin
     from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.sources import FromSource
+    from ksql.sql.binder.scope import FromSource
 
 
 def read(relation: Relation) -> Plan:

@@ -23,7 +23,7 @@ from typing import Any, Literal
 from ksql.core.types.format import Format, KeyWindow, TimestampColumn
 from ksql.core.types.model import SqlType
 from ksql.core.types.schema import Column
-from ksql.functions.identity import OverloadKey
+from ksql.functions.resolve import OverloadKey
 from ksql.sql.binder.bound import Bound, Named
 from ksql.sql.syntax.ast import JoinKind, SourceKind
 

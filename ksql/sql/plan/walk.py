@@ -1,10 +1,17 @@
-"""Going through a plan."""
+"""Going through a plan.
+
+The calls in a part of a plan, without those below it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ksql.functions.resolve import find_overload
+from ksql.functions.spec import Scalar
+from ksql.sql.binder import bound
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -24,6 +31,7 @@ from ksql.sql.plan.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from ksql.functions.registry import Functions
     from ksql.sql.syntax.ast import SourceKind
 
 
@@ -108,3 +116,29 @@ def generations(node: Aggregate) -> tuple[int, ...]:
     0 where no upgrade added it.
     """
     return (*node.generations, *(0,) * (node.next_slot - len(node.generations)))
+
+
+def calls(value: Any) -> Iterator[bound.Call]:
+    """Return the scalar calls in a node's fields, or in an expression."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from calls(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, bound.Call):
+            yield value
+        for field in dataclasses.fields(value):
+            if field.metadata.get("rule") != "child":
+                yield from calls(getattr(value, field.name))
+
+
+def is_volatile(value: Any, functions: Functions) -> bool:
+    """Return whether the same input may give another result, as with RANDOM()."""
+    return any(_volatile(call, functions) for call in calls(value))
+
+
+def _volatile(call: bound.Call, functions: Functions) -> bool:
+    function = functions.find(call.function)
+    if function is None:
+        return False
+    overload = find_overload(function, call.overload)
+    return isinstance(overload, Scalar) and overload.volatile

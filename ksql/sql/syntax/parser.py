@@ -9,15 +9,16 @@ from ksql.core.errors import ParseError, Span
 from ksql.sql.syntax import ast, explain_error
 from ksql.sql.syntax.build import join
 from ksql.sql.syntax.build_leaves import growth, with_variables
-from ksql.sql.syntax.lexer import Word, WordContext
-from ksql.sql.syntax.machine import Machine, Unexpected, grammar
-from ksql.sql.syntax.nesting import (
+from ksql.sql.syntax.lexer import (
     LONGEST_STATEMENT,
     MAX_NESTING,
     MOST_WORDS,
     TooLong,
+    Word,
+    WordContext,
     check_nesting,
 )
+from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.sql.plan.nodes import Aggregate, Explode
-from ksql.sql.plan.walk import nodes, result_kind
-from ksql.sql.upgrade.calls import calls
+from ksql.sql.plan.walk import calls, nodes, result_kind
 from ksql.sql.upgrade.filters import deciding, marked
 from ksql.sql.upgrade.settings import remembered
 from ksql.sql.upgrade.verdict import Difference

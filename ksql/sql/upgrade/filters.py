@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
-from ksql.sql.plan.walk import result_kind
-from ksql.sql.upgrade.calls import calls, is_volatile
+from ksql.sql.plan.walk import calls, is_volatile, result_kind
 from ksql.sql.upgrade.settings import bearing
 
 if TYPE_CHECKING:

@@ -1,13 +1,15 @@
 """Express a new plan in the running plan's names, so that only real differences show.
 
 An alias, and the names derived from it, have no effect on the computed values or on the state.
+
+Aggregates that are written differently and are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ksql.core.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
 from ksql.sql.binder import bound as b
@@ -33,13 +35,13 @@ from ksql.sql.plan.nodes import (
     TableTableJoin,
 )
 from ksql.sql.plan.walk import nodes, sources
-from ksql.sql.upgrade.folds import with_twins
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from ksql.core.types.schema import Column
     from ksql.sql.binder.bound import Bound
+
 
 Names = Mapping[str, str]
 
@@ -246,3 +248,51 @@ def _call(call: TableCall, names: Names) -> TableCall:
     if args == call.args:
         return call
     return replace(call, args=args, name=show_call(call.function, args))
+
+
+_IGNORE_NULLS = frozenset({"EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"})
+
+
+def with_twins(
+    folds: Sequence[Fold], running: Sequence[Fold]
+) -> tuple[tuple[Fold, ...], dict[str, str]]:
+    """Return the aggregates with the running plan's in the place of those that mean the same.
+
+    Return also the name under which each of those continues. Two that mean the same become one.
+
+    Example:
+        running ``COUNT(*)``; new ``COUNT(1), SUM(A)``: ``COUNT(*), SUM(A)``.
+    """
+    known = {fold.name for fold in running}
+    own = {fold.name for fold in folds}
+    twins: dict[str, str] = {}
+    aligned = []
+    for fold in folds:
+        twin = None if fold.name in known else _fold_twin(fold, running)
+        if twin is not None:
+            twins[fold.name] = twin.name
+            if twin.name in own:
+                continue
+            own.add(twin.name)
+        aligned.append(fold if twin is None else replace(twin, slot=fold.slot))
+    return tuple(aligned), twins
+
+
+def _fold_twin(fold: Fold, running: Sequence[Fold]) -> Fold | None:
+    meaning = _meaning(fold)
+    return next((candidate for candidate in running if _meaning(candidate) == meaning), None)
+
+
+def _meaning(fold: Fold) -> tuple[Any, ...]:
+    args, literals, overload = fold.args, fold.literals, fold.overload
+    if fold.function == "COUNT" and all(map(_always_there, args)):
+        return ("COUNT", (), ())
+    if fold.function in _IGNORE_NULLS:
+        if literals and literals[-1] is True:
+            literals = literals[:-1]
+        return (fold.function, args, literals)
+    return (fold.function, overload, args, literals, fold.type)
+
+
+def _always_there(arg: b.Bound) -> bool:
+    return isinstance(arg, b.Const) and arg.value is not None

@@ -21,8 +21,7 @@ from ksql.sql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.sql.plan.walk import nodes
-from ksql.sql.upgrade.calls import is_volatile
+from ksql.sql.plan.walk import is_volatile, nodes
 from ksql.sql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
 if TYPE_CHECKING:

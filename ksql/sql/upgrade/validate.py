@@ -41,7 +41,7 @@ from ksql.sql.upgrade import code, grown, settings
 from ksql.sql.upgrade.align import align
 from ksql.sql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.sql.upgrade.naming import with_distinct_names
-from ksql.sql.upgrade.texts import shown, shown_fold
+from ksql.sql.upgrade.settings import shown, shown_fold
 from ksql.sql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.sql.upgrade.verdict import ACCEPTED, Difference, Verdict, in_order
 

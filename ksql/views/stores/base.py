@@ -9,7 +9,7 @@ from ksql.core.errors import ServerError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.ids import Offset
+    from ksql.core.records import Offset
 
 Change = tuple[bytes, bytes | None, int]
 """(key, value or None to delete, timestamp): one record of the table's topic."""

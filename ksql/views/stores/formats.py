@@ -10,16 +10,51 @@ tables.
 | 1 | format byte, timestamp, payload (``values``) | today |
 
 Source: KIP-258, ``RecordConverter``.
+
+The bytes of a stored value: format, timestamp, payload.
+
+One byte says the format, so that values of two formats can lie in one store while it is being
+upgraded. In format 1 the record's timestamp (8 bytes, big-endian, signed, milliseconds) and the
+payload as it came from the topic follow.
+
+Source: KIP-258.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ksql.views.stores import values
-from ksql.views.stores.base import Stored
+from ksql.views.stores.base import NewerStore, Stored
+
+VALUE_FORMAT = 1
+
+_HEAD = struct.Struct(">Bq")
+_HEAD_BYTES = _HEAD.size
+
+
+def pack(value: bytes, timestamp: int) -> bytes:
+    """Return the payload with its timestamp, in the newest format."""
+    return _HEAD.pack(VALUE_FORMAT, timestamp) + value
+
+
+def unpack(data: bytes) -> Stored:
+    """Return the payload and its timestamp.
+
+    Raises: NewerStore for a format that this version does not know, ValueError for damage.
+    """
+    try:
+        version, timestamp = _HEAD.unpack_from(data)
+    except struct.error as error:
+        raise ValueError(f"a stored value has {len(data)} bytes only") from error
+    if version != VALUE_FORMAT:
+        if version == 0:
+            raise ValueError("a stored value has format 0, which was never written")
+        raise NewerStore("a stored value", version, VALUE_FORMAT)
+    return Stored(data[_HEAD_BYTES:], timestamp)
+
 
 UNKNOWN_TIME: Final = -1
 """The time of a row whose store has none; the next record of its key brings one."""
@@ -47,12 +82,12 @@ def _untimed(data: bytes) -> Stored:
 
 
 def _with_unknown_time(data: bytes) -> bytes:
-    return values.pack(data, UNKNOWN_TIME)
+    return pack(data, UNKNOWN_TIME)
 
 
 FORMATS: Final[Mapping[int, StoreFormat]] = {
     0: StoreFormat(number=0, pack=_plain, unpack=_untimed, timed=False),
-    1: StoreFormat(number=1, pack=values.pack, unpack=values.unpack),
+    1: StoreFormat(number=1, pack=pack, unpack=unpack),
 }
 
 CONVERTERS: Final[Mapping[tuple[int, int], Convert]] = {

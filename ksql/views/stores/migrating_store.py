@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from ksql.core.ids import Offset
+    from ksql.core.records import Offset
 
 SLICE_ROWS: Final = 4_000
 SLICE_BYTES: Final = 4 * 1024 * 1024

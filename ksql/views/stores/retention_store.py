@@ -25,7 +25,7 @@ from ksql.views.stores.write_batch import coalesced
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.core.ids import Offset
+    from ksql.core.records import Offset
 
 _LEAST_SEGMENT_MS = 60_000
 SLICE = 10_000

@@ -11,6 +11,13 @@ is continued. Copies are made in slices by the thread that writes the stores, on
 other.
 
 Source: KIP-258, upgrade paths.
+
+The moment when servers with a newer store format begin to answer: the mode ``roll_over``.
+
+New servers make their stores while those of the earlier format answer. A new one answers when none
+of those lives any more, and from then on whatever joins.
+
+Source: KIP-258, roll-over upgrade.
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ksql.core.errors import KsqlError
 from ksql.views.stores import formats
@@ -30,10 +37,10 @@ from ksql.views.stores.store_paths import copy_of, discard_copy, settle, swap
 from ksql.views.stores.store_types import StoreType, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
 
 _log = logging.getLogger(__name__)
-
 SETTING: Final = "ksql.upgrade.mode"
 UpgradeMode = Literal["offline", "in_place", "roll_over"]
 _LOGGED_PERCENT: Final = 10
@@ -267,3 +274,43 @@ def _closed(store: Store) -> None:
         store.close()
     except KsqlError as problem:
         _log.warning("store_not_closed", extra={"reason": problem.text()})
+
+
+class Peers(Protocol):
+    """The servers of one service."""
+
+    def store_formats(self) -> Mapping[str, int] | None:
+        """Return the store format that each living server announces, by its address.
+
+        A server that announces none has format 0. None while the others are not known.
+        """
+
+
+class RollingUpgradeGate:
+    """Whether this server may answer; ``reason`` is why it does not, or empty.
+
+    ``look`` is called by one thread.
+    """
+
+    def __init__(self, mode: UpgradeMode, peers: Peers | None) -> None:
+        """Take the service's other servers; without ``peers`` it is this server alone."""
+        self._peers = peers if mode == "roll_over" else None
+        self.reason = ""
+        self.look()
+
+    def look(self) -> bool:
+        """See who lives; return whether this server may answer from now on."""
+        if self._peers is None:
+            return False
+        numbers = self._peers.store_formats()
+        if numbers is None:
+            self.reason = "it is not known yet which other servers answer"
+            return False
+        newest = formats.KNOWN.newest
+        elders = sorted(host for host, number in numbers.items() if number < newest)
+        if elders:
+            hosts = ", ".join(elders)
+            self.reason = f"the servers {hosts} answer, whose stores have an earlier format"
+            return False
+        self._peers, self.reason = None, ""
+        return True

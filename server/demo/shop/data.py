@@ -3,12 +3,17 @@
 The frames of events are in the order of arrival: some events reach Kafka minutes after their time.
 Times of events are even, those of changes of tables are odd: no two are equal, so it is clear which
 was first.
+
+Orders as an AVRO producer writes them, by code that the service does not share.
+
+Source: Apache Avro 1.12, "Binary Encoding"; Confluent's wire format.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +21,59 @@ from typing import Any
 import pandas as pd
 
 from server.demo.data import Record, plain
-from server.demo.shop import avro
+
+SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "PlacedOrder",
+        "namespace": "shop",
+        "fields": [
+            {"name": "customer_id", "type": ["null", "string"], "default": None},
+            {"name": "product_id", "type": "string"},
+            {"name": "quantity", "type": "int"},
+            {
+                "name": "amount",
+                "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+            },
+        ],
+    }
+)
+_NULL, _STRING = b"\x00", b"\x02"  # branches 0 and 1 of the union
+_PREFIX = struct.Struct(">bI")  # zero byte and the schema's id
+
+
+def order(
+    schema_id: int, customer_id: str | None, product_id: str, quantity: int, cents: int
+) -> bytes:
+    """Return an order's value, in the form of ``SCHEMA``."""
+    customer = _NULL if customer_id is None else _STRING + _text(customer_id)
+    body = customer + _text(product_id) + number(quantity) + _decimal(cents)
+    return _PREFIX.pack(0, schema_id) + body
+
+
+def number(value: int) -> bytes:
+    """Return an int or a long: zigzag, then seven bits a byte, the lowest first."""
+    left = value << 1 if value >= 0 else (-value << 1) - 1
+    encoded = bytearray()
+    while left > 0x7F:
+        encoded.append(left & 0x7F | 0x80)
+        left >>= 7
+    encoded.append(left)
+    return bytes(encoded)
+
+
+def _text(value: str) -> bytes:
+    return _counted(value.encode())
+
+
+def _decimal(unscaled: int) -> bytes:
+    """Return a decimal's bytes: the unscaled number in two's complement, big endian."""
+    return _counted(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _counted(content: bytes) -> bytes:
+    return number(len(content)) + content
+
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 FIRST_MS = 1_772_409_600_000  # 2 March 2026, a Monday, UTC
@@ -67,7 +124,7 @@ class Shop:
     def _order_records(self, schema_id: int) -> Iterator[Record]:
         names = ("order_id", "time_ms", "customer_id", "product_id", "quantity", "cents")
         for order_id, time_ms, *values in _rows(self.orders, names):
-            yield Record(str(order_id).encode(), avro.order(schema_id, *values), time_ms)
+            yield Record(str(order_id).encode(), order(schema_id, *values), time_ms)
 
     def _product_records(self) -> Iterator[Record]:
         priced = self.products.assign(price=self.products["cents"] / 100)

@@ -12,11 +12,11 @@ from ksql.core.records import RawRecord
 from ksql.formats.schema_registry import Schema
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.registry_client import registry_of
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from server.demo import topics
 from server.demo.expected import Check, Rows, compare
 from server.demo.session import Session
-from server.demo.shop import avro, script
+from server.demo.shop import data, script
 from server.demo.shop.data import MINUTE_MS, Shop
 from server.demo.shop.expected import Expected
 from server.demo.shop.looks import Look, looks
@@ -82,7 +82,7 @@ class Story:
     def _send_records(self) -> None:
         self._show.section("The records of all days, before there is any query")
         schema_id = registry_of(self._site.registry).register(
-            "orders-value", Schema("AVRO", avro.SCHEMA)
+            "orders-value", Schema("AVRO", data.SCHEMA)
         )
         self._show.note(f"the schema of orders is registered with the id {schema_id}")
         with contextlib.closing(Sender(self._site.kafka)) as sender:

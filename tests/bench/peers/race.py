@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.bench.peers.checks import Outputs
 from tests.bench.peers.inputs import PARTITIONS
 from tests.bench.peers.standing import Run, Standing

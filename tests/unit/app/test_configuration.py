@@ -7,8 +7,8 @@ from ksql.app.service import KsqlService
 from ksql.control.log.quarantine import BadSkip
 from ksql.core.config import Settings
 from ksql.exec.dataflow.topic_acl import BadTopicPattern
-from ksql.history.errors import BadLedgerUrl
-from ksql.kafka.client_properties import BadClientProperty
+from ksql.history.database import BadLedgerUrl
+from ksql.kafka.settings import BadClientProperty
 from ksql.registry.registry import BadRegistryListener
 
 WRONG = [

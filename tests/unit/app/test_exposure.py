@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ksql.app.compose import spark_settings
-from ksql.app.configuration import check_configuration
-from ksql.app.exposure import BadSparkSecret, EmbeddedOpen, SparkOpen, authentication
+from ksql.app.configuration import (
+    BadSparkSecret,
+    EmbeddedOpen,
+    SparkOpen,
+    authentication,
+    check_configuration,
+)
 from ksql.core.config import Settings
 
 OWN = {"bootstrap.servers": "kafka:9092", "ksql.schema.registry.url": "http://registry:8081"}

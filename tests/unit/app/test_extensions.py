@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.extensions import read_extensions
+from ksql.app.compose import read_extensions
 from ksql.core.config import Settings
 from server.settings import read_configuration
 

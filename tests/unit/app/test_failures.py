@@ -4,10 +4,10 @@ import time
 
 import orjson
 
-from ksql.app.failures import FailureLog
+from ksql.app.processing_log import FailureLog
 from ksql.core.errors import ServerError
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.query.spec import Failure
 
 FAILURE = Failure(5, "no such topic", "a trace")

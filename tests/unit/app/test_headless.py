@@ -8,7 +8,7 @@ from ksql.app import headless
 from ksql.control.statements.queriesfile import StatedCommands
 from ksql.core.config import Settings
 from ksql.kafka.processing_log import stream_statement
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);\n"

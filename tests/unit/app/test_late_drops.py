@@ -6,11 +6,10 @@ import logging
 
 import pytest
 
-from ksql.app.late_drops import LateDrops
-from ksql.core.ids import QueryId
+from ksql.app.monitor import LateDrops
 from ksql.core.query_version import QueryVersion
-from ksql.spark.query.drop_counts import DropCounts, WorstRecord
-from ksql.spark.query.query_metrics import Totals
+from ksql.core.records import QueryId
+from ksql.spark.query.query_metrics import DropCounts, Totals, WorstRecord
 
 Q = QueryVersion(QueryId("Q"))
 WORST = WorstRecord(15_000, "s", 3)
@@ -85,7 +84,7 @@ def test_it_is_warned_since_it_began_and_until_the_share_is_small_again():
 
 
 def test_the_log_has_it_once_when_it_begins(caplog):
-    with caplog.at_level(logging.WARNING, logger="ksql.app.late_drops"):
+    with caplog.at_level(logging.WARNING, logger="ksql.app.monitor"):
         looked(DropCounts(100, 2), DropCounts(100, 3), DropCounts(100, 0), DropCounts(100, 4))
     assert [record.query_id for record in caplog.records] == ["Q", "Q"]
     assert "2 of 100" in caplog.records[0].reason

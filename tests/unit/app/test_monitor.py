@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from ksql.app.monitor import SparkMonitor
-from ksql.cluster.leader_view import RemoteLeader
-from ksql.core.ids import QueryId
+from ksql.cluster.cluster_client import RemoteLeader
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.query.query_metrics import Totals
 from ksql.spark.query.spec import Failure, State, Status
 from ksql.sql.catalog.catalog import Catalog

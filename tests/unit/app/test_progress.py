@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.progress import AllEnds, Progress
+from ksql.app.monitor import AllEnds, Progress
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.consistency import NotFollowed
-from ksql.cluster.replicas.read_request import Processed
-from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
+from ksql.cluster.replicas.read_request import Processed, ReadRejected, Unreachable
 from ksql.cluster.replicas.replica_status import MISSING
 from ksql.kafka.errors import UnknownTopic
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.engine.command_execution import Upgrade
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.log.log import AppliedOffsetFile
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.upgradereport import SwitchPoint
 from ksql.core.error_table import APPLIED_OFFSET_DAMAGED
 from ksql.core.errors import ServerError

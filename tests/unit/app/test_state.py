@@ -11,16 +11,22 @@ import pytest
 
 from ksql.app import startup_checks
 from ksql.app import state as module
-from ksql.app.startup_checks import NotShared, fit_stores, share
+from ksql.app.startup_checks import (
+    NotShared,
+    StartFindings,
+    StateInDanger,
+    check,
+    fit_stores,
+    share,
+)
 from ksql.app.state import NewerState, OlderState, StateDir
-from ksql.app.state_check import StartFindings, StateInDanger, check
 from ksql.core.config import Settings
 from ksql.core.error_table import FOREIGN_STATE
 from ksql.core.errors import StartError
+from ksql.core.files import Trash
 from ksql.core.process import lease
 from ksql.core.process.lease import NotLeader
 from ksql.core.process.lock import DirectoryBusy
-from ksql.core.trash import Trash
 from ksql.kafka.leadership_log import LeadershipRecord
 
 ID = "svc_"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ksql.app.stuck_queries import StuckQueries
+from ksql.app.monitor import StuckQueries
 from ksql.spark.query.query_metrics import Totals
 
 

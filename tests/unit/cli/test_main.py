@@ -15,8 +15,8 @@ from ksql.core.errors import ServerError
 from ksql.http.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
 from server import entry
 from server.app import create_app
+from server.cli.commands import cli_version
 from server.cli.main import main
-from server.cli.version import cli_version
 from server.users import Users
 from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 import pytest
 from rich.console import Console, RenderableType
 
-from ksql.control.engine.progress import CommandStatus
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.types import model as m

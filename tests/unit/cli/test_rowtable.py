@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from server.cli.cells import cell_text, cut, type_text, wrapped
+from server.cli.grid import cell_text, cut, type_text, wrapped
 from server.cli.rowtable import Look, RowBlocks, RowTable, draw_rows
 
 COLUMNS = (("ID", "INTEGER"), ("NAME", "STRING"), ("AT", "TIMESTAMP"))

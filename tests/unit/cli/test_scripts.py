@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.entities import Entity
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import ParseError, ServerError, Span
 from server.cli.commands import Exit
 from tests.unit.cli.desk import Desk

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.entities import (
     ConsistencyToken,
     Entity,
@@ -16,6 +15,7 @@ from ksql.control.statements.entities import (
     Variables,
     WarningEntity,
 )
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import UnknownProperty
 from ksql.core.errors import ParseError, ServerError, Span
 from ksql.core.token import Token, TokenScope

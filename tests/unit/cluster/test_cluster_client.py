@@ -8,19 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.cluster.cluster_client import BOUND, ClusterClient
-from ksql.cluster.leader_view import RemoteLeader
+from ksql.cluster.cluster_client import BOUND, ClusterClient, RemoteLeader
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.peers import Peers
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements import reports
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.services import QueryHealth, RunningPush
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.config import Settings
 from ksql.sql.upgrade.verdict import Guarantee
-from server.hosting import behind_http
+from server.app import behind_http
 from tests.unit.control.statements.test_show import SETUP, BusyMonitor
 from tests.unit.server.fakes import FakeService
 from tests.unit.world import StillMonitor, World

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from ksql.core import gc_tuning
+from ksql.core import process_tuning
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +24,18 @@ class Knot:
 
 
 def test_cycles_are_still_found():
-    gc_tuning.spare()
-    assert gc.get_threshold() == gc_tuning.RARELY
+    process_tuning.spare()
+    assert gc.get_threshold() == process_tuning.RARELY
     assert gc.isenabled()
     knot = weakref.ref(Knot())
-    kept: list[list[int]] = [[] for _ in range(2 * gc_tuning.RARELY[0])]
-    assert (len(kept), knot()) == (2 * gc_tuning.RARELY[0], None)
+    kept: list[list[int]] = [[] for _ in range(2 * process_tuning.RARELY[0])]
+    assert (len(kept), knot()) == (2 * process_tuning.RARELY[0], None)
 
 
 def test_existing_objects_are_frozen():
     before = gc.get_freeze_count()
     held: list[list[int]] = [[] for _ in range(1000)]
-    gc_tuning.settle()
+    process_tuning.settle()
     assert gc.get_freeze_count() >= before + len(held)
     knot = weakref.ref(Knot())
     gc.collect()

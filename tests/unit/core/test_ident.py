@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.ident import RESERVED, near, quote, quote_always, similar, string_literal
-from ksql.core.ids import persistent_query_id
+from ksql.core.records import persistent_query_id
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ksql.core.log_throttle import LogThrottle
+from ksql.core.timing import LogThrottle
 
 
 def test_frequent_event_is_logged_at_intervals():
@@ -16,7 +16,7 @@ def test_frequent_event_is_logged_at_intervals():
 
 def test_the_limit_of_descriptors_is_raised_to_what_may_be():
     program = (
-        "import resource as r; from ksql.core.descriptors import ENOUGH, raise_limit;"
+        "import resource as r; from ksql.core.process_tuning import ENOUGH, raise_limit;"
         "hard = r.getrlimit(r.RLIMIT_NOFILE)[1]; r.setrlimit(r.RLIMIT_NOFILE, (64, hard));"
         "most = ENOUGH if hard == r.RLIM_INFINITY else min(hard, ENOUGH);"
         "assert raise_limit() == most == r.getrlimit(r.RLIMIT_NOFILE)[0], most"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ksql.core.config import canonical
-from ksql.core.properties.table import PLAN_PROPERTIES, PROPERTIES, SUBJECTS
+from ksql.core.properties.model import PLAN_PROPERTIES, PROPERTIES, SUBJECTS
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "ksql/core/properties"

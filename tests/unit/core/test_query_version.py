@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.core.ids import QueryId, persistent_query_id
 from ksql.core.query_version import QueryVersion, transactional_id
+from ksql.core.records import QueryId, persistent_query_id
 
 FIRST = QueryVersion(QueryId("CTAS_T_4"))
 LATER = QueryVersion(QueryId("CTAS_T_4"), 17)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.core.rate import PerHour, PerSecond
+from ksql.core.timing import PerHour, PerSecond
 
 
 class Clock:

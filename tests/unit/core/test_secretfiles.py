@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.core.secretfiles import LEDGER_PASSWORD, BadSecretFile, password
+from ksql.core.secrets import LEDGER_PASSWORD, BadSecretFile, password
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ksql.core.startup_timeout import StartupTimeout, cpu_seconds
+from ksql.core.timing import StartupTimeout, cpu_seconds
 
 
 class Process:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 
 NOW = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 

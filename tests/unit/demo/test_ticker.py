@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from server.demo.ticker import Ticker
+from server.demo.frame import Ticker
 
 
 def test_it_calls_while_the_block_runs_and_once_at_the_end():

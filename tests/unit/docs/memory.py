@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ksql.control.statements.answers import ServerInfo
+from ksql.control.statements.execute import ServerInfo
 from ksql.control.statements.services import Services
 from ksql.core.config import Settings
 from ksql.formats.schema_registry import MemoryRegistry

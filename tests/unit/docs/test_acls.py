@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ksql.cluster.group import group_name
 from ksql.control.log.log import topic_name
-from ksql.core.ids import application_id
+from ksql.core.records import application_id
 from ksql.kafka.leadership_log import topic_name as claims_topic
 from ksql.kafka.processing_log import topic_name as log_topic
 from ksql.registry.kafkalog import writer_id

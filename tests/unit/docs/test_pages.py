@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ksql.core.properties.table import PROPERTIES
+from ksql.core.properties.model import PROPERTIES
 from ksql.functions.registry import BUILTINS
 from tests.unit.docs.fences import ROOT
 

@@ -12,11 +12,10 @@ from ksql.core.types.format import Format
 from ksql.core.types.model import Array
 from ksql.core.types.schema import Column
 from ksql.formats.avro import read
-from ksql.formats.avro.kind import AVRO
+from ksql.formats.avro.serde import AVRO
 from ksql.formats.connect import MOST_TYPES, Group, Items, Member, NotInferable, Strange, sql_type
-from ksql.formats.difference import BACKWARD
-from ksql.formats.json_sr.kind import JSON
-from ksql.formats.kind import Whole
+from ksql.formats.json_sr.serde import JSON
+from ksql.formats.kind import BACKWARD, Whole
 from ksql.formats.protobuf.kind import PROTOBUF
 from ksql.formats.schema_registry import MemoryRegistry, Schema, framed
 from ksql.formats.table import DecodeError, serde_for

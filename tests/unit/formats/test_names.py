@@ -25,7 +25,7 @@ OTHER_MEANING = {
     "ksql/cluster/replicas/cluster.py": "a partition is not placed on a server",
     "ksql/cluster/replicas/lag_reporter.py": "a partition is not placed on a server",
     "ksql/kafka/processing_log.py": "ksqlDB tells a wrong JSON record in other words",
-    "ksql/serving/format_detection.py": "how PRINT shows the texts that it guesses",
+    "ksql/serving/printing.py": "how PRINT shows the texts that it guesses",
     "ksql/cluster/replicas/partition_assignment.py": "a partition is not placed on a server",
     "server/cli/forms.py": "how the terminal prints its answers",
     "server/cli/terminal.py": "how the terminal prints its answers",

@@ -10,9 +10,8 @@ from ksql.core.types.coerce import caster
 from ksql.core.types.model import NULL
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.registry import BUILTINS
-from ksql.functions.resolve import resolve
+from ksql.functions.resolve import resolve, substitute
 from ksql.functions.signature import parse_type
-from ksql.functions.unify import substitute
 
 D = Decimal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ksql.functions.identity import signature
+from ksql.functions.resolve import signature
 
 
 def nth(function: Any, number: int) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ksql.functions.identity import signature
 from ksql.functions.registry import BUILTINS
+from ksql.functions.resolve import signature
 
 FILE = Path(__file__).parent / "signatures.txt"
 CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"

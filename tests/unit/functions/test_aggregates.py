@@ -16,7 +16,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.spec import AggregateFunction
 from ksql.functions.state_copy import copied
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 from tests.examples import examples
 from tests.unit.functions.harness import D, aggregate, fold, result, types_of
 

@@ -13,9 +13,9 @@ from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.library.lambdas import reduce_array, reduce_map, transform_array, transform_map
 from ksql.functions.library.strings import replaced
 from ksql.functions.registry import BUILTINS
-from ksql.java.errors import LONGEST_RESULT, ResultTooLong
 from ksql.java.regex import TooSlow
 from ksql.java.timeformat import parse_timestamp
+from ksql.java.values import LONGEST_RESULT, ResultTooLong
 from tests.unit.functions.overloads import nth
 from tests.unit.java.support import own_budget
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ksql.functions.errors import OverloadGone
-from ksql.functions.identity import overload_of, signature
 from ksql.functions.registry import BUILTINS
+from ksql.functions.resolve import overload_of, signature
 from ksql.functions.spec import AggregateFactory, Function, Scalar
 from tests.unit.functions import released
 

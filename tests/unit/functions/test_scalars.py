@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from ksql.functions.registry import BUILTINS
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 from tests.unit.functions.cases import arrays, dates, jsons, numbers, strings
 from tests.unit.functions.harness import FAILS, scalar
 

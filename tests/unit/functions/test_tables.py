@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.functions.registry import BUILTINS
-from ksql.java.errors import EvaluationError
+from ksql.java.values import EvaluationError
 from tests.unit.functions.harness import table
 
 CASES = [

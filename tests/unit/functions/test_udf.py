@@ -11,7 +11,7 @@ from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.udf import load_sources, read_directory
-from ksql.functions.user.errors import BadDeclaration, WrongResult, WrongState
+from ksql.functions.user.annotations import BadDeclaration, WrongResult, WrongState
 from ksql.spark.task.packing import pack, unpack
 from tests.unit.functions.harness import D, fold, result, types_of
 from tests.unit.functions.overloads import nth

@@ -13,10 +13,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
-from ksql.core.ids import Offset
-from ksql.history.database import Database, parse_url
-from ksql.history.errors import EntryRefused, LedgerUnavailable, NewerLedger
-from ksql.history.migrate import migrate
+from ksql.core.records import Offset
+from ksql.history.database import (
+    Database,
+    EntryRefused,
+    LedgerUnavailable,
+    NewerLedger,
+    migrate,
+    parse_url,
+)
 from ksql.history.model import Base
 from ksql.history.resilient import Patience, ResilientLedger
 from ksql.history.store import Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ksql.core.ids import Millis, Offset, QueryId
+from ksql.core.records import Millis, Offset, QueryId
 from ksql.history.entries import UpgradeEntry, UpgradeOutcome
 from ksql.sql.upgrade.verdict import Difference, Guarantee
 

@@ -10,10 +10,15 @@ from contextlib import contextmanager
 import pytest
 
 from ksql.core.errors import StartError
-from ksql.history import jobs
+from ksql.history import resilient as jobs
 from ksql.history import resilient as resilient_module
-from ksql.history.database import default_url, parse_url
-from ksql.history.errors import BadLedgerUrl, LedgerDamaged, LedgerUnavailable
+from ksql.history.database import (
+    BadLedgerUrl,
+    LedgerDamaged,
+    LedgerUnavailable,
+    default_url,
+    parse_url,
+)
 from ksql.history.resilient import Patience, ResilientLedger
 from ksql.history.store import Ledger
 from tests.unit.history.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.config import Settings
-from ksql.core.secretfiles import LEDGER_PASSWORD
-from ksql.history.database import configured_url, default_url, parse_url
-from ksql.history.errors import BadLedgerUrl
+from ksql.core.secrets import LEDGER_PASSWORD
+from ksql.history.database import BadLedgerUrl, configured_url, default_url, parse_url
 
 URL = "ksql.ledger.url"
 

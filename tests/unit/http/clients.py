@@ -14,10 +14,9 @@ import h2.config
 import h2.connection
 import h2.events
 
-from ksql.http.connections import HEAD_S, Connections
+from ksql.http.connections import HEAD_S, Connections, listen
 from ksql.http.hosting import HttpServer
-from ksql.http.idle import IDLE_S
-from ksql.http.sockets import listen
+from ksql.http.timeouts import IDLE_S
 
 PATIENCE_S = 30.0
 GRACE_S = 1

@@ -9,8 +9,7 @@ import re
 import pytest
 
 from ksql.http import protocol_detect
-from ksql.http.fast_http1 import Ordinary
-from ksql.http.http1 import Http1
+from ksql.http.fast_http1 import Http1, Ordinary
 from tests.examples import examples
 from tests.unit.http.transports import connected, pause
 

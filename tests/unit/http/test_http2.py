@@ -178,7 +178,7 @@ def test_a_body_that_is_not_read_is_not_credited():
 
 
 def test_an_answer_before_the_request_has_ended_ends_it(monkeypatch):
-    monkeypatch.setattr("ksql.http.stream._LINGER_S", 0.1)
+    monkeypatch.setattr("ksql.http.http2._LINGER_S", 0.1)
     with hosted(big(3)) as port, Frames(port) as client:
         number = client.request("/", method="POST", end=False)
         client.until(lambda: bool(client.of(h2.events.StreamReset, number)))

@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 
 from ksql.http.http2 import PREFACE
-from ksql.http.idle import Flow, Idle
+from ksql.http.timeouts import Flow, Idle
 from tests.unit.http.clients import PATIENCE_S, Frames, hosted
 from tests.unit.http.transports import connected, pause
 

@@ -13,8 +13,8 @@ import h2.events
 import pytest
 import trustme
 
+from ksql.http.timeouts import Unread
 from ksql.http.tls import KEYSTORE, TYPE, server_context
-from ksql.http.write_timeout import Unread
 from tests.unit.http.clients import PATIENCE_S, Frames, hosted
 
 SHORT_S = 0.2

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ksql.java.regex import budget
-from ksql.java.regex.budget import Budget
+from ksql.java.regex import matcher
+from ksql.java.regex.matcher import Budget
 
 
 @contextmanager
 def own_budget() -> Iterator[None]:
     """Have the block spend from a budget of its own."""
-    before = budget.current()
-    budget.use(Budget())
+    before = matcher.current()
+    matcher.use(Budget())
     try:
         yield
     finally:
-        budget.use(before)
+        matcher.use(before)
 
 
 def is_linear(regex) -> bool:

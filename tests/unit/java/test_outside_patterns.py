@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ksql.java.regex import BadRegex, TimedPattern, TooSlow, charset, matcher
-from ksql.java.regex import budget as budgets
-from ksql.java.regex.budget import Budget
-from ksql.java.regex.matcher import JavaRegex, compile_java
+from ksql.java.regex import BadRegex, TimedPattern, TooSlow, dialect, matcher
+from ksql.java.regex import matcher as budgets
+from ksql.java.regex.matcher import Budget, JavaRegex, compile_java
 from ksql.java.timeformat import formatter, parse_date, parse_timestamp
 from ksql.java.timeformat.errors import BadPattern, BadText
 from ksql.java.timeformat.tokens import DEEPEST_SECTION, LONGEST_PATTERN
@@ -21,10 +20,11 @@ MADE_BY_US = {
     "ksql/exec/dataflow/topic_acl.py": "patterns of the operator's configuration",
     "ksql/formats/delimited/serde.py": "one escaped character, in a class",
     "ksql/java/regex/matcher.py": "the helper",
-    "ksql/java/timeformat/direct.py": "digits and escaped text only: nothing can be tried twice",
+    "ksql/java/timeformat/javatime.py": (
+        "digits and escaped text only: nothing can be tried twice; few choices, else the helper"
+    ),
     "ksql/java/timeformat/fastdate.py": "the names of a letter",
-    "ksql/java/timeformat/javatime.py": "few choices, else the helper",
-    "ksql/exec/expressions/like.py": "literals",
+    "ksql/exec/expressions/compare.py": "literals",
     "ksql/java/uri.py": "literals",
     "ksql/core/query_version.py": "names of consumer groups",
     "ksql/sql/syntax/lexer.py": "the grammar's words",
@@ -152,9 +152,9 @@ def test_many_characters_and_references_are_read_once(monkeypatch):
         unions.append(len(sets))
         return union(*sets)
 
-    union = charset.union
+    union = dialect.union
     monkeypatch.setattr(
-        charset,
+        dialect,
         "union",
         count,
     )

@@ -7,11 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ksql.functions.library.regexps import extract, extract_all, split_to_array
-from ksql.java.errors import ResultTooLong
 from ksql.java.regex import BadRegex, TooSlow, compile_java, replace_all
-from ksql.java.regex import budget as budgets
-from ksql.java.regex.budget import LONGEST_S, PER_PERIOD_S, PERIOD_S, SHORTEST_S, Budget
-from ksql.java.regex.matcher import JavaRegex
+from ksql.java.regex import matcher as budgets
+from ksql.java.regex.matcher import LONGEST_S, PER_PERIOD_S, PERIOD_S, SHORTEST_S, Budget, JavaRegex
+from ksql.java.values import ResultTooLong
 from tests.examples import examples
 from tests.unit.java.support import is_linear, own_budget
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.config import InvalidProperty
-from ksql.kafka.client_properties import BadClientProperty, check_clients
-from ksql.kafka.settings import BadTimeout, KeystoreNotSupported
+from ksql.kafka.settings import BadClientProperty, BadTimeout, KeystoreNotSupported, check_clients
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.kafka import groups as module
-from ksql.kafka.coordinators import Coordinators
 from ksql.kafka.errors import KafkaUnreachable
-from ksql.kafka.groups import Groups
+from ksql.kafka.groups import Coordinators, Groups
 from ksql.kafka.settings import KafkaSettings
 
 SETTINGS = KafkaSettings("nowhere:1", timeout_s=0.3)

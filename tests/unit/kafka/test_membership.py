@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.kafka import membership
-from ksql.kafka.membership import GroupMember
+from ksql.kafka import groups as membership
+from ksql.kafka.groups import GroupMember
 from ksql.kafka.settings import KafkaSettings
 
 DENIED = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))

@@ -8,7 +8,7 @@ from ksql.kafka.admin import TopicInfo
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from ksql.kafka.errors import KafkaDenied
 from ksql.kafka.topics import KafkaTopics
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 
 AFTER = "message.timestamp.after.max.ms"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.history.database import Database, default_url, parse_url
-from ksql.history.migrate import migrate
+from ksql.history.database import Database, default_url, migrate, parse_url
 from ksql.history.model import SchemaRow
 from ksql.registry import records as r
 from ksql.registry.claim import (

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ksql.core.error_table import REGISTRY_PORT_IN_USE
-from ksql.registry.server import RegistryServer
+from ksql.registry.rest import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.unit.registry.memorylog import MemoryLog

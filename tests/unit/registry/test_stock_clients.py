@@ -24,7 +24,7 @@ from ksql.core.types.format import Format
 from ksql.formats.schemas import inferred_columns
 from ksql.kafka.registry_client import ConfluentRegistry, RegistrySettings
 from ksql.registry.local import LocalRegistry
-from ksql.registry.server import RegistryServer
+from ksql.registry.rest import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.unit.registry.memorylog import MemoryLog

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.cluster.cluster import ClusterStatus, HostStatus, HostStoreLags
-from ksql.cluster.replicas.read_request import Processed
-from ksql.cluster.replicas.replica_reader import Unreachable
+from ksql.cluster.members import ClusterStatus, HostStatus, HostStoreLags
+from ksql.cluster.replicas.read_request import Processed, Unreachable
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller
-from ksql.control.engine.progress import CommandStatus
-from ksql.control.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements.entities import CurrentStatus, Entity
+from ksql.control.statements.execute import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.records import Written
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     import ssl
 
     from ksql.cluster.members import Server
-    from ksql.cluster.replicas.read_request import ReadRequest
-    from ksql.cluster.replicas.replica_reader import ReadResult
-    from ksql.core.servertoken import ServerSecret
+    from ksql.cluster.replicas.read_request import ReadRequest, ReadResult
+    from ksql.core.token import ServerSecret
 
 Answer = Callable[[str], list[Entity] | None] | Sequence[Entity] | Exception
 HERE = TokenScope()  # of which tokens without a scope are

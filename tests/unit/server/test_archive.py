@@ -5,7 +5,7 @@ import pytest
 from ksql.core.errors import StartError
 from ksql.core.process.jars import jars
 from ksql.spark.session.cds_archive import JvmHome, shared_stand
-from server import archive, classes
+from server.tools import archive, classes
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError, StatementError
 from ksql.http.access import Access, BodyTooLong
 from server.app import create_app
 from server.errors import LONGEST_ECHO, LONGEST_MESSAGE, body_of
-from server.inserts import lines
+from server.routes.inserts import lines
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ksql.cluster.cluster import HostStoreLags, LagInfo, StateStoreLags
+from ksql.cluster.members import HostStoreLags, LagInfo, StateStoreLags
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 

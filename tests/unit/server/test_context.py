@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.serving.results import ResultRow
 from ksql.views.errors import TableNotReady
 from server.context import STATEMENT_THREADS, AppContext

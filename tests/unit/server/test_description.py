@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from ksql.control.statements import entities as e
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.errors import StatementError
+from server.answers.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM
 from server.app import ROUTERS
-from server.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
 from tests.unit.server.schemas import check, check_answer, check_entity, description
 from tests.unit.server.web import ask

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import ParseError
 from server.app import create_app
 from server.routes import cluster, query, stores

@@ -9,8 +9,8 @@ import pytest
 from rich.progress import Progress
 
 from ksql.core.process.jars import Jar
-from server import fetch as module
-from server.fetch import FetchFailed, WrongChecksum, fetch, fetch_all, from_repository
+from server.tools import fetch as module
+from server.tools.fetch import FetchFailed, WrongChecksum, fetch, fetch_all, from_repository
 
 BODY = b"a jar"
 JAR = Jar("g:a:1", hashlib.sha256(BODY).hexdigest(), len(BODY), "spark")

@@ -103,7 +103,7 @@ def test_a_stream_that_is_reset_ends_its_query_only():
     [({"authority": "evil.example"}, "421"), ({"origin": "https://evil.example"}, "403")],
 )
 def test_foreign_pages_are_refused_before_the_body_is_read(headers, status, monkeypatch):
-    monkeypatch.setattr("ksql.http.stream._LINGER_S", 0.1)
+    monkeypatch.setattr("ksql.http.http2._LINGER_S", 0.1)
     service = FakeService()
     with serving(service) as (url, _), connected(url) as client:
         number = client.request("/ksql", method="POST", end=False, **headers)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import (
     CommandTimeout,
     NotSupportedYet,

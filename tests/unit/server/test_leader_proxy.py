@@ -15,17 +15,16 @@ import trustme
 from ksql.app.compose import heartbeats
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.cluster import own_tls
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.errors import StatementError
-from ksql.core.servertoken import ServerSecret
+from ksql.core.token import ServerSecret
+from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
-from ksql.http.sockets import listen
 from ksql.http.tls import server_context
 from server import leader_proxy as module
-from server.app import create_app
+from server.app import behind_http, create_app
 from server.context import AppContext
-from server.hosting import behind_http
 from server.leader_proxy import Answer, LeaderProxy, ServerAway
 from server.users import Users
 from tests.unit.http.clients import hosted

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from ksql.http import protocol_detect
-from ksql.http.http1 import Http1
+from ksql.http.fast_http1 import Http1
 from server.app import create_app
 from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows

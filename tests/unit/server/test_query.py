@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import ParseError, ServerError
 from ksql.core.token import TOKEN, Token, TokenScope
 from ksql.core.types import model

@@ -16,18 +16,18 @@ from fastapi.responses import StreamingResponse
 
 from ksql.cluster.replicas.failover import Freshness
 from ksql.cluster.replicas.replica_status import ReplicaStatus
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import ParseError, ServerError
 from ksql.core.types import model
 from ksql.core.types.schema import Column
 from ksql.serving.results import ResultRow
 from ksql.views.errors import TableMoves
 from ksql.views.stores.base import StoreClosed
+from server.answers.row_encoders import Delimited
+from server.answers.streaming import buffered_response
 from server.app import create_app
-from server.buffered_result import BufferedResult
+from server.context import BufferedResult
 from server.io_budget import IoBudget
-from server.row_encoders import Delimited
-from server.streaming import buffered_response
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.test_query import DATA, SEEN, query

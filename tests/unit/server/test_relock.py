@@ -6,7 +6,7 @@ import hashlib
 from types import SimpleNamespace
 
 from ksql.core.process.jars import locked
-from server import relock
+from server.tools import relock
 
 
 class Maven:

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from ksql.control.statements.answers import Health
+from ksql.control.statements.execute import Health
 from server.app import create_app
 from server.context import AppContext, State
 from tests.unit.server.fakes import FakeService

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from server import entry
 
 

@@ -13,34 +13,33 @@ import pytest
 
 from ksql.cluster.members import Server
 from ksql.cluster.replicas import frames
-from ksql.cluster.replicas.lag_tracker import LagTracker
-from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.failover import NoReplica
+from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.peers import Peers
 from ksql.cluster.replicas.read_request import (
     MEDIA,
     PATH,
     Processed,
+    ReadRejected,
     ReadRequest,
+    Unreachable,
     processed_of,
     standing_of,
 )
-from ksql.cluster.replicas.replica_reader import ReadRejected, Unreachable
 from ksql.cluster.replicas.replica_status import MISSING, ReadPolicy, ReplicaStatus, StalenessLimits
 from ksql.cluster.replicas.replicated import Reader, Replicas
-from ksql.cluster.replicas.routing import NoReplica
 from ksql.core.config import Settings
-from ksql.core.ids import Offset
-from ksql.core.servertoken import FILE, HEADER, BadSecret, ServerSecret
-from ksql.core.token import Token
+from ksql.core.records import Offset
+from ksql.core.token import FILE, HEADER, BadSecret, ServerSecret, Token
 from ksql.core.types.windowed import window_key
+from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
-from ksql.http.sockets import listen
 from ksql.views.store_writer import PartitionStore
 from ksql.views.stores.base import Hidden, Stored, StoreDamaged, StoredRow
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
-from server import serversonly
+from server import signin
 from server.app import create_app
 from server.context import AppContext
 from server.users import Users
@@ -395,7 +394,7 @@ def test_rows_are_read_by_those_that_know_the_servers_secret_only():
         assert peers.copy(one.server).read(ask()).standing.state == "RUNNING"
         assert peers.standings(one.server)[HOME, 0].position == END
         url, ann = f"http://{one.server}", ("ann", "secret")
-        for path in serversonly.ONLY_SERVERS:
+        for path in signin.ONLY_SERVERS:
             answer = httpx.post(url + path, auth=ann, json={})
             assert (answer.status_code, answer.json()["error_code"]) == (403, 40300)
             assert "for the servers of the service only" in answer.json()["message"]

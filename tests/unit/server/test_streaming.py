@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.errors import TooManyRequests
 from ksql.serving.limits import PULL_BANDWIDTH, LimitedStream, Limits

@@ -7,7 +7,7 @@ import pytest
 
 from ksql.core.types import model
 from ksql.core.types.model import SqlType
-from server.values import converter, dumps, row_converter
+from server.answers.row_encoders import converter, dumps, row_converter
 
 STRUCT = model.Struct((model.Field("A", model.INTEGER), model.Field("T", model.TIMESTAMP)))
 

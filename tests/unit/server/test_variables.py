@@ -9,8 +9,7 @@ import pytest
 
 import server.main
 from server import entry
-from server.settings import read_configuration
-from server.variables import odd_variables, properties_of
+from server.settings import odd_variables, properties_of, read_configuration
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = {

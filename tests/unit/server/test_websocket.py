@@ -25,11 +25,11 @@ from websockets.sync.client import ClientConnection, connect
 
 from ksql.cluster.replicas.failover import Freshness
 from ksql.cluster.replicas.replica_status import ReplicaStatus
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.token import TOKEN, Token
+from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
-from ksql.http.sockets import listen
 from ksql.http.tls import KEYSTORE, TYPE, server_context
 from ksql.serving.results import ResultRow
 from server.app import create_app

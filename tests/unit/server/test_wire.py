@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ksql.control.engine.progress import CommandStatus
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities
 from ksql.control.statements.entities import Entity, FieldInfo
 from ksql.control.statements.upgradereport import UpgradeReport

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
-from ksql.http.sockets import listen
 from server.app import create_app
 from tests.unit.server.fakes import FakeService
 

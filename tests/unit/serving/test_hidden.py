@@ -6,7 +6,7 @@ import pytest
 
 from ksql.serving.query_service import QueryService
 from ksql.serving.results import notes_of
-from ksql.views.retention import hidden_note
+from ksql.views.store_config import hidden_note
 from ksql.views.stores.base import Hidden, united
 from qtt.memory import MemoryTables
 from tests.unit.world import World

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ksql.cluster.replicas.replicated import Caller
-from ksql.control.statements.answers import RequestFailed
-from ksql.control.statements.execute import single
+from ksql.control.statements.execute import RequestFailed, single
 from ksql.core.errors import KsqlError
 from ksql.core.token import Token
 from ksql.serving import query_service as module

@@ -12,8 +12,7 @@ from ksql.core.types.windowed import session_key, window_key
 from ksql.formats.schema_registry import MemoryRegistry, framed
 from ksql.formats.table import serde_for
 from ksql.formats.written import Written
-from ksql.serving.format_detection import DetectedFormats
-from ksql.serving.printing import PrintQuery
+from ksql.serving.printing import DetectedFormats, PrintQuery
 from tests.unit.formats import columns as c
 
 COLUMNS = (c.value("ID", model.INTEGER), c.value("D", model.Decimal(4, 2)))

@@ -9,11 +9,10 @@ from confluent_kafka import Producer
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.core.errors import StatementError
 from ksql.core.records import RawRecord
-from ksql.exec.operators.bounded import TooMuchState
+from ksql.exec.operators.memory import TooMuchState
 from ksql.kafka.settings import KafkaSettings
 from ksql.serving.feed import TopicFeed
-from ksql.serving.push import PushQuery, check_limit
-from ksql.serving.scalable import is_scalable
+from ksql.serving.push import PushQuery, check_limit, is_scalable
 from ksql.sql.plan.walk import sources
 from tests.unit.world import World
 

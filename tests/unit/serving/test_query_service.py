@@ -7,21 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app.progress import AllEnds
+from ksql.app.monitor import AllEnds
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.consistency import ConsistencyResolver, QueryStuck, TokenNotReached
-from ksql.cluster.replicas.failover import ReadProvenance
-from ksql.cluster.replicas.lag_tracker import LagTracker
-from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.failover import NoReplica, ReadProvenance
+from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.read_request import Processed
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller, Replicas
-from ksql.cluster.replicas.routing import NoReplica
 from ksql.control.pull_metrics import BySite, PullMetrics
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import ServerError
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.core.token import Token
 from ksql.serving import table_provider as module
 from ksql.serving.query_service import QueryService

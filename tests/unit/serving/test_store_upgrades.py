@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.config import Settings
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from ksql.kafka.versions import NewerRecord
 from ksql.views import store_manager
 from ksql.views.stores.formats import KNOWN, UNKNOWN_TIME

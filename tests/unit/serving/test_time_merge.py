@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 from ksql.core.records import RawRecord
-from ksql.serving.time_merge import Merging
+from ksql.serving.push import Merging
 
 A, B, C = ("a", 0), ("a", 1), ("b", 0)
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.query.internals import batches_after, bound_batches, finish_batch_and_stop
 from ksql.spark.query.spec import QueryLocation
 from ksql.spark.session import runtime as module

@@ -8,9 +8,9 @@ import pytest
 
 from ksql.core.errors import QueryFailed
 from ksql.core.types.model import BIGINT
-from ksql.exec.dataflow.plan_bundle import packed, unpacked
-from ksql.functions.identity import signature
+from ksql.exec.dataflow.load import packed, unpacked
 from ksql.functions.instantiate import instantiate_scalar
+from ksql.functions.resolve import signature
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.spark.query.failures import reason
 from ksql.spark.task import sink

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from ksql.app.state import StateDir
-from ksql.control.applied_offset import AppliedOffsetFile
 from ksql.control.engine.changes import PutQuery
+from ksql.control.log.log import AppliedOffsetFile
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
@@ -18,18 +18,12 @@ from ksql.core.errors import KsqlError
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark.checkpoint import (
-    checkpoint,
-    checkpoint_topics,
-    incarnations,
-    plan_fingerprint,
-    start_offsets,
-)
+from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
 from ksql.spark.task import codes
 from ksql.spark.task.pages import DamagedPage, PagedStore
 from ksql.sql.plan.codec import UnreadablePlan, loads
-from ksql.views import store_topic_id
-from ksql.views.stores import values
+from ksql.views import store_manager
+from ksql.views.stores import formats
 from ksql.views.stores.base import NewerStore, StoreDamaged
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.txn import TxnStore
@@ -52,8 +46,8 @@ READERS = {
     "topics.json": checkpoint_topics.read,
     "shape.json": plan_fingerprint.read,
     "code.json": codes.read,
-    "topic.json": store_topic_id.read,
-    "starts-1.json": lambda place: start_offsets.read(place / "starts-1.json"),
+    "topic.json": store_manager.read,
+    "starts-1.json": lambda place: checkpoint.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}
 COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[
@@ -227,9 +221,9 @@ def test_a_value_in_a_page_that_is_cut_off():
     ("data", "error", "said"),
     [
         (b"", StoreDamaged, "0 bytes only"),
-        (values.pack(b"x", 1)[:8], StoreDamaged, "8 bytes only"),
-        (b"\x00" + values.pack(b"x", 1)[1:], StoreDamaged, "format 0"),
-        (b"\x02" + values.pack(b"x", 1)[1:], NewerStore, "a stored value has format 2"),
+        (formats.pack(b"x", 1)[:8], StoreDamaged, "8 bytes only"),
+        (b"\x00" + formats.pack(b"x", 1)[1:], StoreDamaged, "format 0"),
+        (b"\x02" + formats.pack(b"x", 1)[1:], NewerStore, "a stored value has format 2"),
     ],
 )
 def test_a_row_of_a_table(tmp_path, data, error, said):

@@ -13,7 +13,7 @@ from ksql.control.log.record import decode
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.format_zero import BeforeFormatZero
-from ksql.spark.checkpoint import incarnations, start_offsets
+from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.sql.plan.codec import UnreadablePlan, loads
 from tests.stored.corpora import V1
 from tests.stored.lines import read_lines
@@ -64,7 +64,7 @@ def test_a_checkpoint(tmp_path, left):
 def test_where_a_query_begins(tmp_path, text):
     (tmp_path / "starts.json").write_text(text)
     with pytest.raises(BeforeFormatZero, match=r"starts\.json") as caught:
-        start_offsets.read(tmp_path / "starts.json")
+        checkpoint.read(tmp_path / "starts.json")
     refused(caught.value)
 
 

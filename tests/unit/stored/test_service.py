@@ -12,7 +12,7 @@ from ksql.control.engine.changes import PutQuery, applied
 from ksql.control.log.record import decode, encode
 from ksql.spark.task.packing import pack, unpack
 from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.plan.codec import dumps, loads
 from tests.stored.corpora import CORPORA, V1, V2
 from tests.stored.lines import read_lines

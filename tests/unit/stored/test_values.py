@@ -8,27 +8,21 @@ import shutil
 import pytest
 
 from ksql.app.state import StateDir
-from ksql.control.applied_offset import AppliedOffsetFile
+from ksql.control.log.log import AppliedOffsetFile
 from ksql.core.config import Settings
-from ksql.core.ids import Offset
+from ksql.core.files import Trash
 from ksql.core.process import lease
-from ksql.core.trash import Trash
+from ksql.core.records import Offset
 from ksql.core.types.windowed import WindowedKeys
 from ksql.kafka import leadership_log
 from ksql.registry import records
-from ksql.spark.checkpoint import (
-    checkpoint,
-    checkpoint_topics,
-    incarnations,
-    plan_fingerprint,
-    start_offsets,
-)
+from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
 from ksql.spark.task import codes
 from ksql.spark.task.chunk import pack_records, unpack_chunks
 from ksql.spark.task.packing import pack, unpack
 from ksql.spark.task.pages import PagedStore
-from ksql.views import store_topic_id
-from ksql.views.stores import values
+from ksql.views import store_manager
+from ksql.views.stores import formats
 from ksql.views.stores.base import Hidden
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget
@@ -81,8 +75,8 @@ def test_rows_of_tables(line):
     stored = bytes.fromhex(line["stored"])
     if "value" in line:
         value = bytes.fromhex(line["value"])
-        assert values.unpack(stored) == (value, line["timestamp"])
-        assert values.pack(value, line["timestamp"]) == stored
+        assert formats.unpack(stored) == (value, line["timestamp"])
+        assert formats.pack(value, line["timestamp"]) == stored
         return
     key, start = bytes.fromhex(line["key"]), line["start"]
     size_ms = None if "end" in line else 1000
@@ -223,9 +217,9 @@ def test_the_right_to_write(tmp_path):
 
 
 def test_where_a_query_begins(place, tmp_path):
-    offsets = start_offsets.read(place / "starts-1.json")
+    offsets = checkpoint.read(place / "starts-1.json")
     assert offsets == {"s": {0: 3, 1: 0}}
-    start_offsets.write(tmp_path / "starts.json", offsets)
+    checkpoint.write(tmp_path / "starts.json", offsets)
     assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
 
 
@@ -236,8 +230,8 @@ def test_the_topics_that_a_query_has_read(place, tmp_path):
 
 
 def test_the_topic_of_which_stores_are(place, tmp_path):
-    assert store_topic_id.read(place) == make.TOPICS["s"]
-    store_topic_id.write(tmp_path, make.TOPICS["s"])
+    assert store_manager.read(place) == make.TOPICS["s"]
+    store_manager.write(tmp_path, make.TOPICS["s"])
     assert (tmp_path / "topic.json").read_bytes() == (FILES / "topic.json").read_bytes()
 
 

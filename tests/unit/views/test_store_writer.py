@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ksql.core.config import Settings
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.core.types.windowed import window_key
 from ksql.kafka.admin import StableEnd
 from ksql.views.store_writer import PartitionStore, StoreWriter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ksql.views.stores.formats import KNOWN
-from ksql.views.upgrade_gate import RollingUpgradeGate
+from ksql.views.stores.upgrades import RollingUpgradeGate
 
 
 class Peers:

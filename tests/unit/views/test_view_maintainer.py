@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from ksql.core.config import Settings
-from ksql.core.trash import Trash
+from ksql.core.files import Trash
 from ksql.kafka.admin import Identity, StableEnd
 from ksql.kafka.errors import OffsetsGone
 from ksql.kafka.topic_watch import TopicWatch
-from ksql.views import store_topic_id, view_maintainer
-from ksql.views.retention import retention_ms
+from ksql.views import store_manager, view_maintainer
+from ksql.views.store_config import retention_ms
 from ksql.views.stores.base import StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.view_maintainer import ViewMaintainer
@@ -509,13 +509,13 @@ def test_a_store_of_a_version_that_noted_no_topic_is_continued(kafka, followers,
     first = followers()
     source = store_of_first(kafka, first, world)
     first.close()
-    note = tmp_path / "stores" / source.created_by / store_topic_id.FILE
+    note = tmp_path / "stores" / source.created_by / store_manager.FILE
     note.unlink()
     second = followers()
     second.start()
     assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
     assert len(kafka.read) == 3
-    assert store_topic_id.read(note.parent) == "a"
+    assert store_manager.read(note.parent) == "a"
     assert second.notes(source.created_by) == ()
 
 
@@ -540,7 +540,7 @@ def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, t
     first = followers()
     source = store_of_first(kafka, first, world)
     first.close()
-    (tmp_path / "stores" / source.created_by / store_topic_id.FILE).write_text("{")
+    (tmp_path / "stores" / source.created_by / store_manager.FILE).write_text("{")
     let(kafka, 3)
     second = followers()
     second.start()
@@ -555,13 +555,13 @@ def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world,
     source = store_of_first(kafka, first, world)
     first.close()
     place = tmp_path / "stores" / source.created_by
-    (place / store_topic_id.FILE).write_text('{"version": 9}')
+    (place / store_manager.FILE).write_text('{"version": 9}')
     second = followers()
     second.start()
     assert second.await_table(table(world, "W"), {}, PATIENCE_S) is not None
-    assert f"{place / store_topic_id.FILE} has format 9" in second.hindrance(source)
+    assert f"{place / store_manager.FILE} has format 9" in second.hindrance(source)
     assert second.readable_view(source) is None
-    assert sorted(each.name for each in place.iterdir()) == ["0", "1", store_topic_id.FILE]
+    assert sorted(each.name for each in place.iterdir()) == ["0", "1", store_manager.FILE]
 
 
 def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):

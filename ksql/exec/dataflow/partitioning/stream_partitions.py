@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.core.errors import StatementError
 from ksql.core.types.format import Format, capabilities
 from ksql.core.types.schema import WINDOW_COLUMNS, Column, Role
-from ksql.exec.dataflow.chain import KeyedJoin
+from ksql.exec.dataflow.layout import KeyedJoin
 from ksql.exec.dataflow.partitioning.keybytes import KeyBytes, group_columns, key_bytes
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.formats.table import validate

@@ -1,4 +1,10 @@
-"""A stream joined with a table: each stream record meets the table's row of that moment."""
+"""A stream joined with a table: each stream record meets the table's row of that moment.
+
+Two tables joined on their primary keys: each change of one meets the other's row of that moment.
+
+Rows in: the columns of a side. Rows out: the left side's, the right side's, the ``Ending``; ``old``
+is the joined row that this one replaces.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.exec.operators.base import Paused, Record
-from ksql.exec.operators.joining.join_layout import Ending, Side
+from ksql.exec.operators.joining.join_layout import Ending, Side, TimedRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.core.records import Row
     from ksql.exec.operators.base import LogError, Steps, Store
+
 
 _ROWS = b"t"
 _key = itemgetter(1)
@@ -115,3 +122,96 @@ class JoinProcessor(Paused):
             # the tuple's own constructor: every record of the stream passes here
             yield _new(Record, values)
         rows.store_changes()
+
+
+_LEFT = b"l"
+_RIGHT = b"r"
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinProcessor(Paused):
+    """Both sides' rows are kept here, so the row that a change replaces is known.
+
+    A side that is ``kept`` has results without a row on the other one. Rows that come in at another
+    port than the right side's are the left side's. With ``timed`` the left side's rows end with
+    their own time: the later one of the rows that the join before has made them of. The change that
+    brings them is later if it deleted one of these.
+
+    Source: Kafka Streams' ``KTableKTableInnerJoin``, ``LeftJoin``, ``RightJoin`` and ``OuterJoin``;
+    docs/sql/joins.md#table-with-table.
+    """
+
+    left: Side
+    right: Side
+    keeps_left: bool
+    keeps_right: bool
+    ending: Ending
+    timed: bool = False
+
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
+        """Keep each change, and join it.
+
+        Where the other side has a row there is a result, be it a deletion of what nobody knows.
+        Where it has none, only a kept side's rows make any.
+        """
+        packed = {record.key for record in records}
+        store.load(_LEFT, packed)
+        store.load(_RIGHT, packed)
+        yield
+        return self._changes(records, store)
+
+    def _changes(self, records: Sequence[Record], store: Store) -> Iterator[Record]:
+        for record in records:
+            new = TimedRow.of(record)
+            if record.port == self.right.port:
+                side, space, other_side, other_space = self.right, _RIGHT, self.left, _LEFT
+                keeps = self.keeps_right
+            else:
+                side, space, other_side, other_space = self.left, _LEFT, self.right, _RIGHT
+                keeps = self.keeps_left
+                if self.timed and new is not None:
+                    new = TimedRow(new.row[-1], new.row[:-1])
+            old = side.kept(store, space, record.key)
+            side.keep(store, space, record.key, new)
+            other = other_side.kept(store, other_space, record.key)
+            if other is None and not (keeps and (new is not None or old is not None)):
+                continue
+            yield self._change(record, new, old, other)
+
+    def _change(
+        self, record: Record, new: TimedRow | None, old: TimedRow | None, other: TimedRow | None
+    ) -> Record:
+        port, key, _, time, topic, partition, offset, headers, _, sequence_key, lane = record
+        if other is not None and other.time > time:
+            time = other.time
+        if port == self.right.port:
+            row, before = self._joined(key, other, new), self._joined(key, other, old)
+        else:
+            row, before = self._joined(key, new, other), self._joined(key, old, other)
+        values = (
+            port,
+            key,
+            row,
+            time,
+            topic,
+            partition,
+            offset,
+            headers,
+            before,
+            sequence_key,
+            lane,
+        )
+        # the tuple's own constructor: every change of a table passes here
+        return _new(Record, values)
+
+    def _joined(self, key: bytes, left: TimedRow | None, right: TimedRow | None) -> Row | None:
+        if left is None:
+            if right is None or not self.keeps_right:
+                return None
+            return (*self.left.nothing, *right.row, *self.ending.of(key, right.time))
+        if right is None:
+            if not self.keeps_left:
+                return None
+            return (*left.row, *self.right.nothing, *self.ending.of(key, left.time))
+        time = max(left.time, right.time)
+        return (*left.row, *right.row, *self.ending.of(key, time))

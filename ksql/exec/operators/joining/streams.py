@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ksql.core.error_table import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import KeyOrder, Late, Paused, Record
-from ksql.exec.operators.joining.join_buffer import JoinBuffer, Line, Place, Slices
+from ksql.exec.operators.joining.join_buffer import JoinBuffer, Line, Place, Slices, UnmatchedBuffer
 from ksql.exec.operators.joining.join_layout import Ending, Side
-from ksql.exec.operators.joining.unmatched_buffer import UnmatchedBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

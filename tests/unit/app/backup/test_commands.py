@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.app.backup.commands import dense, known_queries
+from ksql.app.backup.restore import dense, known_queries
 from ksql.control.engine.changes import EndQuery, IdsFrom, PutType
 from ksql.control.engine.ports import Command
 from ksql.control.log.record import decode, encode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.app.backup.directory import checked, finish, new_folder
 from ksql.app.backup.errors import NoBackup
-from ksql.app.backup.folder import checked, finish, new_folder
 from ksql.app.backup.form import Manifest
 from ksql.core.error_table import TARGET_THERE
 

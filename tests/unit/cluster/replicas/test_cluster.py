@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.cluster.cluster import HostStoreLags, LagInfo, StateStoreLags
-from ksql.cluster.members import Server
+from ksql.cluster.members import HostStoreLags, LagInfo, Server, StateStoreLags
 from ksql.cluster.replicas.cluster import ENABLED, Cluster, HeartbeatsOff, own_host, own_scheme
-from ksql.cluster.replicas.lag_tracker import LagTracker
-from ksql.cluster.replicas.local_replicas import LocalReplicas
+from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.control.statements.entities import TopicPartition
 from ksql.core.config import Settings

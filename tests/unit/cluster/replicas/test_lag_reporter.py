@@ -7,12 +7,11 @@ import threading
 import orjson
 import pytest
 
-from ksql.cluster.cluster import HostStoreLags, LagInfo, StateStoreLags
-from ksql.cluster.members import Server
+from ksql.cluster.members import HostStoreLags, LagInfo, Server, StateStoreLags
 from ksql.cluster.replicas.cluster import ENABLED
 from ksql.cluster.replicas.lag_reporter import REPORTING, LagReporter
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-from ksql.cluster.replicas.replica_reader import Unreachable
+from ksql.cluster.replicas.read_request import Unreachable
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.core.config import Settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.cluster.replicas.lag_tracker import LagTracker
+from ksql.cluster.replicas.local_replicas import LagTracker
 
 PLACE = ("t", 0)
 

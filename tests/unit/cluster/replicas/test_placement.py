@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.cluster.members import Server
-from ksql.cluster.replicas.placement import Placement
+from ksql.cluster.replicas.partition_assignment import Placement
 
 SERVERS = st.lists(
     st.builds(Server, st.sampled_from(["a", "b", "10.0.0.1", "::1"]), st.integers(1, 9)),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.cluster.members import Server
+from ksql.cluster.replicas.failover import NoReplica, ReplicaDown, ReplicaRefused, Route
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus, StalenessLimits
-from ksql.cluster.replicas.routing import NoReplica, ReplicaDown, ReplicaRefused, Route
 
 A, B, C = (Server(name, 1) for name in "abc")
 STANDBYS = StalenessLimits(standby_reads=True, restoring=True)

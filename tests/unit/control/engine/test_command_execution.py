@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
 from ksql.control.engine.pending_deletions import MemoryAppliedOffset
-from ksql.control.engine.ports import CommandInDoubt
+from ksql.control.engine.ports import CommandInDoubt, MemoryLog
 from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.control.engine import memory
+from ksql.control.engine import ports
 from ksql.control.engine.command_execution import CommandExecution, ExecutionContext
-from ksql.control.engine.memory import MemoryLog
-from ksql.control.engine.ports import Command
+from ksql.control.engine.ports import Command, MemoryLog
 from ksql.control.planning.prepare import DISTRIBUTED, prepare
-from ksql.control.statements.answers import RequestFailed
-from ksql.control.statements.table import HANDLERS
+from ksql.control.statements.execute import HANDLERS, RequestFailed
 from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.sql.syntax import ast
@@ -343,7 +341,7 @@ def test_a_command_that_cannot_be_written_makes_nothing(monkeypatch):
         raise Broken("too large")
 
     world = World("CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);")
-    monkeypatch.setattr(memory._MemoryWriter, "check", refuse)
+    monkeypatch.setattr(ports._MemoryWriter, "check", refuse)
     with pytest.raises(RequestFailed, match="too large"):
         world.run("CREATE STREAM D AS SELECT * FROM S;")
     assert world.engine.topics.describe("D") is None

@@ -10,7 +10,7 @@ from ksql.formats.json_sr.schema import opened
 from ksql.formats.schema_registry import Schema, SchemaRejected
 from ksql.kafka.registry_client import ConfluentRegistry, RegistrySettings
 from ksql.registry.local import LocalRegistry
-from ksql.registry.server import RegistryServer
+from ksql.registry.rest import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.unit.registry.memorylog import MemoryLog

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
 from ksql.control.engine.replacement_locks import ChangedMeanwhile
 from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.memory.driver import MemoryRunner

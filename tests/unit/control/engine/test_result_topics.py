@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 
 SOURCE = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"

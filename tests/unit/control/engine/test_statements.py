@@ -14,7 +14,7 @@ from ksql.control.engine.changes import (
 )
 from ksql.control.engine.errors import QueryIdTooLong
 from ksql.control.planning.plan_queries import transient_plan
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.error_table import TOO_MANY_WINDOWS
 from ksql.core.errors import ParseError

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ksql.control.engine.changes import EndQuery, PutQuery, applied
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.sql.catalog.catalog import Catalog
 from tests.unit.world import World
 

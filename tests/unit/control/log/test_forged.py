@@ -14,8 +14,7 @@ from ksql.control.engine.ports import Command
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode, encode
 from ksql.core.errors import KsqlError
-from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.plan_bundle import packed, unpacked
+from ksql.exec.dataflow.load import load, packed, unpacked
 from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.plan import codec
 from tests.unit.world import World

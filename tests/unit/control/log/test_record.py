@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
-from ksql.control.engine.ports import Command
+from ksql.control.engine.ports import Command, MemoryLog
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import (
     VERSION,
@@ -15,8 +14,8 @@ from ksql.control.log.record import (
     decode,
     encode,
 )
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from tests.unit.world import World
 
 SCRIPT = """

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.engine.ports import MemoryLog
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import RegistryMissing
 from ksql.formats.schema_registry import MemoryRegistry, RegistryUnreachable, Schema, SchemaRejected
 from ksql.sql.syntax.parser import parse_one, split

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ksql.control.statements import entities as e
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.asserts import WaitsTooLong
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import AssertionFailed, RegistryMissing, StatementError
 from ksql.formats.schema_registry import MemoryRegistry, RegistryUnreachable, Schema
 from tests.unit.world import StillMonitor, World

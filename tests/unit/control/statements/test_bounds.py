@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ksql.control.statements import execute
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.bounds import (
     ANSWER,
     BODY,
@@ -15,8 +14,9 @@ from ksql.control.statements.bounds import (
     UnpackedTooLong,
     _weight,
 )
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
-from server.values import dumps
+from server.answers.row_encoders import dumps
 from server.wire import to_wire
 from tests.unit.world import World
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.control.engine.progress import CommandStatus
+from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as module
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.connectors import ELSEWHERE
-from ksql.control.statements.execute import SandboxTopics, is_distributed, session
+from ksql.control.statements.execute import RequestFailed, SandboxTopics, is_distributed, session
 from ksql.core.errors import ServerError
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.formats.schema_registry import MemoryRegistry, Schema
-from ksql.sql.catalog.topic import Topic
+from ksql.sql.catalog.model import Topic
 from ksql.sql.syntax.parser import parse_one
 from server.wire import to_wire
 from tests.unit.world import World

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ksql.control.statements import execute
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.entities import ConsistencyToken
+from ksql.control.statements.execute import RequestFailed
 from ksql.core.token import Token
 from tests.unit.world import World
 

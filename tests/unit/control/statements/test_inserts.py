@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from ksql.control.statements.answers import UnknownField
+from ksql.control.statements.execute import UnknownField
 from ksql.control.statements.insert import CannotInsert
 from ksql.control.statements.inserts import RowWriter, coerced, name_of
 from ksql.control.statements.services import Request

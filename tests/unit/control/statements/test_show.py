@@ -6,8 +6,8 @@ import pytest
 
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
-from ksql.control.statements.answers import RequestFailed
 from ksql.control.statements.describe import SPARK_PLAN
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.services import QueryHealth, RunningPush, StageState
 from ksql.exec.dataflow.topic_acl import matching
 from tests.unit.world import StillMonitor, World

@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from ksql.core.process.child import Child
-from ksql.core.process.lock import DirectoryBusy, FileLock
-from ksql.core.process.orphans import await_predecessors, holders
+from ksql.core.process.lock import DirectoryBusy, FileLock, await_predecessors, holders
 from tests.waits import await_true
 
 PATIENCE_S = 30.0

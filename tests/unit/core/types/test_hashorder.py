@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.core.types.hashorder import entries, hash_code
 from ksql.core.types.model import INTEGER, STRING, Map
-from ksql.core.types.render import java_string
+from ksql.core.types.render import entries, hash_code, java_string
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from ksql.exec.dataflow.compiled import writing
 from ksql.exec.dataflow.future_timestamps import FutureTimestamps
 from ksql.exec.dataflow.ingest import KeyedIngest
 from ksql.exec.dataflow.program import RawBatch
-from ksql.exec.operators.keyed_batch import KeyedBatch
-from ksql.exec.operators.order import SequenceKeys
+from ksql.exec.operators.order import KeyedBatch, SequenceKeys
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples

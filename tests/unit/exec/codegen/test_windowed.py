@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ksql.core.records import Headers
 from ksql.exec.codegen.windowed import WindowedIngest
 from ksql.exec.dataflow import stages
-from ksql.exec.dataflow.combining import Combining
 from ksql.exec.dataflow.compiled import writing
 from ksql.exec.dataflow.ingest import KeyedIngest
+from ksql.exec.dataflow.stages import Combining
 from ksql.functions.registry import BUILTINS
 from ksql.spark.task.tasklog import TaskLog
 from tests.cuts.cases import Event, pieces

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.exec.dataflow.results import Results
+from ksql.exec.dataflow.program import Results
 from ksql.exec.dataflow.stage_inputs import Encoder, Unwritable
 from ksql.exec.operators.base import BadResult
 from tests.unit.world import World

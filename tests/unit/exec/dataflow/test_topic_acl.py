@@ -8,14 +8,14 @@ import pytest
 
 from ksql.control.engine.changes import PutSource
 from ksql.control.engine.ports import Command
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.inserts import RowWriter
 from ksql.control.statements.services import Request
 from ksql.core.config import Settings
 from ksql.core.error_table import INTERNAL_TOPIC
 from ksql.core.errors import KsqlError
 from ksql.exec.dataflow import topic_acl
-from ksql.exec.dataflow.source_topics import plan_of
+from ksql.exec.dataflow.topic_acl import plan_of
 from ksql.serving.query_service import QueryService
 from tests.unit.world import World
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ksql.exec.expressions.compare import BadPattern, is_like_pattern, like, like_test
 from ksql.exec.expressions.errors import NullOperand
-from ksql.exec.expressions.like import BadPattern, is_like_pattern, like, like_test
 
 ANY = "[^\n\r\u0085\u2028\u2029]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.execute import RequestFailed
 from ksql.exec.expressions import meter
 from ksql.exec.expressions.compile import compile_expr, compile_projection
 from ksql.functions.registry import BUILTINS

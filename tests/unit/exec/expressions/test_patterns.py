@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 
 from ksql.core.types.model import STRING
-from ksql.exec.expressions import patterns
+from ksql.exec.expressions import compile
 from ksql.exec.expressions.compile import compile_expr
 from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.registry import BUILTINS
-from ksql.java.regex import budget as budgets
-from ksql.java.regex.budget import Budget
+from ksql.java.regex import matcher as budgets
+from ksql.java.regex.matcher import Budget
 from ksql.sql.binder.infer import bind
 from ksql.sql.binder.scope import NO_COLUMNS
 from ksql.sql.syntax.parser import parse_one, split
@@ -59,7 +59,7 @@ def test_every_function_that_matches_with_patterns_is_named(monkeypatch):
             for count in (2, 3):
                 for text in texts:
                     attempt(function, number, [texts[0], text, "a"][:count])
-    assert matching <= patterns.FUNCTIONS
+    assert matching <= compile.FUNCTIONS
     assert {"REGEXP_REPLACE", "PARSE_TIMESTAMP"} <= matching
 
 

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from ksql.core.errors import QueryFailed
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.exec.memory.driver import MemoryTopics
 from tests.unit.world import World
 

@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from ksql.core.records import RawRecord
-from ksql.exec.memory.driver import MemoryTopics
-from ksql.exec.memory.feed import MemoryExtents, MemoryFeed
+from ksql.exec.memory.driver import MemoryExtents, MemoryFeed, MemoryTopics
 from tests.waits import await_true
 
 BOTH = {("a", 0): 0, ("b", 0): 1}

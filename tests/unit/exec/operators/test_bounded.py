@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.exec.operators.bounded import Bound, BoundedStore, TooMuchState, estimate
+from ksql.exec.operators.memory import Bound, BoundedStore, TooMuchState, estimate
 
 
 def test_a_state_has_a_bound():

@@ -7,7 +7,7 @@ from ksql.exec.operators.joining.join_layout import Ending, Side
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.operators.prefixed_store import PrefixedStore
+from ksql.exec.operators.stream_partitions import PrefixedStore
 from tests.unit.exec.operators.support import Log, record
 
 STREAM, FIRST, SECOND = 0, 1, 2

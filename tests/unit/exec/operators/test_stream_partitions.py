@@ -12,11 +12,10 @@ from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor, Within
 from ksql.exec.operators.keys import pack, unpack
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.operators.prefixed_store import PrefixedStore
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.sessionstate import SessionWindows
-from ksql.exec.operators.stream_partitions import each_lane
-from ksql.exec.operators.suppress_windows import FinalProcessor
+from ksql.exec.operators.stream_partitions import PrefixedStore, each_lane
+from ksql.exec.operators.suppress import FinalProcessor
 from ksql.exec.operators.table import TableProcessor
 from ksql.exec.operators.windows import Windows
 from ksql.spark.task.pages import PagedStore

@@ -14,7 +14,7 @@ from ksql.exec.operators.keys import unpack
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.sessionstate import SessionWindows
-from ksql.exec.operators.suppress_windows import FinalProcessor
+from ksql.exec.operators.suppress import FinalProcessor
 from ksql.exec.operators.timers import Timers
 from ksql.exec.operators.windows import Windows
 from ksql.spark.task.pages import PagedStore

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ksql.formats.avro import strict as avro
 from ksql.formats.avro.compat import differences
-from ksql.formats.avro.printer import canonical_text
+from ksql.formats.avro.text import canonical_text
 from ksql.formats.avro.tree import PRIMITIVES, BrokenAvro
-from ksql.formats.difference import BACKWARD, explained
+from ksql.formats.kind import BACKWARD, explained
 
 
 def record(*fields, name="R", **more):

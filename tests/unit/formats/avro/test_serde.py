@@ -15,8 +15,8 @@ from ksql.core.errors import RegistryMissing
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.core.types.model import Array, Field, Map, Struct
-from ksql.formats.avro.parser import parse
 from ksql.formats.avro.schema import NotAvro, connect_type
+from ksql.formats.avro.text import parse
 from ksql.formats.avro.tree import BrokenAvro
 from ksql.formats.connect import NotInferable, sql_type
 from ksql.formats.schema_registry import MemoryRegistry, Reference, Schema, framed

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.formats.difference import BACKWARD
 from ksql.formats.json_sr import model as json_model
 from ksql.formats.json_sr.compat import differences
 from ksql.formats.json_sr.schema import BrokenJsonSchema
-from ksql.java.regex import budget as budgets
+from ksql.formats.kind import BACKWARD
 from ksql.java.regex import compile_java
+from ksql.java.regex import matcher as budgets
 
 
 def kinds(reader, writer, imported=None):

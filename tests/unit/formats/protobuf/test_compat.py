@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.formats.difference import BACKWARD
+from ksql.formats.kind import BACKWARD
 from ksql.formats.protobuf import resolved as proto
 from ksql.formats.protobuf import text as proto_text
 from ksql.formats.protobuf.compat import differences

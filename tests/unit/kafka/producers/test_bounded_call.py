@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.kafka.errors import error_of
-from ksql.kafka.producers import bounded_call
-from ksql.kafka.producers.bounded_call import in_time
+from ksql.kafka.producers import task_transactions
+from ksql.kafka.producers.task_transactions import in_time
 
 
 def test_a_call_gets_its_limit_and_its_end_is_awaited():
@@ -26,7 +26,7 @@ def test_the_error_of_a_call_is_raised():
 
 
 def test_a_call_that_never_ends_is_left_behind(monkeypatch):
-    monkeypatch.setattr(bounded_call, "GRACE_S", 0.01)
+    monkeypatch.setattr(task_transactions, "GRACE_S", 0.01)
     never = threading.Event()
     with pytest.raises(KafkaException, match="did not end in time") as caught:
         in_time(lambda _limit_s: bool(never.wait()) or None, 0.01)

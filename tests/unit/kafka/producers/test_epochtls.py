@@ -10,9 +10,9 @@ import threading
 import pytest
 import trustme
 
-from ksql.http.sockets import listen
+from ksql.http.connections import listen
 from ksql.kafka.errors import WriteFailed
-from ksql.kafka.producers import epochtls, timestamp_zero
+from ksql.kafka.producers import timestamp_zero
 
 SSL = {"security.protocol": "SSL"}
 
@@ -42,7 +42,7 @@ def shaken(authority, name, config):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with socket.create_connection(sock.getsockname(), 30) as plain:
-            theirs = epochtls.context({**SSL, **config})
+            theirs = timestamp_zero.context({**SSL, **config})
             with theirs.wrap_socket(plain, server_hostname="127.0.0.1") as behind:
                 behind.version()
         thread.join(30)
@@ -50,8 +50,8 @@ def shaken(authority, name, config):
 
 
 def test_without_tls_there_is_none():
-    assert epochtls.context({"security.protocol": "SASL_PLAINTEXT"}) is None
-    assert epochtls.context({}) is None
+    assert timestamp_zero.context({"security.protocol": "SASL_PLAINTEXT"}) is None
+    assert timestamp_zero.context({}) is None
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -86,7 +86,7 @@ def test_untrusted_certificates_are_refused(authority):
 
 
 def test_ciphers_are_the_configured_ones(authority):
-    context = epochtls.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
+    context = timestamp_zero.context({**SSL, "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"})
     names = {each["name"] for each in context.get_ciphers() if each["protocol"] == "TLSv1.2"}
     assert names == {"ECDHE-RSA-AES256-GCM-SHA384"}
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ksql.kafka.producers.task_fence import TaskFence
+from ksql.kafka.producers.task_transactions import TaskFence
 
 
 def test_the_last_claim_holds(tmp_path, monkeypatch):

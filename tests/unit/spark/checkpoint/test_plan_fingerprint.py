@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from ksql.exec.dataflow.source_topics import plan_of
+from ksql.exec.dataflow.topic_acl import plan_of
 from ksql.spark.checkpoint import checkpoint, plan_fingerprint
 from ksql.spark.query.spec import State
 from tests.unit.spark.query.test_runner import Desk

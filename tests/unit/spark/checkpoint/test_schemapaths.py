@@ -9,7 +9,7 @@ import pytest
 
 from ksql.core.error_table import STATE_METADATA_UNKNOWN
 from ksql.spark.checkpoint import incarnations
-from ksql.spark.checkpoint.schemapaths import lead_home
+from ksql.spark.checkpoint.incarnations import lead_home
 from tests.stored.corpora import V1
 
 QUERY = "CTAS_KEPT_COUNTS_8"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.spark.query.batch_limits import BatchLimits, records_within
 from ksql.spark.query.spec import QuerySpec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.spark.query.drop_counts import LATELY_MS, DropCounts, RecentDrops, WorstRecord, late_of
+from ksql.spark.query.query_metrics import LATELY_MS, DropCounts, RecentDrops, WorstRecord, late_of
 
 NEAR, FAR = WorstRecord(5, "t", 1), WorstRecord(9, "s", 0)
 

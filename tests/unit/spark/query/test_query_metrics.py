@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ksql.spark.query import query_metrics
-from ksql.spark.query.drop_counts import DropCounts, WorstRecord
-from ksql.spark.query.query_metrics import QueryMetrics, StateSize
+from ksql.spark.query.query_metrics import DropCounts, QueryMetrics, StateSize, WorstRecord
 
 
 def batch(moment, **metrics):

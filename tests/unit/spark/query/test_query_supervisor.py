@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JError
 
 from ksql.core.errors import KsqlError
-from ksql.core.ids import QueryId
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
 from ksql.spark.query.spec import QuerySpec, RetryPolicy, State

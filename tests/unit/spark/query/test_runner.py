@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from ksql.control.engine.memory import MemoryLog
+from ksql.control.engine.ports import MemoryLog
 from ksql.core.config import Settings
 from ksql.core.error_table import CHECKPOINT_UNUSABLE
-from ksql.core.ids import QueryId
+from ksql.core.files import Trash
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
-from ksql.core.trash import Trash
+from ksql.core.records import QueryId
 from ksql.kafka.ranges import Range
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.batch_limits import BatchLimits
@@ -29,8 +29,7 @@ from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.runner_context import RunnerContext
-from ksql.spark.query.spec import RetryPolicy, State
+from ksql.spark.query.spec import RetryPolicy, RunnerContext, State
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed

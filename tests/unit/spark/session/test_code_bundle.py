@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import zipfile
 
-from ksql.spark.session.code_bundle import package_zip
+from ksql.spark.session.session import package_zip
 
 
 def package(folder, text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.spark.session.logfile import rotate
+from ksql.spark.session.jvm_supervisor import rotate
 
 
 def written(folder, file):

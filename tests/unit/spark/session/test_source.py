@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ksql.core.ids import QueryId
 from ksql.core.process.jars import sha256
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.spec import QuerySpec
 from ksql.spark.session.rangesjar import DIGEST

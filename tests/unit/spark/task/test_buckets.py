@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.spark.task.buckets import bucket_labels, spark_partition
+from ksql.spark.task.partitioner import bucket_labels, spark_partition
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 16, 200])

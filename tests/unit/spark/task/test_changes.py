@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.spark.task.changes import BOTH, NEW, OLD, UnknownChange, pack_changes, unpack_changes
-from ksql.spark.task.packing import pack, unpack
+from ksql.spark.task.packing import (
+    BOTH,
+    NEW,
+    OLD,
+    UnknownChange,
+    pack,
+    pack_changes,
+    unpack,
+    unpack_changes,
+)
 
 ROWS = st.lists(
     st.none()

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.exec.operators.base import Record
-from ksql.exec.operators.keyed_batch import KeyedBatch, Parts
-from ksql.exec.operators.order import Queues, in_order
+from ksql.exec.operators.order import KeyedBatch, Parts, Queues, in_order
 from ksql.spark.task.chunk import ChunkWriter, UnknownChunk, pack_records, unpack_chunks
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

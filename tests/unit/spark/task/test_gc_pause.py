@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from ksql.spark.task.gc_pause import LastingObjects, no_cycle_search
+from ksql.core.process_tuning import LastingObjects, no_cycle_search
 
 
 class Program:

@@ -9,9 +9,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ksql.exec.operators.base import Late, Record
-from ksql.spark.task.buckets import bucket_labels
 from ksql.spark.task.chunk import pack_records, unpack_chunks
 from ksql.spark.task.host import StageHost
+from ksql.spark.task.partitioner import bucket_labels
 from ksql.spark.task.task_environment import TaskEnvironment
 
 

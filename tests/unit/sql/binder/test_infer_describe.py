@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.sql.binder.describe import describe
+from ksql.sql.binder.errors import describe
 from ksql.sql.syntax import expr as ex
 from tests.parsing import parse_expression
 

@@ -8,8 +8,13 @@ from ksql.core.errors import Span
 from ksql.core.types import schema
 from ksql.core.types.model import BIGINT, INTEGER, STRING
 from ksql.sql.binder.bound import Column, LambdaVar
-from ksql.sql.binder.describe import describe
-from ksql.sql.binder.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
+from ksql.sql.binder.errors import (
+    AmbiguousColumn,
+    NotAvailableHere,
+    UnknownColumn,
+    UnknownSource,
+    describe,
+)
 from ksql.sql.binder.scope import Scope, Source
 from ksql.sql.syntax import expr as ex
 

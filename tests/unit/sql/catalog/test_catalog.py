@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.core.ids import QueryId
+from ksql.core.records import QueryId
 from ksql.core.types.format import Format
 from ksql.core.types.model import BIGINT
 from ksql.core.types.schema import Column, Role, Schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.sql.syntax.nesting import LONGEST_STATEMENT, MOST_WORDS, TooLong
+from ksql.sql.syntax.lexer import LONGEST_STATEMENT, MOST_WORDS, TooLong
 from ksql.sql.syntax.parser import parse_one, split
 
 

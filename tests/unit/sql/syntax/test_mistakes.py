@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ksql.core.errors import ParseError
-from ksql.sql.syntax import mistakes
+from ksql.sql.syntax import explain_error
 from ksql.sql.syntax.parser import parse
 
 ENTRIES = tomllib.loads(resources.files("grammar").joinpath("bad.toml").read_text("utf-8"))
@@ -28,7 +28,7 @@ def test_every_example_gets_its_hint(example, hint, context):
 def test_no_place_has_two_hints():
     said: dict[Any, Any] = {}
     for example, hint, context in EXAMPLES:
-        assert said.setdefault(mistakes.stop_of(example, context), hint) == hint
+        assert said.setdefault(explain_error.stop_of(example, context), hint) == hint
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_other_mistakes_get_none(text):
 
 def test_an_example_must_be_broken():
     with pytest.raises(ValueError, match="no mistake"):
-        mistakes.stop_of("SHOW TABLES;", 1)
+        explain_error.stop_of("SHOW TABLES;", 1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.errors import KsqlError
-from ksql.sql.syntax.nesting import MAX_NESTING, TooDeep
+from ksql.sql.syntax.lexer import MAX_NESTING, TooDeep
 from ksql.sql.syntax.parser import parse
 from ksql.sql.syntax.printer import expression
 from ksql.sql.syntax.walk import transform, walk

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from ksql.core.types.text import type_text
+from ksql.core.types.model import type_text
 from ksql.sql.syntax.parser import parse
 from ksql.sql.syntax.printer import expression, query, statement
 from tests.examples import examples

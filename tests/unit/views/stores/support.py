@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from tests.stored.plain_store import PlainStore
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.views.stores.base import StoreClosed, Stored, StoredRow, StoreFailed, after, resumed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.stores.store_types import TYPES, open_store

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ksql.core.error_table import STORE_BUSY
-from ksql.core.ids import Offset
-from ksql.views.stores import formats, values
+from ksql.core.records import Offset
+from ksql.views.stores import formats
 from ksql.views.stores.base import NewerStore, Stored, StoreDamaged
 from ksql.views.stores.formats import FORMATS, Formats
 from ksql.views.stores.rocks import destroy
@@ -143,7 +143,7 @@ def test_a_newer_store_is_refused_and_left_alone(kind, path, budget, monkeypatch
 @ON_DISK
 def test_a_value_of_a_newer_format_is_refused(kind, path, budget, monkeypatch):
     store = open_store(kind, path, budget)
-    monkeypatch.setattr(values, "VALUE_FORMAT", 2)
+    monkeypatch.setattr(formats, "VALUE_FORMAT", 2)
     apply(store, [(b"a", b"1", 1)], 1)
     monkeypatch.undo()
     for read in (

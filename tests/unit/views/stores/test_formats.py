@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.views.stores import formats, values
+from ksql.views.stores import formats
 from ksql.views.stores.base import OlderStore, Stored, StoredRow
 from ksql.views.stores.formats import CONVERTERS, FORMATS, KNOWN, UNKNOWN_TIME, Formats, StoreFormat
 from ksql.views.stores.store_types import open_store
@@ -14,8 +14,8 @@ from tests.unit.views.stores.support import apply, database_of
 
 LATER = StoreFormat(
     number=2,
-    pack=lambda value, timestamp: b"\x02" + values.pack(value, timestamp),
-    unpack=lambda data: values.unpack(data[1:]),
+    pack=lambda value, timestamp: b"\x02" + formats.pack(value, timestamp),
+    unpack=lambda data: formats.unpack(data[1:]),
 )
 
 
@@ -51,7 +51,7 @@ def test_the_next_format_is_a_row(tmp_path, budget, later):
     path = sample("txn_rocksdb", tmp_path / "0")
     store = upgraded(path, budget)
     assert list(store.scan()) == [StoredRow(*row, UNKNOWN_TIME) for row in ROWS]
-    assert database_of(store).get(b"\x01key0") == b"\x02" + values.pack(b"value0", UNKNOWN_TIME)
+    assert database_of(store).get(b"\x01key0") == b"\x02" + formats.pack(b"value0", UNKNOWN_TIME)
     apply(store, [(b"a", b"1", 9)], 9)
     assert store.get(b"a") == Stored(b"1", 9)
     store.close()

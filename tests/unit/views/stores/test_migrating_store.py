@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.views.stores.base import Stored, StoreDamaged, StoredRow, StoreFailed
 from ksql.views.stores.formats import UNKNOWN_TIME
 from ksql.views.stores.migrating_store import MigratingStore, StoreCopy

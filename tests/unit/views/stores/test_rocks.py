@@ -112,7 +112,7 @@ def test_errors_are_known_by_their_texts(tmp_path, text, kind, fact):
 SMALL = """
 import resource, signal, sys
 from pathlib import Path
-from ksql.core.ids import Offset
+from ksql.core.records import Offset
 from ksql.views.stores.base import StoreFailed
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.txn import TxnStore

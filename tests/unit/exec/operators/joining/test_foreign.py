@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.exec.operators.base import Processor, Record
-from ksql.exec.operators.joining import subscribers
-from ksql.exec.operators.joining.foreign import NULL_REFERENCE, Answers, Referred, Referrer
+from ksql.exec.operators.joining import foreign
+from ksql.exec.operators.joining.foreign import (
+    NULL_REFERENCE,
+    Answers,
+    Referred,
+    Referrer,
+    Subscribers,
+)
 from ksql.exec.operators.joining.join_layout import Side
-from ksql.exec.operators.joining.subscribers import Subscribers
 from ksql.exec.operators.keys import pack, unpack
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.order import in_order
@@ -334,7 +339,7 @@ def test_reference_that_comes_or_goes_changes_one_chunk():
     store.puts.clear()
     many.remove(b"k", members[5])
     many.add(b"k", members[5])
-    assert max(map(len, store.puts)) <= subscribers.CHUNK
+    assert max(map(len, store.puts)) <= foreign.CHUNK
     assert len(store.puts) <= 4
 
 
@@ -342,7 +347,7 @@ def test_reference_that_comes_or_goes_changes_one_chunk():
 @given(st.lists(st.integers(0, 30), max_size=80))
 def test_members_come_and_go(numbers):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(subscribers, "CHUNK", 4)
+        patched.setattr(foreign, "CHUNK", 4)
         come_and_go(numbers)
 
 

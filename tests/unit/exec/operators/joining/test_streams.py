@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.core.error_table import UNKNOWN_JOIN_STATE
-from ksql.exec.operators.joining import join_buffer, unmatched_buffer
+from ksql.exec.operators.joining import join_buffer
 from ksql.exec.operators.joining.join_layout import Ending, Side
 from ksql.exec.operators.joining.streams import StreamJoinProcessor, Within
 from ksql.exec.operators.keys import pack
@@ -296,7 +296,7 @@ def test_it_is_the_plain_join_however_batches_are_cut(kind, reach, grace, record
 
 
 def test_many_that_wait(monkeypatch):
-    monkeypatch.setattr(unmatched_buffer, "CHUNK_ENTRIES", 4)
+    monkeypatch.setattr(join_buffer, "CHUNK_ENTRIES", 4)
     join, backend = join_of("LEFT", grace=0), DictBackend()
 
     def go(records):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.exec.operators.joining.join_layout import Ending, Side
-from ksql.exec.operators.joining.tablejoin import TableJoinProcessor
+from ksql.exec.operators.joining.joins import TableJoinProcessor
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.operators.order import in_order
 from tests.examples import examples

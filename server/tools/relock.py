@@ -1,0 +1,51 @@
+"""Writes the jars' lock file again: resolves the roots, downloads what they need, notes checksums.
+
+For maintainers, after a version was changed here: ``python -m server.tools.relock``.
+"""
+
+from __future__ import annotations
+
+from jgo.maven import Dependency, MavenContext
+
+from ksql.core.process.jars import LOCK, JarSet, sha256
+
+# Resolution alone would pick older clients next to the broker: they are named explicitly.
+BROKER_ROOTS = (
+    "org.apache.kafka:kafka_2.13:4.1.1",
+    "org.apache.kafka:kafka-clients:4.1.1",
+    "org.apache.kafka:kafka-server-common:4.1.1",
+    "org.apache.logging.log4j:log4j-core:2.25.1",
+    "org.apache.logging.log4j:log4j-slf4j2-impl:2.25.1",
+)
+# All that PySpark's own distribution lacks; what these depend on is part of it.
+SPARK_FILES = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
+_HEADER = "# Written by `python -m server.tools.relock`; one row per file, in class path order.\n"
+
+
+def main() -> None:
+    """Resolve both sets and write the lock file."""
+    context = MavenContext(timeout=60)
+    roots = [context.create_dependency(name) for name in BROKER_ROOTS]
+    inputs, transitive = context.resolver.resolve(roots)
+    broker = [dep for dep in (*inputs, *transitive) if dep.scope in (None, "compile", "runtime")]
+    spark = [context.create_dependency(name) for name in SPARK_FILES]
+    rows = [*(_row(dep, "broker") for dep in broker), *(_row(dep, "spark") for dep in spark)]
+    LOCK.write_text(_HEADER + "".join(rows), encoding="utf-8")
+
+
+def _row(dependency: Dependency, which: JarSet) -> str:
+    path = dependency.artifact.resolve()
+    coordinate = f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}"
+    return (
+        f'\n[[jar]]\ncoordinate = "{coordinate}"\nsha256 = "{sha256(path)}"\n'
+        f'bytes = {path.stat().st_size}\nset = "{which}"\n'
+    )
+
+
+if __name__ == "__main__":
+    main()
