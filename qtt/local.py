@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.engine import Engine
 from ksql.control.engine.ports import MemoryLog
+from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import HANDLERS
 from ksql.control.statements.services import QueryHealth, Request, Services
 from ksql.core.config import Settings
@@ -21,6 +22,7 @@ from qtt.memory import MemoryService, hosted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.core.query_version import QueryVersion
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
     from ksql.sql.catalog.catalog import Catalog
@@ -50,8 +52,13 @@ class LocalDriver:
             registry=self._registry,
         )
         self._references = itertools.count(_REFERENCES)
+        self._rebuilds = RebuildSupervisor(self._engine, Settings())
         self._services = Services(
-            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=now_ms
+            engine=self._engine,
+            monitor=NoMonitor(),
+            writer=self,
+            now_ms=now_ms,
+            await_rebuild=self._await_rebuild,
         )
 
     @property
@@ -104,6 +111,11 @@ class LocalDriver:
         for topic, key, value, timestamp, headers in records:
             self._topics.append(topic, key, value, timestamp, headers)
         self._runner.drain(self._engine.catalog.versions)
+
+    def _await_rebuild(self, version: QueryVersion, timeout_s: float) -> bool:
+        """Let the candidate read what is there, and cut over."""
+        self._runner.drain(self._engine.catalog.versions)
+        return self._rebuilds.wait(version, timeout_s)
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic."""

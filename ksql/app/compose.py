@@ -144,6 +144,7 @@ def runner(
         context,
         admin.end_offsets,
         admin.begin_offsets,
+        admin.offsets_at,
         on_failure,
         trash=trash,
         new_incarnation=new_incarnation,

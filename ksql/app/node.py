@@ -28,6 +28,7 @@ from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.engine.engine import Engine
 from ksql.control.log.log import AppliedOffsetFile, KafkaCommandLog
 from ksql.control.log.quarantine import SKIP, offsets_of
+from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.services import Services
 from ksql.core import process_tuning
 from ksql.core.config import Settings
@@ -153,6 +154,7 @@ class Node:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
         self.views.start()
         self.copies.start()
+        self.rebuilds.start()
         if self._follower is None:
             self._take_charge(state)
         else:
@@ -372,7 +374,10 @@ class Node:
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
             applied_offset=AppliedOffsetFile(state.carried_out),
+            now_ms=self._now_ms,
         )
+        self.rebuilds = RebuildSupervisor(self.engine, self.settings, self._leads)
+        self._closers.append(self.rebuilds.close)
         self.durable_topics = DurableTopics(
             self._hasty, self.log, self._schemas, lambda: state.identity.ended
         )
@@ -423,6 +428,7 @@ class Node:
             last_upgrade=self.upgrade_recorder.last,
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),
+            await_rebuild=self.rebuilds.wait,
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
@@ -488,6 +494,9 @@ class Node:
     def _check_kafka(self) -> None:
         if self.watch.kafka:
             raise KafkaUnreachable(self.kafka.bootstrap, self.watch.kafka)
+
+    def _leads(self) -> bool:
+        return self.ready.is_set() and not self.is_follower and not self.lost
 
     def _look(self) -> None:
         if self.ready.is_set():

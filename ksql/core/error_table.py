@@ -179,6 +179,11 @@ BEING_REPLACED: Final = ErrorRow(
     hint="Send this one again when that one has ended.",
     code=50300,
 )
+REBUILD_UNDER_WAY: Final = ErrorRow(
+    StatementError,
+    "{query_id} is being rebuilt by another statement",
+    hint="SHOW UPGRADES; shows how far it is. ABORT UPGRADE OF {name}; ends it.",
+)
 NO_QUERIES: Final = ErrorRow(
     StatementError,
     "the file does not contain any persistent queries",

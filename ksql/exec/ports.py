@@ -24,6 +24,9 @@ class Topics(Protocol):
     def identity(self, name: str) -> str:
         """Return the mark that a later topic of that name does not have; empty if there is none."""
 
+    def lost(self, name: str) -> int:
+        """Return how many records the topic has had at its beginning and does not hold any more."""
+
     def create(self, topic: Topic) -> bool:
         """Create it; False: it existed already, which is fine."""
 

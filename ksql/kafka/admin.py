@@ -322,6 +322,21 @@ class Admin(Administrative):
         """
         return self._offsets(topics, _LATEST, committed=committed)
 
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
+        """Return the offset of the first record at or after that time, of every partition.
+
+        Where there is none it is the end.
+
+        Raises: UnknownTopic.
+        """
+        names = list(topics)
+        ends = self.end_offsets(names)
+        later = self._offsets(names, OffsetSpec.for_timestamp(time_ms), committed=False)
+        return {
+            partition: offset if offset >= 0 else ends[partition]
+            for partition, offset in later.items()
+        }
+
     def stable_ends(
         self, places: Collection[Partition], timeout_s: float
     ) -> dict[Partition, StableEnd]:

@@ -43,6 +43,10 @@ class KafkaTopics:
         """Return Kafka's own id of the topic; empty if there is none."""
         return self._admin.topic_id(name) or ""
 
+    def lost(self, name: str) -> int:
+        """Return how many records retention has deleted at its beginning, or somebody."""
+        return sum(self._admin.begin_offsets([name]).values())
+
     def create(self, topic: Topic) -> bool:
         """Create it, unless it exists; it takes no record that is too late for every query."""
         created = self._admin.create(topic)

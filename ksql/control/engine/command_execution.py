@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.control.engine.changes import PutQuery
+from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndRebuild, PutQuery
 from ksql.control.engine.context import runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.planning import schemas
@@ -35,7 +35,7 @@ from ksql.core.errors import KsqlError, ServerError
 from ksql.exec.ports import Runner, Topics
 from ksql.formats.schema_registry import Registry
 from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.catalog.model import PersistentQuery, Rebuild
 from ksql.sql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -191,7 +191,8 @@ class CommandExecution:
     @property
     def replaced(self) -> QueryVersion | None:
         """The running version that gets another plan, or runs otherwise, if there is one."""
-        return next((old.version for old, _ in self._switched()), None)
+        switched = (old.version for old, _ in (*self._switched(), *self._cut_over()))
+        return next(switched, None)
 
     def moved(self, prepared: Prepared, offset: int) -> None:
         """Give it another place in the log, and what was prepared for that place."""
@@ -222,6 +223,30 @@ class CommandExecution:
         if self.switch is not None:
             for _, new in self._switched():
                 self._await_first = self._context.runner.take_over(new)
+            for old, new in self._cut_over():
+                self._await_first = self._context.runner.cut_over(old, new)
+        self._note_rebuilds()
+
+    def _note_rebuilds(self) -> None:
+        """Have the beginnings and the ends of rebuilds recorded."""
+        catalog, history = self._context.catalog, self._context.history
+        for change in self.prepared.changes:
+            match change:
+                case BeginRebuild(rebuild):
+                    upgrade = Upgrade(
+                        old=catalog.queries[rebuild.candidate.id],
+                        statement=self._text,
+                        verdict=self.prepared.verdict or Verdict.of_rollback(),
+                        plan=rebuild.candidate.plan,
+                        offset=self.offset,
+                    )
+                    version = rebuild.candidate.version
+                    history.rebuild_begun(upgrade, version, rollback=rebuild.rollback)
+                case EndRebuild(query_id) if query_id in catalog.rebuilds:
+                    version = catalog.rebuilds[query_id].candidate.version
+                    history.rebuild_ended(version, self._text)
+                case _:
+                    continue
 
     def finish(self, timeout_s: float) -> None:
         """Wait for a new plan's first batch, and have it recorded; for a command that counts."""
@@ -231,6 +256,9 @@ class CommandExecution:
         for attempt in self._attempts:
             self._context.history.switched(attempt, self.switch)
         self._attempts.clear()
+        if self.switch is not None:
+            for _, new in self._cut_over():
+                self._context.history.rebuilt(new.version, self.switch)
 
     def rollback(self, problem: BaseException) -> None:
         """Undo all that was done, the last first; what cannot be undone is logged."""
@@ -264,13 +292,17 @@ class CommandExecution:
         """Start its new queries, and switch the one that it replaces."""
         self.state = State.STARTING
         for change in self.prepared.changes:
-            if (
-                isinstance(change, PutQuery)
-                and change.query.id not in self._context.catalog.queries
-            ):
-                self._start_new(change.query)
+            match change:
+                case PutQuery(query) if query.id not in self._context.catalog.queries:
+                    self._start_new(query)
+                case BeginRebuild(rebuild):
+                    self._start_candidate(rebuild)
+                case _:
+                    continue
         for old, new in self._replacements():
             self._replace(old, new)
+        for old, _ in self._cut_over():
+            self._meet(old)
 
     def _replaces(self) -> bool:
         return any(True for _ in self._replacements())
@@ -294,6 +326,36 @@ class CommandExecution:
         self._undo.append(lambda: runner.forget(query.version))
         self._undo.append(lambda: runner.stop(query.version))
         runner.start(query)
+
+    def _start_candidate(self, rebuild: Rebuild) -> None:
+        """Start a candidate, or let a former version continue as one."""
+        if not rebuild.rollback:
+            self._start_new(rebuild.candidate)
+            return
+        runner, candidate = self._context.runner, rebuild.candidate
+        self._undo.append(lambda: runner.stop_soon([candidate.version]))
+        runner.resume_async([candidate])
+
+    def _cut_over(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
+        """Yield a query that runs and its candidate as it will run."""
+        for change in self.prepared.changes:
+            if isinstance(change, CutOverQuery):
+                old = self._context.catalog.queries.get(change.query.id)
+                if old is not None and old.version != change.query.version:
+                    yield old, change.query
+
+    def _meet(self, old: PersistentQuery) -> None:
+        """Bring a query and its candidate to one position, and end both there."""
+        candidate = self._context.catalog.rebuilds[old.id].candidate
+        self.switch = self._context.runner.meet(old, candidate)
+        self._undo.append(lambda: self._part(old, candidate))
+
+    def _part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Let both continue; if one was ended meanwhile, the engine starts the other again."""
+        if self.cancelled_by:
+            self._context.runner.stop_soon([old.version, candidate.version])
+        else:
+            self._context.runner.part(old, candidate)
 
     def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
         verdict, runner = self.prepared.verdict, self._context.runner

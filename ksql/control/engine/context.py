@@ -30,7 +30,8 @@ class Moment:
 
     ``offset`` is the offset that the statement's command would get; ``parallelism`` is the number
     of tasks that run at once. ``generation`` is a number that no other attempt to replace a query
-    has. ``ids`` says from which number on ids count, if a restore has set it.
+    has. ``ids`` says from which number on ids count, if a restore has set it. ``now_ms`` is the
+    time of the server's clock, since the epoch.
     """
 
     catalog: Catalog
@@ -40,6 +41,7 @@ class Moment:
     parallelism: int = 2
     generation: int = 0
     ids: IdsFrom | None = None
+    now_ms: int = 0
 
     @property
     def number(self) -> int:

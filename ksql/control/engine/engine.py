@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.changes import Change, EndQuery, IdsFrom, PauseQuery, PutQuery, applied
+from ksql.control.engine.changes import (
+    BeginRebuild,
+    Change,
+    CutOverQuery,
+    EndQuery,
+    IdsFrom,
+    PauseQuery,
+    PutQuery,
+    applied,
+)
 from ksql.control.engine.command_execution import (
     CommandExecution,
     ExecutionContext,
@@ -32,6 +41,7 @@ from ksql.control.engine.replacement_locks import (
     check_same,
     make_way,
 )
+from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import prepare
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.query_version import QueryVersion
@@ -47,11 +57,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.core.config import Settings
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.core.query_version import QueryId
     from ksql.sql.syntax import ast
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
+KEEP: Final = "ksql.upgrade.keep.ms"
 _FIRST_BATCH_S: Final = 30.0
 
 
@@ -93,6 +104,7 @@ class Engine:
     parallelism: int = 2
     registry: Registry | None = None
     new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)
+    now_ms: Callable[[], int] = lambda: 0
     on_change: Callable[[Catalog], None] = lambda _catalog: None
     on_doubt: Callable[[], None] = lambda: None
     applied_offset: AppliedOffset = field(default_factory=MemoryAppliedOffset)
@@ -126,6 +138,7 @@ class Engine:
             registry=self.registry,
             generation=self.new_generation() if generation is None else generation,
             ids=self._ids,
+            now_ms=self.now_ms(),
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
@@ -144,6 +157,38 @@ class Engine:
 
         def prepared(offset: int) -> Prepared:
             return prepare(statement, text, self.context(settings, offset, generation))
+
+        return self._carry_out(prepared, text, settings)
+
+    def cut_over(self, query_id: QueryId, settings: Settings) -> Outcome:
+        """Cut a query over to its candidate, unless it has none any more, or is paused.
+
+        Raises: KsqlError, and both versions run on then; CommandInDoubt: that is not known yet.
+        """
+        keep_ms = settings.number(KEEP)
+
+        def prepared(offset: int) -> Prepared:
+            context = self.context(settings, offset)
+            return rebuild.cut_over(query_id, context, keep_ms) or _nothing(query_id)
+
+        return self._carry_out(prepared, rebuild.CUT_OVER, settings)
+
+    def forget_former(self, query_id: QueryId, settings: Settings) -> Outcome:
+        """Give up a query's former version whose time is over, if it has one.
+
+        Raises: as ``execute``.
+        """
+
+        def prepared(offset: int) -> Prepared:
+            context = self.context(settings, offset)
+            return rebuild.forgotten(query_id, context) or _nothing(query_id)
+
+        return self._carry_out(prepared, rebuild.FORGET, settings)
+
+    def _carry_out(
+        self, prepared: Callable[[int], Prepared], text: str, settings: Settings
+    ) -> Outcome:
+        """Carry out what is ``prepared`` for its command's offset; for other commands, too."""
 
         def command(prepared: Prepared) -> Command:
             properties = tuple(sorted(settings.overrides.items()))
@@ -216,7 +261,8 @@ class Engine:
             with self._lock:
                 self._replacements.release(query_id)
                 if execution.cancelled_by and not self._ended:
-                    self._unlike.add(version)  # a step back may have started it once more
+                    # a step back may have started them once more
+                    self._unlike |= {version, *self.catalog.versions_of(query_id)}
                     self._tidy_or_try_again()
 
     def _count(self, execution: CommandExecution, work: Callable[[], None]) -> None:
@@ -274,9 +320,10 @@ class Engine:
             self._replacements.cancel(change, execution.prepared.command_id)
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
-                    self._unlike.add(before.version_of(query_id))
+                    self._unlike |= before.versions_of(query_id)
                 case _:
                     continue
+        self._unlike |= set(before.versions) - set(self.catalog.versions)
         self._pending_deletions.add(execution.offset, changes)
         self._tidy_or_try_again()
         self._tell(execution, "SUCCESS", execution.prepared.message)
@@ -307,7 +354,7 @@ class Engine:
 
         Returns: those that could not be stopped.
         """
-        ended = {version for version in self._unlike if self._to_run(version) is None}
+        ended = {version for version in self._unlike if self.catalog.running(version) is None}
         try:
             self.runner.stop_soon(ended)
         except Exception:  # noqa: BLE001 - the commands count; it is tried again
@@ -316,19 +363,10 @@ class Engine:
             return ended
         return set()
 
-    def _present(self, version: QueryVersion) -> PersistentQuery | None:
-        """Return the query if this version of it is the one in the catalog."""
-        query = self.catalog.queries.get(version.query_id)
-        return None if query is None or query.version != version else query
-
-    def _to_run(self, version: QueryVersion) -> PersistentQuery | None:
-        query = self._present(version)
-        return None if query is None or query.paused else query
-
     def _bring(self, version: QueryVersion) -> None:
-        if (query := self._to_run(version)) is not None:
+        if (query := self.catalog.running(version)) is not None:
             self.runner.resume_async([query])
-        elif self._present(version) is None:
+        elif version not in self.catalog.versions:
             self.runner.forget(version)
 
     def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
@@ -366,7 +404,8 @@ class Engine:
             if not isinstance(change, PutQuery):
                 continue
             old = self.catalog.queries.get(change.query.id)
-            if old is not None and old.plan != change.query.plan:
+            same = old is not None and old.version == change.query.version
+            if old is not None and same and old.plan != change.query.plan:
                 before, after = (
                     codec.loads(text, self.functions) for text in (old.plan, change.query.plan)
                 )
@@ -388,8 +427,7 @@ class Engine:
         ``held`` are the queries that must not be started now.
         """
         with self._lock:
-            known = self.catalog.queries.values()
-            self.runner.resume([q for q in known if not q.paused and q.id not in held])
+            self.runner.resume([q for q in self.catalog.all_running if q.id not in held])
             self._tidy()
 
     def stop(self) -> None:
@@ -398,9 +436,24 @@ class Engine:
             self._ended = True
             self._replacements.cancel_all("the end of the server")
             doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
-            new = [change.query.version for change in doubtful if isinstance(change, PutQuery)]
+            new = [version for change in doubtful if (version := _begun(change)) is not None]
             for version in {*self.catalog.versions, *new}:
                 self.runner.stop(version)
+
+
+def _begun(change: Change) -> QueryVersion | None:
+    """Return the version that a change begins, if it does."""
+    match change:
+        case PutQuery(query) | CutOverQuery(query):
+            return query.version
+        case BeginRebuild(begun):
+            return begun.candidate.version
+        case _:
+            return None
+
+
+def _nothing(query_id: str) -> Prepared:
+    return Prepared(warning=f"{query_id} has nothing to cut over, and nothing to forget")
 
 
 class NotWritten(ServerError):

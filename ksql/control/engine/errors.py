@@ -119,7 +119,10 @@ class MissingFormat(StatementError):
 class UpgradeRefused(StatementError):
     """A CREATE OR REPLACE that would corrupt the running query; all reasons are in the text."""
 
-    def __init__(self, name: str, stems: Iterable[str], verdict: Verdict | None) -> None:
+    def __init__(
+        self, name: str, stems: Iterable[str], verdict: Verdict | None, rebuild: str = ""
+    ) -> None:
+        """Take ``rebuild``, the statement that would rebuild the query; empty if none would."""
         reasons = [f"({stem})" for stem in stems]
         message = f"Cannot upgrade data source: {name}. " + " AND ".join(reasons)
         detail = ""
@@ -133,8 +136,8 @@ class UpgradeRefused(StatementError):
             message.strip(),
             detail=detail,
             hint=("" if verdict is None else "The running query goes on unchanged. ")
-            + f"Create the new {'source' if verdict is None else 'query'} "
-            "under another name instead.",
+            + (f"Rebuild it beside the running one: {rebuild}\nOr create" if rebuild else "Create")
+            + f" the new {'source' if verdict is None else 'query'} under another name instead.",
         )
         self.name = name
         self.verdict = verdict

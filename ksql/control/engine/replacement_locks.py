@@ -11,7 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.changes import EndQuery, PauseQuery, PutQuery
+from ksql.control.engine.changes import (
+    BeginRebuild,
+    CutOverQuery,
+    EndQuery,
+    EndRebuild,
+    PauseQuery,
+    PutQuery,
+)
 from ksql.core.error_table import BEING_REPLACED
 from ksql.core.errors import ServerError
 
@@ -62,8 +69,15 @@ class ReplacementLocks:
         Raises: BEING_REPLACED.
         """
         for change in changes:
-            if isinstance(change, PutQuery) and change.query.id in self._waiting:
-                raise BEING_REPLACED(query_id=change.query.id)
+            match change:
+                case PutQuery(query) | CutOverQuery(query):
+                    query_id = query.id
+                case BeginRebuild(rebuild):
+                    query_id = rebuild.candidate.id
+                case _:
+                    continue
+            if query_id in self._waiting:
+                raise BEING_REPLACED(query_id=query_id)
 
     def reserve(self, query_id: QueryId, execution: CommandExecution) -> None:
         """Keep a query for a command until it is released."""
@@ -76,7 +90,7 @@ class ReplacementLocks:
     def cancel(self, change: Change, command: str) -> None:
         """Cancel what replaces the query that a command ends or pauses."""
         match change:
-            case EndQuery(query_id) | PauseQuery(query_id, paused=True):
+            case EndQuery(query_id) | PauseQuery(query_id, paused=True) | EndRebuild(query_id):
                 if (execution := self._waiting.get(query_id)) is not None:
                     execution.cancelled_by = command
             case _:
@@ -121,8 +135,14 @@ def check_same(query_id: QueryId, execution: CommandExecution, again: Prepared) 
 
 def _timeless(prepared: Prepared) -> Prepared:
     """Return the same without its command's place in the log."""
-    changes = tuple(
-        PutQuery(replace(change.query, offset=0)) if isinstance(change, PutQuery) else change
-        for change in prepared.changes
-    )
-    return replace(prepared, changes=changes)
+    return replace(prepared, changes=tuple(map(_timeless_change, prepared.changes)))
+
+
+def _timeless_change(change: Change) -> Change:
+    match change:
+        case PutQuery(query):
+            return PutQuery(replace(query, offset=0))
+        case CutOverQuery(query, source):
+            return CutOverQuery(replace(query, offset=0, cut_over=None), source, 0)
+        case _:
+            return change

@@ -11,8 +11,11 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
 from ksql.core.config import Settings, canonical
+from ksql.core.error_table import REBUILD_UNDER_WAY
+from ksql.core.errors import StatementError
 from ksql.core.types.format import Format, as_written, capabilities
 from ksql.core.types.schema import Column, Role
 from ksql.sql.plan import codec
@@ -33,11 +36,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The plan as it will run; for a replacement with its verdict and the old plan."""
+    """The plan as it will run; for a replacement with its verdict and the old plan.
+
+    ``rebuilds``: it is the plan of a candidate.
+    """
 
     plan: QueryPlan
     verdict: Verdict | None = None
     old_plan: str | None = None
+    rebuilds: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the running query may be replaced in place."""
+        return self.verdict is not None and self.verdict.accepted
 
 
 def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> Compared:
@@ -47,21 +59,94 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
     """
     existing, writer = resolved.existing, resolved.writer
     if existing is None:
-        return Compared(planned.plan)
+        return Compared(rebuild.starting(planned.plan, resolved.start))
     stems = check_replacement(existing, planned.source)
     if writer is None:
         if stems:
             raise UpgradeRefused(existing.name, stems, None)
-        return Compared(planned.plan)
-    overrides = moment.settings.overrides
+        return Compared(rebuild.starting(planned.plan, resolved.start))
+    if writer.id in moment.catalog.rebuilds:
+        raise REBUILD_UNDER_WAY(query_id=writer.id, name=existing.name)
     old = codec.loads(writer.plan, moment.functions)
-    plan = inherited(planned.plan, old, overrides)
+    in_place = _in_place(resolved, planned, old, writer, moment)
+    possible = not stems and in_place.accepted
+    if resolved.mode == "in_place" or (resolved.mode == "auto" and possible):
+        if not possible:
+            raise UpgradeRefused(existing.name, stems, in_place.verdict, _way_out(resolved, stems))
+        _refuse_start(resolved)
+        return in_place
+    return _beside(resolved, planned, old, in_place, moment)
+
+
+def _in_place(
+    resolved: ResolvedQuery,
+    planned: PlannedQuery,
+    old: QueryPlan,
+    writer: PersistentQuery,
+    moment: Moment,
+) -> Compared:
+    """Put the new plan on the old one's state, whether that is accepted or not."""
+    plan = inherited(planned.plan, old, moment.settings.overrides)
     verdict, aligned = validate(old, plan, moment.functions, moment.generation)
     verdict = replace(verdict, inherited=notes(planned.plan, plan))
     verdict = _with_store(verdict, resolved, writer, moment)
-    if stems or not verdict.accepted:
-        raise UpgradeRefused(existing.name, stems, verdict)
     return Compared(aligned, verdict, writer.plan)
+
+
+def _beside(
+    resolved: ResolvedQuery,
+    planned: PlannedQuery,
+    old: QueryPlan,
+    in_place: Compared,
+    moment: Moment,
+) -> Compared:
+    """Return the plan of a candidate.
+
+    Raises: UpgradeRefused, if readers of the result could not follow.
+    """
+    existing, verdict = resolved.existing, in_place.verdict
+    assert existing is not None  # noqa: S101 - a query that is replaced writes it
+    assert verdict is not None  # noqa: S101 - two plans were compared
+    stems = check_readers(existing, planned.source, moment.catalog)
+    if planned.plan.partitions != old.partitions:
+        stems.append(
+            f"Topic '{existing.topic}' has {planned.plan.partitions} partitions and had "
+            f"{old.partitions} when the query began: its rows would move, which readers of "
+            f"'{existing.name}' do not expect"
+        )
+    if stems:
+        raise UpgradeRefused(existing.name, stems, None)
+    if resolved.start is None and resolved.lost:
+        raise rebuild.BeginningLost(existing.name, resolved.lost)
+    plan = rebuild.candidate_plan(planned.plan, old, moment.settings.overrides, resolved.start)
+    verdict = rebuild.accepted(replace(verdict, inherited=notes(planned.plan, plan)), plan)
+    return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
+
+
+def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[str]:
+    """Return every reason of the result's readers against a rebuild; empty if there is none.
+
+    Another size of the windows is fine as long as no query reads them.
+    """
+    kinds = {window.kind for window in (old.window, new.window) if window is not None}
+    windows = old.window is not None and new.window is not None and "SESSION" not in kinds
+    if windows and not catalog.readers(old.name):
+        new = replace(new, window=old.window)
+    return check_replacement(old, new)
+
+
+def _way_out(resolved: ResolvedQuery, stems: list[str]) -> str:
+    """Return the statement that would rebuild what is refused in place; empty if none would."""
+    return "" if stems else rebuild.statement_of(resolved.statement)
+
+
+def _refuse_start(resolved: ResolvedQuery) -> None:
+    if resolved.start is not None:
+        raise StatementError(
+            f"{rebuild.START} has no effect on a replacement in place: the new plan continues "
+            "where the running one has read to.",
+            hint=f"Leave it out, or rebuild the query: {rebuild.statement_of(resolved.statement)}",
+        )
 
 
 def _with_store(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from ksql.control.engine.changes import PutQuery, PutSource
+from ksql.control.engine.changes import BeginRebuild, PutQuery, PutSource
 from ksql.control.engine.context import Moment, Prepared, command_id, with_settings
-from ksql.control.planning import schemas
+from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.properties import STORE
 from ksql.core.query_version import FIRST
 from ksql.core.records import QueryId
-from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.catalog.model import PersistentQuery, Rebuild
 from ksql.sql.plan import codec
 from ksql.sql.upgrade.settings import inherited_properties
 
@@ -46,7 +47,10 @@ def created_as(
         paused=old is not None and old.paused,
         started_at_offset=moment.offset if old is None else old.started_at_offset,
         version_number=FIRST if old is None else old.version_number,
+        cut_over=None if old is None else old.cut_over,
     )
+    if compared.rebuilds and old is not None:
+        return _rebuilt(query, resolved, planned, compared, moment)
     plans = {} if compared.old_plan is None else {"old": compared.old_plan}
     verdict = compared.verdict
     if verdict is not None and old is not None:
@@ -60,6 +64,29 @@ def created_as(
         registrations=schemas.of_sink(planned.source, resolved.registered),
         verdict=verdict,
         plans={**plans, "new": query.plan},
+    )
+
+
+def _rebuilt(
+    query: PersistentQuery,
+    resolved: ResolvedQuery,
+    planned: PlannedQuery,
+    compared: Compared,
+    moment: Moment,
+) -> Prepared:
+    """Begin a candidate beside the query, which runs on as it is."""
+    candidate = replace(query, version_number=moment.number, cut_over=None, paused=False)
+    topic = rebuild.results_topic(candidate, planned.settled.topic, moment)
+    begun = Rebuild(candidate=rebuild.writing_to(candidate, topic.name), source=planned.source)
+    return Prepared(
+        command_id=command_id(resolved.statement.kind.lower(), query.sink, "create"),
+        changes=(BeginRebuild(begun),),
+        message=f"Rebuild of {query.id} begun",
+        query_id=query.id,
+        new_topics=(topic,),
+        registrations=schemas.of_sink(planned.source, resolved.registered),
+        verdict=compared.verdict,
+        plans={"old": compared.old_plan or "", "new": query.plan},
     )
 
 

@@ -79,6 +79,7 @@ _COMMON = frozenset(
     ]
 )
 _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
+_QUERY_ONLY = frozenset({"REPLACE_MODE", "START_MODE"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class With:
 
     def __init__(self, properties: tuple[ast.Property, ...], *, ddl: bool) -> None:
         self._values: dict[str, Any] = {}
-        known = _COMMON | _DDL_ONLY if ddl else _COMMON
+        known = _COMMON | (_DDL_ONLY if ddl else _QUERY_ONLY)
         unknown = [p.name for p in properties if p.name.upper() not in known]
         if unknown:
             raise BadProperty(

@@ -9,7 +9,8 @@ The ids of new queries: they name directories, groups and transactions, so they 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.errors import (
@@ -20,7 +21,7 @@ from ksql.control.engine.errors import (
     OtherKind,
     QueryIdTooLong,
 )
-from ksql.control.planning import schemas, topics
+from ksql.control.planning import rebuild, schemas, topics
 from ksql.control.planning.columns import columns_of
 from ksql.control.planning.properties import (
     FormatWish,
@@ -57,7 +58,9 @@ _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
 class ResolvedQuery:
     """CREATE .. AS SELECT. ``existing`` is the source that it replaces, ``writer`` its query.
 
-    ``store`` is STORE_TYPE, in small letters.
+    ``store`` is STORE_TYPE, in small letters, ``mode`` REPLACE_MODE. ``start`` is START_MODE, as a
+    plan keeps it; None if it is not stated. ``lost`` counts the first records that the topics of
+    its streams do not hold any more; it is looked up for a rebuild.
     """
 
     statement: ast.CreateAsSelect
@@ -71,6 +74,9 @@ class ResolvedQuery:
     topic: topics.TopicWish
     registered: schemas.Registered
     store: str | None
+    mode: rebuild.ReplaceMode = "in_place"
+    start: str | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +132,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
     first = sources_of(stmt.query.source, catalog)[0].source
     writer = _writer(existing, catalog)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
+    mode = rebuild.replace_mode(options, or_replace=stmt.or_replace)
     key = FormatWish(
         clause=options.clause("KEY"),
         default=settings.text("ksql.persistence.default.format.key"),
@@ -148,7 +155,17 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
         topic=topics.wished(topic, options, context.topics, _like(first, context)),
         registered=schemas.given(topic, (("key", key), ("value", value)), context.registry),
         store=options.store(queryable=stmt.kind == "TABLE"),
+        mode=mode,
+        start=rebuild.start(options, context),
+        lost=_lost(stmt, context) if mode != "in_place" and existing is not None else {},
     )
+
+
+def _lost(stmt: ast.CreateAsSelect, context: Context) -> dict[str, int]:
+    """Return the streams whose topics have lost their first records, with how many these were."""
+    origins = (origin.source for origin in sources_of(stmt.query.source, context.catalog))
+    counts = {s.name: context.topics.lost(s.topic) for s in origins if s.kind == "STREAM"}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _replaced(stmt: ast.CreateSource | ast.CreateAsSelect, moment: Moment) -> DataSource | None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.control.engine.changes import BeginRebuild
 from ksql.control.engine.ports import CommandStatus
+from ksql.control.rebuild_supervisor import WAIT
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.control.engine.context import Prepared
     from ksql.control.engine.engine import Outcome
     from ksql.control.statements.services import Request
 
@@ -33,9 +38,22 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
         command_sequence_number=outcome.offset,
         upgrade=_report(outcome),
     )
-    for warning in outcome.warnings:
+    for warning in (*outcome.warnings, *_awaited(prepared, request)):
         answer = e.warned(answer, warning)
     return answer
+
+
+def _awaited(prepared: Prepared, request: Request) -> Iterator[str]:
+    """Wait for the cut-over of a rebuild that was begun, if the request wants that."""
+    limit_ms = request.settings.number(WAIT)
+    for change in prepared.changes if limit_ms else ():
+        if isinstance(change, BeginRebuild):
+            version = change.rebuild.candidate.version
+            if not request.services.await_rebuild(version, limit_ms / 1000):
+                yield (
+                    f"The rebuild of {version.query_id} goes on: it was not cut over within "
+                    f"{limit_ms} ms. SHOW UPGRADES; shows how far it is."
+                )
 
 
 def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:

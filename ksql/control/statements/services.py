@@ -12,6 +12,7 @@ from ksql.control.statements.entities import Entity
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, TooManyRequests
+from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.core.timing import PerSecond
 from ksql.sql.plan.nodes import QueryPlan
@@ -154,7 +155,7 @@ class Services:
     raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
     counts the pull queries of a table or stream, by the server that answered them. ``commands``
     limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
-    another server did not answer; once.
+    another server did not answer; once. ``await_rebuild`` waits so many seconds for a cut-over.
     """
 
     engine: Engine
@@ -169,6 +170,7 @@ class Services:
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None
     gaps: Callable[[], Sequence[str]] = tuple
+    await_rebuild: Callable[[QueryVersion, float], bool] = lambda _version, _timeout_s: False
 
 
 @dataclass

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ksql.sql.plan.nodes import QueryPlan
 
 
+AT: Final = "timestamp:"
+"""What the start of a query begins with that begins at a time; its ms since the epoch follow."""
+
 HIDDEN: Final = "ksql.hidden.topics"
 READ_ONLY: Final = "ksql.readonly.topics"
 
@@ -175,7 +178,7 @@ def stated_settings(query: PersistentQuery, plan: QueryPlan) -> dict[str, str]:
 def read_topics(plan: QueryPlan) -> dict[str, str]:
     """Return the topics of a plan and where a new query starts to read each.
 
-    Tables always at the earliest offset.
+    Streams at ``earliest``, at ``latest``, or at a time (``AT``); tables always at ``earliest``.
     """
     reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
     starts: dict[str, str] = {}
@@ -184,3 +187,8 @@ def read_topics(plan: QueryPlan) -> dict[str, str]:
         if starts.get(source.topic) != "earliest":
             starts[source.topic] = start
     return starts
+
+
+def start_ms(start: str) -> int | None:
+    """Return the time at which a query begins to read; None if it begins elsewhere."""
+    return int(start.removeprefix(AT)) if start.startswith(AT) else None

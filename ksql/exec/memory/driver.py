@@ -17,7 +17,7 @@ from ksql.core.records import OutRecord, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
-from ksql.exec.dataflow.topic_acl import read_topics
+from ksql.exec.dataflow.topic_acl import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.ports import FirstBatch, Switch
 from ksql.functions.registry import BUILTINS
@@ -62,6 +62,11 @@ class MemoryTopics:
     def identity(self, name: str) -> str:
         """Return a number for each topic that was ever made."""
         return str(self._identities[name]) if name in self.known else ""
+
+    def lost(self, name: str) -> int:
+        """Return 0: no record is ever deleted here."""
+        del name
+        return 0
 
     def create(self, topic: Topic) -> bool:
         """Create it, unless it exists."""
@@ -130,7 +135,7 @@ class MemoryRunner:
             self.running[query.version] = resting
             return
         positions = {
-            topic: 0 if start == "earliest" else len(self._topics.records.get(topic, []))
+            topic: _first(self._topics.records.get(topic, []), start)
             for topic, start in read_topics(plan).items()
         }
         stores = [MemoryStore() for _ in range(program.stages)]
@@ -234,6 +239,17 @@ class MemoryRunner:
         if sink is not None:
             for key, value, timestamp, headers in results:
                 self._topics.append(sink, key, value, timestamp, headers)
+
+
+def _first(records: Sequence[Stored], start: str) -> int:
+    """Return the offset of the first record that a query reads which starts there."""
+    if start == "earliest":
+        return 0
+    time_ms = start_ms(start)
+    if time_ms is None:
+        return len(records)
+    later = (offset for offset, record in enumerate(records) if record.timestamp >= time_ms)
+    return next(later, len(records))
 
 
 def _batch(record: Stored, topic: str, offset: int) -> RawBatch:

@@ -14,13 +14,13 @@ from ksql.core.process.background import in_background
 from ksql.core.process.lease import NotLeader
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
+from ksql.exec.dataflow.topic_acl import plan_of, read_topics, start_ms, stated_settings
 from ksql.exec.ports import FirstBatch, Switch
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
-from ksql.spark.query.batch_limits import BatchLimits, TopicOffsets, by_topic
+from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, by_topic
 from ksql.spark.query.links import Links
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import unheard
@@ -32,7 +32,7 @@ from ksql.sql.plan.walk import follows_time
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from ksql.core.files import Trash
@@ -63,6 +63,7 @@ class SparkRunner:
         context: RunnerContext,
         ends: TopicOffsets,
         begins: TopicOffsets = lambda _topics: {},
+        at: Callable[[list[str], int], Places] = lambda _topics, _time_ms: {},
         on_failure: OnFailure = unheard,
         *,
         trash: Trash,
@@ -72,6 +73,8 @@ class SparkRunner:
         bounds: BatchLimits = BatchLimits(),  # noqa: B008 - it looks at nothing
     ) -> None:
         """Take ``ends`` and ``begins``, which give the end and the first offsets of topics.
+
+        ``at`` gives the offsets of the first records at or after a time, in ms since the epoch.
 
         ``trash``, ``new_incarnation`` and ``end_groups`` are those of ``CheckpointDirectory``,
         ``preflight`` looks whether a checkpoint may continue, ``bounds`` at the records that wait.
@@ -84,6 +87,7 @@ class SparkRunner:
         self._context = context
         self._ends = ends
         self._begins = begins
+        self._at = at
         self._preflight = preflight
         self._bounds = bounds
         self._overrides = RecoveryOverrides(context.anew, context.older)
@@ -396,21 +400,29 @@ class SparkRunner:
         return starts
 
     def _pinned(self, query: PersistentQuery) -> Offsets:
-        """Return the offsets that "latest" meant when the query was made.
+        """Return the offsets that "latest", or a time, meant when the query was made.
 
         It is written down before the first start: else a crash or a replacement before the first
         batch would lose what has come since. Newer partitions are read from their beginning.
         """
         topics = read_topics(plan_of(query))
-        late = [topic for topic, start in topics.items() if start == "latest"]
+        late = [topic for topic, start in topics.items() if start != "earliest"]
         if not late:
             return {}
         now = by_topic(self._ends(late))
         file = self._checkpoint(query) / "starts.json"
         if not file.exists():
-            checkpoint.write(file, now)
+            checkpoint.write(file, now | self._at_times(topics))
         pinned = checkpoint.read(file)
         return {
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
+
+    def _at_times(self, topics: Mapping[str, str]) -> Offsets:
+        """Return the offsets of the topics that are read from a time on."""
+        offsets: dict[str, Mapping[int, int]] = {}
+        for topic, start in topics.items():
+            if (time_ms := start_ms(start)) is not None:
+                offsets |= by_topic(self._at([topic], time_ms))
+        return offsets

@@ -113,6 +113,10 @@ class Catalog:
         every = (*self.queries.values(), *candidates, *formers)
         return tuple(dict.fromkeys(query.version for query in every))
 
+    def versions_of(self, query_id: str) -> set[QueryVersion]:
+        """Return the versions of one query."""
+        return {version for version in self.versions if version.query_id == query_id}
+
     def running(self, version: QueryVersion) -> PersistentQuery | None:
         """Return the query or candidate of that version, if it is there and not paused."""
         query = self.queries.get(version.query_id)

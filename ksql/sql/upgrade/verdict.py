@@ -75,6 +75,12 @@ class Verdict:
         change = Difference("unsupported", "statement", reason, allowed=False)
         return cls(classes=("unsupported",), traits=(), guarantees=(), changes=(change,))
 
+    @classmethod
+    def of_rollback(cls) -> Verdict:
+        """Return the verdict on a former version that is built beside: nothing was compared."""
+        change = Difference("topology", "statement", "the former version continues", allowed=True)
+        return cls(classes=("topology",), traits=(), guarantees=(), changes=(change,))
+
     def also(self, changes: Collection[Difference]) -> Self:
         """Return the verdict with more changes."""
         classes = in_order({*self.classes, *(change.kind for change in changes)})

@@ -1,0 +1,231 @@
+"""REPLACE_MODE and START_MODE, and the candidate that a rebuild makes of a statement.
+
+Source: docs/upgrades.md#rebuilds. KLIP-28 knows replacements in place only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
+from ksql.control.engine.context import Prepared, command_id
+from ksql.control.engine.errors import BadProperty, InvalidValue
+from ksql.core.config import is_exactly_once
+from ksql.core.errors import StatementError
+from ksql.core.types import times
+from ksql.exec.dataflow.topic_acl import AT
+from ksql.sql.catalog.model import CutOver, Topic
+from ksql.sql.plan import codec
+from ksql.sql.syntax import ast, printer
+from ksql.sql.syntax import expr as ex
+from ksql.sql.upgrade.settings import RESET, inherited
+from ksql.sql.upgrade.verdict import Guarantee
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from ksql.control.engine.changes import Change
+    from ksql.control.engine.context import Context, Moment
+    from ksql.control.planning.properties import With
+    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.upgrade.verdict import Verdict
+
+ReplaceMode = Literal["in_place", "rebuild", "auto"]
+MODE: Final = "REPLACE_MODE"
+START: Final = "START_MODE"
+CUT_OVER: Final = "the cut-over of a rebuilt query"
+FORGET: Final = "the end of a former version's time"
+"""The texts of commands that the service sends by itself."""
+
+_EARLIEST: Final = "earliest"
+_NOW: Final = "now"
+_STREAM_TOPIC: Final = {"cleanup.policy": "delete", "retention.ms": "600000"}
+_TABLE_TOPIC: Final = {"cleanup.policy": "compact"}
+
+
+class BeginningLost(StatementError):
+    """A rebuild over a stream whose first records are gone, without a stated start."""
+
+    def __init__(self, name: str, lost: Mapping[str, int]) -> None:
+        shown = ", ".join(f"{stream}: {count} records" for stream, count in sorted(lost.items()))
+        super().__init__(
+            f"{name} was not rebuilt: the topics of its sources have lost their beginning",
+            detail=f"Gone by retention or deletion are {shown}. The running query may have read "
+            "them; a new one cannot.",
+            hint=f"State where it is to begin: {START}='{_EARLIEST}' takes what is there, "
+            f"{START}='2026-11-02T10:00:00' what came since.",
+        )
+
+
+def replace_mode(options: With, *, or_replace: bool) -> ReplaceMode:
+    """Read REPLACE_MODE.
+
+    Raises: BadProperty.
+    """
+    text = options.text(MODE)
+    if text is None:
+        return "in_place"
+    if not or_replace:
+        raise BadProperty(f"{MODE} is for CREATE OR REPLACE .. AS SELECT.")
+    for mode in get_args(ReplaceMode):
+        if text.lower() == mode:
+            return mode  # type: ignore[no-any-return] # one of the type's own words
+    choices = ", ".join(get_args(ReplaceMode))
+    raise InvalidValue(MODE, text, f"String must be one of: {choices}, null")
+
+
+def start(options: With, moment: Moment) -> str | None:
+    """Read START_MODE, as a plan keeps ``auto.offset.reset``; None if it is not stated.
+
+    Raises: InvalidValue.
+    """
+    text = options.text(START)
+    match text.lower() if text is not None else None:
+        case None:
+            return None
+        case "earliest":
+            return _EARLIEST
+        case "now":
+            return "latest"
+        case _:
+            return f"{AT}{_start_ms(text or '', moment)}"
+
+
+def _start_ms(text: str, moment: Moment) -> int:
+    try:
+        time_ms = times.parse_timestamp(text)
+    except ValueError as error:
+        reason = f"String must be 'earliest', 'now' or a time like '2026-11-02T10:00:00': {error}"
+        raise InvalidValue(START, text, reason) from error
+    if time_ms < 0:
+        raise InvalidValue(START, text, "The time lies before 1970-01-01T00:00:00")
+    if time_ms > moment.now_ms:
+        raise InvalidValue(START, text, f"The time lies in the future; write '{_NOW}'")
+    return time_ms
+
+
+def starting(plan: QueryPlan, stated: str | None) -> QueryPlan:
+    """Return the plan with the stated start, if there is one."""
+    if stated is None:
+        return plan
+    settings = {**dict(plan.settings), RESET: stated}
+    return replace(plan, settings=tuple(settings.items()))
+
+
+def candidate_plan(
+    fresh: QueryPlan, running: QueryPlan, overrides: Collection[str], stated: str | None
+) -> QueryPlan:
+    """Return the plan of a candidate: the running query's settings, the rest as a new query's.
+
+    It begins where the statement says, else at the beginning.
+    """
+    plan = replace(
+        inherited(fresh, running, overrides),
+        buckets=fresh.buckets,
+        lanes=fresh.lanes,
+        placement=fresh.placement,
+        partitions=fresh.partitions,
+    )
+    return starting(plan, stated or _EARLIEST)
+
+
+def accepted(verdict: Verdict, plan: QueryPlan) -> Verdict:
+    """Return the verdict on a rebuild: each change is allowed, as no state is kept."""
+    changes = tuple(replace(change, allowed=True) for change in verdict.changes)
+    return replace(verdict, changes=changes, guarantees=tuple(_guarantees(plan)))
+
+
+def _guarantees(plan: QueryPlan) -> Iterator[Guarantee]:
+    began = dict(plan.settings)[RESET]
+    whole = began == _EARLIEST
+    read = "all records that its sources still hold" if whole else "the records from START_MODE on"
+    yield Guarantee("backfill", whole, f"the result is computed from {read}")
+    yield Guarantee("cascading", True, "queries that read the result keep their columns")
+    exactly_once = is_exactly_once(dict(plan.settings))
+    how = "one transaction per partition" if exactly_once else "at_least_once: after a crash twice"
+    yield Guarantee("exactly once", exactly_once, f"the difference is written in {how}")
+    yield Guarantee("ordered", True, "one offset per partition separates the old plan from the new")
+    yield Guarantee("live", True, "the running plan goes on until the cut-over")
+
+
+def statement_of(stmt: ast.CreateAsSelect) -> str:
+    """Return the statement that would rebuild what this one cannot replace in place."""
+    kept = tuple(p for p in stmt.properties if p.name.upper() != MODE)
+    mode = ast.Property(MODE, ex.StringLit("rebuild"))
+    return f"{printer.statement(replace(stmt, properties=(*kept, mode)))};"
+
+
+def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:
+    """Return the hidden topic of a candidate's results; its size is that of the query's topic."""
+    name = query.version.results_topic(service_id(moment))
+    configs = _TABLE_TOPIC if query.kind == "CTAS" else _STREAM_TOPIC
+    return Topic(name, like.partitions, like.replicas, configs)
+
+
+def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:
+    """Return the query with a plan that writes to that topic."""
+    plan = codec.loads(query.plan)
+    return replace(query, plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))))
+
+
+def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared | None:
+    """Return the effects of a candidate's cut-over; None if it is there no more, or rests.
+
+    The version that runs is kept for so many ms. One that was kept until now goes.
+    """
+    old = context.catalog.query(query_id)
+    rebuild = None if old is None else context.catalog.rebuilds.get(old.id)
+    if old is None or old.paused or rebuild is None:
+        return None
+    candidate = rebuild.candidate
+    query = replace(
+        writing_to(candidate, rebuild.source.topic),
+        offset=context.offset,
+        cut_over=CutOver(context.number, old.version_number),
+    )
+    change = CutOverQuery(query, rebuild.source, context.now_ms + keep_ms)
+    return Prepared(
+        command_id=command_id("upgrade", old.sink, "cutover"),
+        changes=(change, *_replaced_former(candidate, context)),
+        message=f"{old.id} was cut over",
+        query_id=old.id,
+        plans={"old": old.plan, "new": query.plan},
+    )
+
+
+def _replaced_former(candidate: PersistentQuery, context: Context) -> tuple[Change, ...]:
+    """Delete the topic of the version that was kept until now; not that of the candidate itself."""
+    former = context.catalog.formers.get(candidate.id)
+    if former is None or former.query.version == candidate.version:
+        return ()
+    return deletion(former.query, context)
+
+
+def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic, ...]:
+    """Return the deletion of a version's hidden topic, if that is there."""
+    topic = query.version.results_topic(service_id(context))
+    identity = context.topics.identity(topic)
+    return (DeleteTopic(topic, identity),) if identity else ()
+
+
+def forgotten(query_id: str, context: Context) -> Prepared | None:
+    """Return the effects of a former version's end; None if there is none, or it is rebuilt."""
+    query = context.catalog.query(query_id)
+    former = None if query is None else context.catalog.formers.get(query.id)
+    if query is None or former is None or former.keep_until_ms > context.now_ms:
+        return None
+    rebuild = context.catalog.rebuilds.get(query.id)
+    if rebuild is not None and rebuild.rollback:
+        return None
+    return Prepared(
+        command_id=command_id("upgrade", query.sink, "forget"),
+        changes=(ForgetFormer(query.id), *deletion(former.query, context)),
+        query_id=query.id,
+    )
+
+
+def service_id(moment: Moment) -> str:
+    """Return the service's id, which its topics have in their names."""
+    return moment.settings.text("ksql.service.id")

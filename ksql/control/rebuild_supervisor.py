@@ -1,0 +1,123 @@
+"""Cuts over the candidates of rebuilds that have caught up; drops former versions in time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from ksql.control.engine.rebuild_progress import seconds_behind
+from ksql.core.errors import KsqlError
+from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.control.engine.engine import Engine
+    from ksql.core.config import Settings
+    from ksql.core.query_version import QueryVersion
+    from ksql.sql.catalog.model import Rebuild
+
+MAX_LAG: Final = "ksql.upgrade.cutover.max.lag.ms"
+WAIT: Final = "ksql.upgrade.wait.ms"
+
+_log = logging.getLogger(__name__)
+_TURN_S: Final = 1.0
+_LOOK_S: Final = 0.05
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
+
+
+class RebuildSupervisor:
+    """The supervisor of one server; it acts only while that one leads.
+
+    A cut-over that fails leaves both versions running. It is tried again, after growing pauses.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        leads: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take ``clock`` and ``sleep``, in seconds."""
+        self._engine = engine
+        self._settings = settings
+        self._leads = leads
+        self._clock = clock
+        self._sleep = sleep
+        self._worker = PeriodicWorker(
+            "rebuilds", _TURN_S, self.step, RepeatedFailure(_log, "rebuilds_not_looked_at")
+        )
+        self._turn = threading.Lock()
+        self._tries: dict[QueryVersion, tuple[int, float]] = {}
+        self.troubles: dict[QueryVersion, str] = {}
+        """Why the last try to cut over a candidate failed."""
+
+    def start(self) -> None:
+        """Look at them once a second from now on."""
+        self._worker.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._worker.end()
+
+    def step(self) -> None:
+        """Look at all rebuilds and former versions once."""
+        if not self._leads() or not self._turn.acquire(blocking=False):
+            return
+        try:
+            for rebuild in tuple(self._engine.catalog.rebuilds.values()):
+                if self._is_due(rebuild):
+                    self._cut_over(rebuild)
+            for former in tuple(self._engine.catalog.formers.values()):
+                if former.keep_until_ms <= self._engine.now_ms():
+                    self._engine.forget_former(former.query.id, self._settings)
+        finally:
+            self._turn.release()
+
+    def wait(self, version: QueryVersion, timeout_s: float) -> bool:
+        """Wait until a candidate was cut over or given up; False: it is still built."""
+        deadline = self._clock() + timeout_s
+        while self._is_candidate(version):
+            if self._clock() >= deadline:
+                return False
+            self.step()
+            if self._is_candidate(version):
+                self._sleep(_LOOK_S)
+        return True
+
+    def _is_candidate(self, version: QueryVersion) -> bool:
+        rebuild = self._engine.catalog.rebuilds.get(version.query_id)
+        return rebuild is not None and rebuild.candidate.version == version
+
+    def _is_due(self, rebuild: Rebuild) -> bool:
+        """Return whether a candidate has caught up, and is not resting after a failed try."""
+        candidate = rebuild.candidate
+        if self._engine.catalog.running(candidate.version) is None:
+            return False
+        _, next_try = self._tries.get(candidate.version, (0, 0.0))
+        if self._clock() < next_try:
+            return False
+        progress = self._engine.runner.progress(candidate.version)
+        if progress is None or progress.trouble:
+            return False
+        behind_s = seconds_behind(progress)
+        return behind_s is not None and behind_s * 1000 <= self._settings.number(MAX_LAG)
+
+    def _cut_over(self, rebuild: Rebuild) -> None:
+        version = rebuild.candidate.version
+        try:
+            self._engine.cut_over(version.query_id, self._settings)
+        except KsqlError as problem:
+            tries, _ = self._tries.get(version, (0, 0.0))
+            pause_s = min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S)
+            self._tries[version] = tries + 1, self._clock() + pause_s
+            self.troubles[version] = problem.text()
+            _log.warning("cut_over_failed", extra={"query": version.name, "why": problem.text()})
+        else:
+            self._tries.pop(version, None)
+            self.troubles.pop(version, None)
