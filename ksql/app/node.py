@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from ksql.cluster.members import Members
     from ksql.control.engine.ports import Command
     from ksql.functions.registry import Functions
-    from ksql.history.entries import UpgradeEntry
+    from ksql.history.entries import KnownUpgrade
     from ksql.spark.query.query_supervisor import OnFailure
 
 _log = logging.getLogger(__name__)
@@ -327,7 +327,7 @@ class Node:
 
     def _open_ledger(self, state: StateDir, service_id: str) -> None:
         url = configured_url(self.settings, state.own)
-        upgrades: list[UpgradeEntry] = []
+        upgrades: list[KnownUpgrade] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
         self.upgrade_recorder = UpgradeRecorder(self.ledger, service_id, self._now_ms, upgrades)

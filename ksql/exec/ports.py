@@ -34,12 +34,22 @@ class Topics(Protocol):
         """Delete them; unknown ones are fine."""
 
 
+class DifferenceCounts(NamedTuple):
+    """The rows that a cut-over has written, removed and left as they were."""
+
+    changed: int
+    added: int
+    removed: int
+    equal: int
+
+
 @dataclass(frozen=True, slots=True)
 class Switch:
     """Where an old plan ended and the new one began; offsets are per topic and partition.
 
     ``left`` says what it means that the new plan runs a batch which the old one could not finish.
-    ``trouble`` says why the new plan's first batch failed. Both are usually empty.
+    ``trouble`` says why the new plan's first batch failed. Both are usually empty. ``difference``
+    is that of a table's cut-over, once it is written.
     """
 
     batch: int
@@ -47,13 +57,18 @@ class Switch:
     gap_ms: int = 0
     left: str = ""
     trouble: str = ""
+    difference: DifferenceCounts | None = None
 
 
 class FirstBatch(NamedTuple):
-    """How a new plan began: for how long no plan ran, and why its first batch failed, if so."""
+    """How a new plan began: for how long no plan ran, and why its first batch failed, if so.
+
+    ``difference`` is that of a table's cut-over, if it is written.
+    """
 
     gap_ms: int
     trouble: str = ""
+    difference: DifferenceCounts | None = None
 
 
 class BuildProgress(NamedTuple):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, NewType
 
 from ksql.core.records import Millis, Offset, QueryId
-from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass
+from ksql.exec.ports import DifferenceCounts
+from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass, UpgradeMode
 
 UpgradeId = NewType("UpgradeId", str)
 
-UpgradeStatus = Literal["refused", "begun", "switched", "rolled_back"]
+UpgradeStatus = Literal["refused", "begun", "building", "switched", "rolled_back", "aborted"]
+EndStatus = Literal["switched", "rolled_back", "aborted"]
 
 TopicOffsets = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the first offset that the new plan reads."""
@@ -23,7 +25,8 @@ class UpgradeEntry:
 
     ``plan_old`` and ``plan_new`` are the plan codec's JSON texts. ``changes`` and ``inherited`` are
     empty in entries of earlier versions. ``command_offset`` is None for a refused attempt, which
-    never came into the command topic.
+    never came into the command topic. ``candidate`` is the number of the version that a rebuild
+    builds; None in place. The ``reasons`` of a rebuild say why it was not possible in place.
     """
 
     service_id: str
@@ -42,6 +45,8 @@ class UpgradeEntry:
     reasons: tuple[str, ...]
     command_offset: Offset | None
     begun_ms: Millis
+    mode: UpgradeMode = "in_place"
+    candidate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +54,32 @@ class UpgradeOutcome:
     """How a begun upgrade ended.
 
     ``batch_id`` is the last micro-batch of the old plan, ``gap_ms`` the time in which neither plan
-    ran; both are None where they are not known. ``reason`` says why a switch was rolled back.
-    ``command_offset`` is where its command lies; None: where the entry has it.
+    ran; both are None where they are not known. ``reason`` says why a switch was rolled back, or a
+    rebuild ended. ``command_offset`` is where its command lies; None: where the entry has it.
+    ``difference`` is that of a table's cut-over.
     """
 
-    status: Literal["switched", "rolled_back"]
+    status: EndStatus
     finished_ms: Millis
     batch_id: int | None = None
     offsets: TopicOffsets | None = None
     gap_ms: int | None = None
     reason: str = ""
     command_offset: Offset | None = None
+    difference: DifferenceCounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRebuild:
+    """A rebuild as the command topic knows it; ``outcome`` is None while it is built."""
+
+    id: UpgradeId
+    entry: UpgradeEntry
+    outcome: UpgradeOutcome | None = None
+
+
+KnownUpgrade = UpgradeEntry | KnownRebuild
+"""An upgrade of the command topic; one in place is there only if it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +100,6 @@ class RecordedUpgrade:
         """The stage of the upgrade."""
         if self.outcome is not None:
             return self.outcome.status
-        return "begun" if self.entry.accepted else "refused"
+        if not self.entry.accepted:
+            return "refused"
+        return "begun" if self.entry.mode == "in_place" else "building"

@@ -102,6 +102,9 @@ class UpgradeRow(Base):
     gap_ms: Mapped[int | None] = mapped_column(BigInteger)
     outcome_reason: Mapped[str] = mapped_column(SafeText, default="")
     rebuilt: Mapped[bool] = mapped_column(Boolean, default=False)
+    mode: Mapped[str] = mapped_column(String(16), server_default="in_place")
+    candidate: Mapped[int | None] = mapped_column(BigInteger)
+    difference: Mapped[dict[str, int] | None] = mapped_column(_Json)
     begun_ms: Mapped[int] = mapped_column(BigInteger)
     finished_ms: Mapped[int | None] = mapped_column(BigInteger)
 

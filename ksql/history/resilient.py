@@ -25,7 +25,7 @@ from ksql.history.database import (
     set_aside,
     sqlite_path,
 )
-from ksql.history.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.history.entries import KnownUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.history.store import Ledger, new_upgrade_id
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ksql.core.records import QueryId
     from ksql.history.entries import RecordedUpgrade
 
-    Replay = Callable[[], Iterable[UpgradeEntry]]
+    Replay = Callable[[], Iterable[KnownUpgrade]]
 
 
 logger = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ class ResilientLedger:
         opened._thread.start()
         return opened
 
-    def record_upgrade(self, entry: UpgradeEntry) -> UpgradeId:
+    def record_upgrade(self, entry: UpgradeEntry, known: UpgradeId | None = None) -> UpgradeId:
         """Take an attempt, before its switch; its id is known at once."""
-        upgrade_id = new_upgrade_id()
+        upgrade_id = known or new_upgrade_id()
         if entry.accepted:
             with self._changed:
                 self._begun[upgrade_id] = entry
@@ -122,15 +122,17 @@ class ResilientLedger:
             entry = self._begun.pop(upgrade_id, None)
         self._submit(Finish(upgrade_id, outcome, entry))
 
-    def rebuild(self, entries: Iterable[UpgradeEntry]) -> None:
+    def rebuild(self, entries: Iterable[KnownUpgrade]) -> None:
         """Take the upgrades that the command topic knows; those already there stay as they are."""
         known = tuple(entries)
         if known:
             self._submit(Rebuild(known))
 
-    def close_begun(self, service_id: str, now_ms: Millis) -> None:
+    def close_begun(
+        self, service_id: str, now_ms: Millis, building: Iterable[UpgradeId] = ()
+    ) -> None:
         """Take that attempts were cut short by the server's end; after ``rebuild``."""
-        self._submit(CloseBegun(service_id, now_ms))
+        self._submit(CloseBegun(service_id, now_ms, tuple(building)))
 
     def upgrades(
         self,
@@ -140,9 +142,23 @@ class ResilientLedger:
         service_id: str | None = None,
     ) -> tuple[RecordedUpgrade, ...]:
         """Return the latest upgrades, newest first; none while the ledger is away."""
+        return self.recorded(query_id, limit, service_id=service_id) or ()
+
+    def recorded(
+        self,
+        query_id: QueryId | None = None,
+        limit: int = 100,
+        *,
+        service_id: str | None = None,
+    ) -> tuple[RecordedUpgrade, ...] | None:
+        """Return the latest upgrades, newest first; None while the ledger is away."""
         return self._read(
-            lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), ()
+            lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), None
         )
+
+    def upgrade(self, upgrade_id: UpgradeId) -> RecordedUpgrade | None:
+        """Return the upgrade of that id; None if there is none, or while the ledger is away."""
+        return self._read(lambda ledger: ledger.upgrade(upgrade_id), None)
 
     def flush(self, limit_seconds: float) -> bool:
         """Wait until everything taken is written; False if that did not happen in time."""
@@ -246,7 +262,7 @@ class ResilientLedger:
             self._owes_replay = False
         return self._ledger
 
-    def _replayed(self) -> tuple[UpgradeEntry, ...]:
+    def _replayed(self) -> tuple[KnownUpgrade, ...]:
         try:
             return tuple(self._replay())
         except Exception:
@@ -325,15 +341,16 @@ class Finish:
 class Rebuild:
     """The upgrades that the command topic knows."""
 
-    entries: tuple[UpgradeEntry, ...]
+    entries: tuple[KnownUpgrade, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CloseBegun:
-    """Attempts that a server's end cut short."""
+    """Attempts that a server's end cut short, but for the rebuilds ``building``."""
 
     service_id: str
     now_ms: Millis
+    building: tuple[UpgradeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +373,8 @@ def write(ledger: Ledger, job: Job) -> None:
             _finish(ledger, job)
         case Rebuild(entries):
             ledger.rebuild(entries)
-        case CloseBegun(service_id, now_ms):
-            ledger.close_begun(service_id, now_ms)
+        case CloseBegun(service_id, now_ms, building):
+            ledger.close_begun(service_id, now_ms, building)
         case Check():
             ledger.check()
 

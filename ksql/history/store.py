@@ -11,10 +11,11 @@ from ksql.history.database import Database, LedgerDamaged, LedgerUnavailable, mi
 from ksql.history.entries import UpgradeId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ksql.core.records import Millis, QueryId
     from ksql.history.entries import (
+        KnownUpgrade,
         RecordedUpgrade,
         UpgradeEntry,
         UpgradeOutcome,
@@ -76,22 +77,25 @@ class Ledger:
         with self._database.writing() as session:
             return upgrades.finish(session, upgrade_id, outcome)
 
-    def rebuild(self, entries: Iterable[UpgradeEntry]) -> int:
+    def rebuild(self, entries: Iterable[KnownUpgrade]) -> int:
         """Add the upgrades that the command topic knows and the ledger does not; how many.
 
         Entries without a command offset are not in the topic and are passed over. An attempt that
         is in the topic and was not finished is finished as switched.
         """
         with self._database.writing() as session:
-            return sum(upgrades.add_rebuilt(session, entry) for entry in entries)
+            return sum(upgrades.add_known(session, entry) for entry in entries)
 
-    def close_begun(self, service_id: str, now_ms: Millis) -> int:
+    def close_begun(
+        self, service_id: str, now_ms: Millis, building: Collection[UpgradeId] = ()
+    ) -> int:
         """Finish the attempts that a server's end cut short; how many.
 
-        For its next start, after ``rebuild`` with those that the command topic knows.
+        For its next start, after ``rebuild`` with those that the command topic knows. The rebuilds
+        ``building`` continue.
         """
         with self._database.writing() as session:
-            return upgrades.close_begun(session, service_id, now_ms)
+            return upgrades.close_begun(session, service_id, now_ms, building)
 
     def upgrades(
         self,
@@ -103,6 +107,11 @@ class Ledger:
         """Return the latest upgrades, newest first; of one query, of one service, or all."""
         with self._database.reading() as session:
             return upgrades.read(session, query_id, service_id, limit)
+
+    def upgrade(self, upgrade_id: UpgradeId) -> RecordedUpgrade | None:
+        """Return the upgrade of that id; None if there is none."""
+        with self._database.reading() as session:
+            return upgrades.find(session, upgrade_id)
 
     def check(self) -> None:
         """Look whether the ledger can be written to and is whole.

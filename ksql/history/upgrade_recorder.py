@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.records import Millis, Offset, QueryId
-from ksql.history.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.history.entries import (
+    KnownRebuild,
+    KnownUpgrade,
+    UpgradeEntry,
+    UpgradeId,
+    UpgradeOutcome,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.control.engine.command_execution import Upgrade
+    from ksql.core.query_version import QueryVersion
     from ksql.exec.ports import Switch
     from ksql.history.resilient import ResilientLedger
 
 _SAME = "the plan is the same: the query was left alone"
 _RESTS = "the query is paused: the new plan runs when it is resumed"
+_ENDED = "it was ended by a statement"
 
 
 class UpgradeRecorder:
@@ -28,7 +36,7 @@ class UpgradeRecorder:
         ledger: ResilientLedger,
         service_id: str,
         now_ms: Callable[[], int],
-        known: list[UpgradeEntry],
+        known: list[KnownUpgrade],
     ) -> None:
         """Keep ``known`` up to date: what the command topic knows, for a ledger that is lost."""
         self._ledger = ledger
@@ -36,6 +44,7 @@ class UpgradeRecorder:
         self._now_ms = now_ms
         self._known = known
         self._begun: dict[UpgradeId, UpgradeEntry] = {}
+        self._building: dict[QueryVersion, KnownRebuild] = {}
 
     def begun(self, upgrade: Upgrade) -> UpgradeId:
         """Record an attempt that starts."""
@@ -58,7 +67,8 @@ class UpgradeRecorder:
         What was begun and is not in the topic has not taken place.
         """
         self._ledger.rebuild(self._known)
-        self._ledger.close_begun(self._service_id, Millis(self._now_ms()))
+        building = [rebuild.id for rebuild in self._building.values()]
+        self._ledger.close_begun(self._service_id, Millis(self._now_ms()), building)
 
     def last(self, query_id: QueryId) -> UpgradeReport | None:
         """Return the last replacement of a query; None if the ledger has none, or is away."""
@@ -97,6 +107,7 @@ class UpgradeRecorder:
             reasons=verdict.reasons,
             command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
             begun_ms=Millis(self._now_ms()),
+            mode=upgrade.mode,
         )
 
     def moved(self, token: object, offset: int) -> None:
@@ -114,19 +125,7 @@ class UpgradeRecorder:
             same = entry.plan_new == entry.plan_old
             outcome = UpgradeOutcome("switched", now, reason=_SAME if same else _RESTS)
         else:
-            offsets = {
-                topic: {str(p): offset for p, offset in parts.items()}
-                for topic, parts in switch.offsets.items()
-            }
-            outcome = UpgradeOutcome(
-                "switched",
-                now,
-                switch.batch,
-                offsets,
-                switch.gap_ms,
-                reason=switch.trouble,
-                command_offset=entry.command_offset,
-            )
+            outcome = replace(_outcome(switch, now), command_offset=entry.command_offset)
         self._ledger.finish_upgrade(upgrade_id, outcome)
 
     def rolled_back(self, token: object, error: str) -> None:
@@ -135,3 +134,76 @@ class UpgradeRecorder:
         del self._begun[upgrade_id]
         now = Millis(self._now_ms())
         self._ledger.finish_upgrade(upgrade_id, UpgradeOutcome("rolled_back", now, reason=error))
+
+    # --- rebuilds ---
+
+    def rebuild_begun(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Record a rebuild whose command counts."""
+        self.rebuild_replayed(upgrade, candidate, rollback=rollback)
+        rebuild = self._building[candidate]
+        self._ledger.record_upgrade(rebuild.entry, rebuild.id)
+
+    def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
+        """End a rebuild whose cut-over counts; ``switch`` is None if its place is not known."""
+        now = Millis(self._now_ms())
+        self._end(
+            candidate, UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
+        )
+
+    def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
+        """End a rebuild that was given up, for that reason."""
+        now = Millis(self._now_ms())
+        self._end(candidate, UpgradeOutcome("aborted", now, reason=reason))
+
+    def rebuild_replayed(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Note a rebuild of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        entry = replace(
+            self._entry(upgrade),
+            mode="rollback" if rollback else "rebuild",
+            candidate=candidate.number,
+            accepted=True,
+        )
+        upgrade_id = UpgradeId(f"{self._service_id}/{candidate.query_id}/{upgrade.offset}")
+        rebuild = KnownRebuild(upgrade_id, entry)
+        self._building[candidate] = rebuild
+        self._known.append(rebuild)
+
+    def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
+        """Note how a rebuild of the command topic ended."""
+        now = Millis(self._now_ms())
+        if switched:
+            self._close(candidate, UpgradeOutcome("switched", now))
+        else:
+            self._close(candidate, UpgradeOutcome("aborted", now, reason=_ENDED))
+
+    def _end(self, candidate: QueryVersion, outcome: UpgradeOutcome) -> None:
+        rebuild = self._close(candidate, outcome)
+        if rebuild is not None:
+            self._ledger.finish_upgrade(rebuild.id, outcome)
+
+    def _close(self, candidate: QueryVersion, outcome: UpgradeOutcome) -> KnownRebuild | None:
+        """Note the end of a rebuild; one that is not known was recorded by another server."""
+        rebuild = self._building.pop(candidate, None)
+        if rebuild is not None:
+            self._known[self._known.index(rebuild)] = replace(rebuild, outcome=outcome)
+        return rebuild
+
+
+def _outcome(switch: Switch, now: Millis) -> UpgradeOutcome:
+    offsets = {
+        topic: {str(partition): offset for partition, offset in parts.items()}
+        for topic, parts in switch.offsets.items()
+    }
+    return UpgradeOutcome(
+        "switched",
+        now,
+        switch.batch,
+        offsets,
+        switch.gap_ms,
+        reason=switch.trouble,
+        difference=switch.difference,
+    )

@@ -9,11 +9,21 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ksql.core.records import Millis, Offset, QueryId
-from ksql.history.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.exec.ports import DifferenceCounts
+from ksql.history.entries import (
+    KnownRebuild,
+    KnownUpgrade,
+    RecordedUpgrade,
+    UpgradeEntry,
+    UpgradeId,
+    UpgradeOutcome,
+)
 from ksql.history.model import UpgradeRow
 from ksql.sql.upgrade.verdict import Difference, Guarantee
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
@@ -27,11 +37,35 @@ def add(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> None:
     _insert_if_absent(session, _values(upgrade_id, entry, status))
 
 
-def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
-    """Add an upgrade that the command topic knows to be done, unless it is there already.
+def add_known(session: Session, known: KnownUpgrade) -> bool:
+    """Add an upgrade that the command topic knows, unless it is there already.
 
     An attempt of which only the outcome is missing is finished instead.
     """
+    if isinstance(known, KnownRebuild):
+        return _add_rebuild(session, known)
+    return _add_switched(session, known)
+
+
+def _add_rebuild(session: Session, known: KnownRebuild) -> bool:
+    outcome = known.outcome
+    status = "begun" if outcome is None else outcome.status
+    ended = {} if outcome is None else _ended(outcome)
+    values = _values(known.id, known.entry, status) | {"rebuilt": True} | ended
+    if _insert_if_absent(session, values):
+        return True
+    if outcome is None:
+        return False
+    finished = session.execute(
+        update(UpgradeRow)
+        .where(UpgradeRow.id == known.id, UpgradeRow.status == "begun")
+        .values(**ended)
+        .returning(UpgradeRow.seq)
+    )
+    return finished.first() is not None
+
+
+def _add_switched(session: Session, entry: UpgradeEntry) -> bool:
     if entry.command_offset is None or session.scalars(_same(entry, "switched")).first():
         return False
     begun = session.scalars(_begun(entry).order_by(UpgradeRow.seq.desc())).first()
@@ -44,11 +78,17 @@ def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
     return _insert_if_absent(session, values | {"rebuilt": True, "finished_ms": entry.begun_ms})
 
 
-def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
-    """Finish as rolled back the upgrades that were begun; return how many there were."""
+def close_begun(
+    session: Session, service_id: str, now_ms: Millis, building: Collection[UpgradeId] = ()
+) -> int:
+    """Finish as rolled back the upgrades that were begun, but for rebuilds that are under way.
+
+    Returns: how many there were.
+    """
     closed = session.execute(
         update(UpgradeRow)
         .where(UpgradeRow.service_id == service_id, UpgradeRow.status == "begun")
+        .where(UpgradeRow.id.not_in(building))
         .values(status="rolled_back", finished_ms=now_ms, outcome_reason=NEVER_WRITTEN)
         .returning(UpgradeRow.seq)
     )
@@ -74,6 +114,7 @@ def _alike(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
         UpgradeRow.query_id == entry.query_id,
         UpgradeRow.statement_new == entry.statement_new,
         UpgradeRow.status == status,
+        UpgradeRow.mode == entry.mode,
     )
 
 
@@ -90,22 +131,19 @@ def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> 
         rebuilt = _same(_entry(attempt), "switched").where(UpgradeRow.rebuilt)
         for row in session.scalars(rebuilt.where(UpgradeRow.id != upgrade_id)):
             session.delete(row)
-    offsets = None if outcome.offsets is None else {t: dict(p) for t, p in outcome.offsets.items()}
     finished = session.execute(
         update(UpgradeRow)
         .where(UpgradeRow.id == upgrade_id)
-        .values(
-            status=outcome.status,
-            finished_ms=outcome.finished_ms,
-            batch_id=outcome.batch_id,
-            offsets=offsets,
-            gap_ms=outcome.gap_ms,
-            outcome_reason=outcome.reason,
-            rebuilt=False,
-        )
+        .values(**_ended(outcome), rebuilt=False)
         .returning(UpgradeRow.seq)
     )
     return finished.first() is not None
+
+
+def find(session: Session, upgrade_id: UpgradeId) -> RecordedUpgrade | None:
+    """Return the upgrade of that id; None if there is none."""
+    row = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
+    return None if row is None else _recorded(row)
 
 
 def read(
@@ -146,6 +184,21 @@ def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str
         "command_offset": entry.command_offset,
         "status": status,
         "begun_ms": entry.begun_ms,
+        "mode": entry.mode,
+        "candidate": entry.candidate,
+    }
+
+
+def _ended(outcome: UpgradeOutcome) -> dict[str, Any]:
+    offsets, difference = outcome.offsets, outcome.difference
+    return {
+        "status": outcome.status,
+        "finished_ms": outcome.finished_ms,
+        "batch_id": outcome.batch_id,
+        "offsets": None if offsets is None else {t: dict(p) for t, p in offsets.items()},
+        "gap_ms": outcome.gap_ms,
+        "outcome_reason": outcome.reason,
+        "difference": None if difference is None else difference._asdict(),
     }
 
 
@@ -171,6 +224,8 @@ def _entry(row: UpgradeRow) -> UpgradeEntry:
         reasons=tuple(row.reasons),
         command_offset=None if row.command_offset is None else Offset(row.command_offset),
         begun_ms=Millis(row.begun_ms),
+        mode=cast("Any", row.mode),
+        candidate=row.candidate,
     )
 
 
@@ -184,4 +239,5 @@ def _outcome(row: UpgradeRow) -> UpgradeOutcome | None:
         offsets=row.offsets,
         gap_ms=row.gap_ms,
         reason=row.outcome_reason,
+        difference=None if row.difference is None else DifferenceCounts(**row.difference),
     )

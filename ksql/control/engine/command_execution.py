@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndRebuild, PutQuery
+from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild, PutQuery
 from ksql.control.engine.context import runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.planning import schemas
@@ -36,7 +36,7 @@ from ksql.exec.ports import Runner, Topics
 from ksql.formats.schema_registry import Registry
 from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.model import PersistentQuery, Rebuild
-from ksql.sql.upgrade.verdict import Verdict
+from ksql.sql.upgrade.verdict import UpgradeMode, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 class Upgrade:
     """One attempt to replace a query.
 
-    ``offset`` is its command's, None if it was refused.
+    ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced.
     """
 
     old: PersistentQuery
@@ -60,6 +60,7 @@ class Upgrade:
     verdict: Verdict
     plan: str | None = None
     offset: int | None = None
+    mode: UpgradeMode = "in_place"
 
 
 class UpgradeHistory(Protocol):
@@ -83,6 +84,25 @@ class UpgradeHistory(Protocol):
     def replayed(self, upgrade: Upgrade) -> None:
         """Record an upgrade that the command topic knows of."""
 
+    def rebuild_begun(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Record a rebuild whose command counts."""
+
+    def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
+        """End a rebuild whose cut-over counts; ``switch`` is None if its place is not known."""
+
+    def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
+        """End a rebuild that was given up, for that reason."""
+
+    def rebuild_replayed(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Note a rebuild that the command topic knows of, before it knows how it ended."""
+
+    def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
+        """Note how a rebuild of the command topic ended."""
+
 
 class NoHistory:
     """Records nothing."""
@@ -105,6 +125,25 @@ class NoHistory:
         """Take no note."""
 
     def replayed(self, upgrade: Upgrade) -> None:
+        """Take no note."""
+
+    def rebuild_begun(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Take no note."""
+
+    def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
+        """Take no note."""
+
+    def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
+        """Take no note."""
+
+    def rebuild_replayed(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Take no note."""
+
+    def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
         """Take no note."""
 
 
@@ -242,7 +281,7 @@ class CommandExecution:
                     )
                     version = rebuild.candidate.version
                     history.rebuild_begun(upgrade, version, rollback=rebuild.rollback)
-                case EndRebuild(query_id) if query_id in catalog.rebuilds:
+                case EndRebuild(query_id) | EndQuery(query_id) if query_id in catalog.rebuilds:
                     version = catalog.rebuilds[query_id].candidate.version
                     history.rebuild_ended(version, self._text)
                 case _:

@@ -41,6 +41,7 @@ from ksql.control.engine.replacement_locks import (
     check_same,
     make_way,
 )
+from ksql.control.engine.replayed_upgrades import note_rebuild
 from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import prepare
 from ksql.core.errors import KsqlError, ServerError, StatementError
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.core.config import Settings
-    from ksql.core.query_version import QueryId
+    from ksql.core.records import QueryId
     from ksql.sql.syntax import ast
 
 _log = logging.getLogger(__name__)
@@ -394,6 +395,8 @@ class Engine:
         """Fold a command of the log into the catalog without starting anything yet; idempotent."""
         with self._lock:
             self._note_upgrades(offset, command)
+            for change in command.changes:
+                note_rebuild(self.history, self.catalog, self.functions, offset, change)
             self._apply(command.changes)
             self._pending_deletions.replayed(offset, command.changes)
             if command.changes:  # else it fills a place: nobody has sent it

@@ -66,6 +66,10 @@ class SandboxTopics:
         """Return that of the real one; one that was pretended to be made has none."""
         return "" if name in self.changed else self.real.identity(name)
 
+    def lost(self, name: str) -> int:
+        """Return that of the real one; one that was pretended to be made has lost nothing."""
+        return 0 if name in self.changed else self.real.lost(name)
+
     def create(self, topic: Topic) -> bool:
         """Pretend to create it."""
         is_new = self.describe(topic.name) is None

@@ -25,7 +25,7 @@ from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ksql.core.query_version import QueryVersion
     from ksql.core.records import Headers

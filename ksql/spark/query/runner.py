@@ -421,7 +421,7 @@ class SparkRunner:
 
     def _at_times(self, topics: Mapping[str, str]) -> Offsets:
         """Return the offsets of the topics that are read from a time on."""
-        offsets: dict[str, Mapping[int, int]] = {}
+        offsets: Offsets = {}
         for topic, start in topics.items():
             if (time_ms := start_ms(start)) is not None:
                 offsets |= by_topic(self._at([topic], time_ms))

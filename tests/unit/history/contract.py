@@ -26,7 +26,10 @@ from ksql.history.model import Base
 from ksql.history.resilient import Patience, ResilientLedger
 from ksql.history.store import Ledger
 from tests.unit.history.samples import (
+    ABORTED,
     ACCEPTED,
+    REBUILD,
+    REBUILT,
     REFUSED,
     ROLLED_BACK,
     SWITCHED,
@@ -189,6 +192,54 @@ class LedgerContract:
         ledger.finish_upgrade(upgrade_id, SWITCHED)
         (upgrade,) = ledger.upgrades()
         assert (upgrade.outcome, upgrade.rebuilt) == (SWITCHED, False)
+
+    def test_a_rebuild_is_building_until_it_is_switched(self, ledger):
+        ledger.record_upgrade(REBUILD.entry, REBUILD.id)
+        assert (ledger.upgrade(REBUILD.id).entry, ledger.upgrade(REBUILD.id).status) == (
+            REBUILD.entry,
+            "building",
+        )
+        assert ledger.finish_upgrade(REBUILD.id, REBUILT)
+        upgrade = ledger.upgrade(REBUILD.id)
+        assert (upgrade.outcome, upgrade.status) == (REBUILT, "switched")
+
+    def test_there_is_no_upgrade_of_an_id_that_was_never_given(self, ledger):
+        ledger.record_upgrade(ACCEPTED)
+        assert ledger.upgrade("none") is None
+
+    def test_a_start_leaves_the_rebuild_that_is_under_way(self, ledger):
+        ledger.record_upgrade(REBUILD.entry, REBUILD.id)
+        ledger.record_upgrade(accepted(9))
+        assert ledger.rebuild([REBUILD]) == 0
+        assert ledger.close_begun("default_", 77, [REBUILD.id]) == 1
+        assert [upgrade.status for upgrade in ledger.upgrades()] == ["rolled_back", "building"]
+
+    def test_a_rebuild_is_not_the_replacement_in_place_of_the_same_text(self, ledger):
+        ledger.record_upgrade(REBUILD.entry, REBUILD.id)
+        assert ledger.rebuild([accepted(9)]) == 1
+        assert [(upgrade.entry.mode, upgrade.status) for upgrade in ledger.upgrades()] == [
+            ("in_place", "switched"),
+            ("rebuild", "building"),
+        ]
+
+    @pytest.mark.parametrize("outcome", [SWITCHED, ABORTED])
+    def test_a_rebuild_is_completed_from_the_command_topic_once(self, ledger, outcome):
+        ended = replace(REBUILD, outcome=outcome)
+        assert ledger.rebuild([REBUILD]) == 1
+        assert ledger.rebuild([ended]) == 1
+        assert ledger.rebuild([ended, REBUILD]) == 0
+        upgrade = ledger.upgrade(REBUILD.id)
+        assert (upgrade.status, upgrade.rebuilt) == (outcome.status, True)
+
+    def test_a_lost_rebuild_is_added_with_its_end(self, ledger):
+        assert ledger.rebuild([replace(REBUILD, outcome=ABORTED)]) == 1
+        assert ledger.upgrade(REBUILD.id).outcome == ABORTED
+
+    def test_the_topic_does_not_change_the_end_that_the_ledger_has(self, ledger):
+        ledger.record_upgrade(REBUILD.entry, REBUILD.id)
+        ledger.finish_upgrade(REBUILD.id, REBUILT)
+        assert ledger.rebuild([replace(REBUILD, outcome=SWITCHED)]) == 0
+        assert ledger.upgrade(REBUILD.id).outcome == REBUILT
 
     def test_texts_that_no_database_takes_are_made_to_fit(self, ledger):
         ledger.record_upgrade(accepted(1, statement_new="a\0b\ud800", plan_new='"\\u0000"'))

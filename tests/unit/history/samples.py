@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ksql.core.records import Millis, Offset, QueryId
-from ksql.history.entries import UpgradeEntry, UpgradeOutcome
+from ksql.exec.ports import DifferenceCounts
+from ksql.history.entries import KnownRebuild, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.sql.upgrade.verdict import Difference, Guarantee
 
 ACCEPTED = UpgradeEntry(
@@ -49,6 +50,15 @@ SWITCHED = UpgradeOutcome(
 ROLLED_BACK = UpgradeOutcome(
     status="rolled_back", finished_ms=Millis(1_700_000_001_000), reason="it did not start"
 )
+
+
+ABORTED = UpgradeOutcome(
+    status="aborted", finished_ms=Millis(1_700_000_002_000), reason="ABORT UPGRADE OF BAR;"
+)
+REBUILD = KnownRebuild(
+    UpgradeId("default_/CSAS_BAR_7/9"), replace(ACCEPTED, mode="rebuild", candidate=9)
+)
+REBUILT = replace(SWITCHED, difference=DifferenceCounts(changed=3, added=2, removed=1, equal=90))
 
 
 def accepted(offset, **changes):

@@ -1,0 +1,57 @@
+"""The rebuilds that the command topic knows, for a history that has lost them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild
+from ksql.control.engine.command_execution import Upgrade
+from ksql.control.engine.context import with_settings
+from ksql.sql.plan import codec
+from ksql.sql.upgrade.validate import validate
+
+if TYPE_CHECKING:
+    from ksql.control.engine.changes import Change
+    from ksql.control.engine.command_execution import UpgradeHistory
+    from ksql.functions.registry import Functions
+    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog.model import PersistentQuery, Rebuild
+    from ksql.sql.upgrade.verdict import Verdict
+
+
+def note_rebuild(
+    history: UpgradeHistory, catalog: Catalog, functions: Functions, offset: int, change: Change
+) -> None:
+    """Note what a change of the log's command at ``offset`` means for a rebuild, if anything.
+
+    ``catalog`` is the one before the change.
+    """
+    match change:
+        case BeginRebuild(rebuild) if rebuild.candidate.id in catalog.queries:
+            old = catalog.queries[rebuild.candidate.id]
+            upgrade = Upgrade(
+                old=old,
+                statement=rebuild.candidate.statement,
+                verdict=_verdict(old, rebuild, functions),
+                plan=rebuild.candidate.plan,
+                offset=offset,
+            )
+            version = rebuild.candidate.version
+            history.rebuild_replayed(upgrade, version, rollback=rebuild.rollback)
+        case CutOverQuery(query):
+            history.rebuild_end_replayed(query.version, switched=True)
+        case EndRebuild(query_id) | EndQuery(query_id) if query_id in catalog.rebuilds:
+            version = catalog.rebuilds[query_id].candidate.version
+            history.rebuild_end_replayed(version, switched=False)
+        case _:
+            pass
+
+
+def _verdict(old: PersistentQuery, rebuild: Rebuild, functions: Functions) -> Verdict:
+    """Compare the plans as if the candidate wrote to the result's topic already."""
+    before = codec.loads(old.plan, functions)
+    after = codec.loads(rebuild.candidate.plan, functions)
+    after = replace(after, sink=replace(after.sink, topic=before.sink.topic))
+    verdict, _ = validate(before, after, functions)
+    return with_settings(verdict, old, rebuild.candidate)
