@@ -19,7 +19,7 @@ from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
 from ksql.exec.dataflow.topic_acl import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.ports import FirstBatch, Switch
+from ksql.exec.ports import BuildProgress, FirstBatch, Switch
 from ksql.functions.registry import BUILTINS
 from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
@@ -118,7 +118,9 @@ class MemoryRunner:
         topics: MemoryTopics,
         functions: Functions = BUILTINS,
         registry: Registry | None = None,
+        service_id: str = "default_",
     ) -> None:
+        self._service_id = service_id
         self._topics = topics
         self._functions = functions
         self._registry = registry
@@ -201,6 +203,56 @@ class MemoryRunner:
         """Accept every query: nothing is ever half done here."""
         del paused, half_written
         return ""
+
+    def progress(self, version: QueryVersion) -> BuildProgress | None:
+        """Return how far a version has read."""
+        query = self.running.get(version)
+        if query is None:
+            return None
+        return BuildProgress(
+            {topic: {0: 0} for topic in query.positions},
+            {topic: {0: position} for topic, position in query.positions.items()},
+            {topic: {0: len(self._topics.records.get(topic, []))} for topic in query.positions},
+        )
+
+    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+        """Let both read all that is there, and rest."""
+        versions = (old.version, candidate.version)
+        self.drain(versions)
+        positions = self.running[candidate.version].positions
+        self.stop_soon(versions)
+        return Switch(0, {topic: {0: position} for topic, position in positions.items()})
+
+    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Let both continue."""
+        self.resume([old, candidate])
+
+    def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
+        """Write the difference between the candidate's rows and the table's; continue with it."""
+        self.stop(old.version)
+        if new.kind == "CTAS":
+            self._write_difference(old.version, new)
+        self.start(new)
+        return lambda _timeout_s: FirstBatch(0)
+
+    def _write_difference(self, former: QueryVersion, new: PersistentQuery) -> None:
+        topic = codec.loads(new.plan, self._functions).sink.topic or ""
+        own = new.version.results_topic(self._service_id)
+        before, after = self._rows(topic), self._rows(own)
+        kept = former.results_topic(self._service_id)
+        self._topics.delete([kept, own])
+        for row in before.values():
+            self._topics.append(kept, row.key, row.value, row.timestamp)
+        for key, row in after.items():
+            if key not in before or before[key].value != row.value:
+                self._topics.append(topic, key, row.value, row.timestamp, row.headers)
+        for key in before.keys() - after.keys():
+            self._topics.append(topic, key, None, before[key].timestamp)
+
+    def _rows(self, topic: str) -> dict[bytes | None, Stored]:
+        """Return the last record of each key that is no deletion."""
+        last = {record.key: record for record in self._topics.records.get(topic, [])}
+        return {key: record for key, record in last.items() if record.value is not None}
 
     def drain(self, order: Iterable[QueryVersion]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""
