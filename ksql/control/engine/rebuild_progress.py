@@ -1,0 +1,51 @@
+"""How far a candidate has come: the arithmetic on what its runner knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.exec.ports import BuildProgress
+
+
+def records_read(progress: BuildProgress) -> int:
+    """Return how many records it has read of those that there are."""
+    return sum(position - begin for begin, position, _ in _partitions(progress))
+
+
+def records_to_read(progress: BuildProgress) -> int:
+    """Return how many records there are that it has not read yet."""
+    return sum(end - position for _, position, end in _partitions(progress))
+
+
+def percent(progress: BuildProgress) -> int:
+    """Return how much it has read, in whole percent: 100 only if nothing is left."""
+    read, left = records_read(progress), records_to_read(progress)
+    return 100 * read // (read + left) if left else 100
+
+
+def seconds_behind(progress: BuildProgress) -> float | None:
+    """Return how many seconds it needs for what is there, at its present speed.
+
+    None: it has something to read and does not read.
+    """
+    left = records_to_read(progress)
+    if not left:
+        return 0.0
+    rate = progress.records_per_second
+    return left / rate if rate > 0 else None
+
+
+def _partitions(progress: BuildProgress) -> Iterator[tuple[int, int, int]]:
+    """Yield begin, position and end of each partition, in this order.
+
+    A partition of which no position is known has not been read yet. What retention takes before it
+    is read counts neither way, and neither does what came after the ends were asked for.
+    """
+    for topic, ends in progress.ends.items():
+        begins, positions = progress.begin.get(topic, {}), progress.position.get(topic, {})
+        for partition, end in ends.items():
+            begin = min(begins.get(partition, 0), end)
+            yield begin, min(max(positions.get(partition, begin), begin), end), end
