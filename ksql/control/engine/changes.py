@@ -200,7 +200,7 @@ def _rebuilt(
 def _cut_over(catalog: Catalog, change: CutOverQuery) -> Catalog:
     old = catalog.queries.get(change.query.id)
     if old is not None and old.version != change.query.version:
-        source = catalog.sources[old.sink]
+        source = catalog.sources.get(old.sink, change.source)
         former = FormerVersion(query=old, source=source, keep_until_ms=change.keep_until_ms)
         catalog = catalog.with_former(former)
     catalog = catalog.without_rebuild(change.query.id).with_source(change.source)

@@ -136,7 +136,7 @@ class UpgradeRefused(StatementError):
             message.strip(),
             detail=detail,
             hint=("" if verdict is None else "The running query goes on unchanged. ")
-            + (f"Rebuild it beside the running one: {rebuild}\nOr create" if rebuild else "Create")
+            + (f"This rebuilds it beside the running one:\n{rebuild}\nOr create" if rebuild else "Create")
             + f" the new {'source' if verdict is None else 'query'} under another name instead.",
         )
         self.name = name

@@ -154,7 +154,7 @@ def statement_of(stmt: ast.CreateAsSelect) -> str:
     """Return the statement that would rebuild what this one cannot replace in place."""
     kept = tuple(p for p in stmt.properties if p.name.upper() != MODE)
     mode = ast.Property(MODE, ex.StringLit("rebuild"))
-    return f"{printer.statement(replace(stmt, properties=(*kept, mode)))};"
+    return printer.statement(replace(stmt, properties=(*kept, mode)))
 
 
 def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from ksql.control.engine import changes as ch
 from ksql.core.types.model import BIGINT, STRING
 from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.catalog.model import PersistentQuery, Rebuild
 from tests.unit.control.engine.earlier import as_before
 from tests.unit.sql.catalog.test_catalog import source
 from tests.unit.world import World
@@ -31,6 +32,15 @@ queries = st.builds(
     names,
     st.sampled_from(PLANS),
 )
+hours = st.integers(0, 2)
+versions = st.builds(
+    lambda query, number: replace(query, version_number=number), queries, st.integers(0, 2)
+)
+rebuilds = st.builds(
+    lambda query, rollback: Rebuild(candidate=query, source=source(query.sink), rollback=rollback),
+    versions,
+    st.booleans(),
+)
 each = (
     st.builds(ch.PutSource, st.builds(source, names))
     | st.builds(ch.RemoveSource, names)
@@ -40,6 +50,10 @@ each = (
     | st.builds(ch.PutType, names, st.sampled_from([BIGINT, STRING]))
     | st.builds(ch.RemoveType, names)
     | st.builds(ch.DeleteTopic, st.just("x"), st.just("1"))
+    | st.builds(ch.BeginRebuild, rebuilds)
+    | st.builds(ch.EndRebuild, names)
+    | st.builds(lambda query, at: ch.CutOverQuery(query, source(query.sink), at), versions, hours)
+    | st.builds(ch.ForgetFormer, names)
 )
 logs = st.lists(each, max_size=12)
 
@@ -53,7 +67,7 @@ def replay(log, catalog=None):
 
 def content(catalog):
     parts = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
-    return (*parts, catalog.scattered)
+    return (*parts, catalog.scattered, dict(catalog.rebuilds), dict(catalog.formers))
 
 
 @given(each, logs)
@@ -75,6 +89,7 @@ def test_a_replay_may_stop_and_continue_anywhere(log, cut):
 
 def test_all_kinds_of_changes_are_tried():
     tried = {ch.PutSource, ch.RemoveSource, ch.PutQuery, ch.EndQuery, ch.PauseQuery}
+    tried |= {ch.BeginRebuild, ch.EndRebuild, ch.CutOverQuery, ch.ForgetFormer}
     # nothing of the catalog
     without_memory = {ch.DeleteTopic, ch.DeleteSubject, ch.StepOver, ch.IdsFrom}
     assert tried | {ch.PutType, ch.RemoveType} | without_memory == set(typing.get_args(ch.Change))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ksql.control.engine.changes import EndRebuild, ForgetFormer
 from ksql.control.engine.ports import Command, MemoryLog
 from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import (
@@ -75,7 +76,7 @@ def put(number):
 
 def test_a_later_version_of_a_query_comes_back_and_has_a_form_of_its_own():
     key, value = encode(put(17))
-    assert json.loads(value)["version"] == VERSION
+    assert json.loads(value)["version"] == 4
     assert decode(20, key, value).changes[1].query.version == QueryVersion(QueryId("CSAS_D_1"), 17)
     assert b"version_number" not in value
     assert json.loads(encode(put(0))[1])["version"] == 1
@@ -123,3 +124,18 @@ def test_a_command_fits_a_record():
     check_size(Command("stream/S/create", "x" * 900_000, ()))
     with pytest.raises(CommandTooLarge, match="its command has 1000"):
         check_size(Command("stream/S/create", "x" * 1_000_000, ()))
+
+
+def test_rebuilds_come_back_and_have_a_form_of_their_own():
+    world = World(SCRIPT)
+    world.run(
+        "CREATE OR REPLACE TABLE C WITH (REPLACE_MODE='rebuild') AS SELECT K, COUNT(*) AS N FROM S "
+        "WINDOW TUMBLING (SIZE 1 SECOND) WHERE K <> 'x' GROUP BY K;"
+    )
+    world.engine.cut_over(world.query("C").id, world.settings)
+    query_id = world.query("C").id
+    ends = (EndRebuild(query_id), ForgetFormer(query_id))
+    for command in (*world.log.commands[-2:], Command("upgrade/`C`/abort", "", ends)):
+        key, value = encode(command)
+        assert json.loads(value)["version"] == VERSION
+        assert decode(9, key, value) == command
