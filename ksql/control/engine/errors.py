@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.core.errors import PREPARING, ParseError, StatementError, excerpt
 from ksql.core.ident import SURE, did_you_mean
@@ -116,6 +116,9 @@ class MissingFormat(StatementError):
         )
 
 
+BESIDE: Final = "This rebuilds it beside the running one"
+
+
 class UpgradeRefused(StatementError):
     """A CREATE OR REPLACE that would corrupt the running query; all reasons are in the text."""
 
@@ -136,7 +139,7 @@ class UpgradeRefused(StatementError):
             message.strip(),
             detail=detail,
             hint=("" if verdict is None else "The running query goes on unchanged. ")
-            + (f"This rebuilds it beside the running one:\n{rebuild}\nOr create" if rebuild else "Create")
+            + (f"{BESIDE}:\n{rebuild}\nOr create" if rebuild else "Create")
             + f" the new {'source' if verdict is None else 'query'} under another name instead.",
         )
         self.name = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.control.engine.errors import BESIDE
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
@@ -112,7 +113,7 @@ def test_auto_rebuilds_where_it_is_not(world):
 
 def test_refusal_names_the_statement_that_rebuilds(world):
     error = world.refuse(BY_DOCK.replace(" WITH (REPLACE_MODE='rebuild')", ""))
-    statement = error.hint.split("This rebuilds it beside the running one:\n")[1].split("\nOr create")[0]
+    statement = error.hint.split(f"{BESIDE}:\n")[1].split("\nOr create")[0]
     world.run(statement)
     assert world.catalog.rebuilds
 
