@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any, Protocol
 
 from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
@@ -21,6 +23,8 @@ from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null
 from tests.upgrades.spec import STREAM, TABLE, Query, sources
 
 EVENTS = 14
+REBUILT = 0.7
+"""How often what is refused in place is rebuilt."""
 BUMP = """from typing import Optional
 from ksql.functions.udf import udf
 @udf
@@ -54,6 +58,9 @@ class Host(Protocol):
 
     def replace(self, text: str) -> Verdict | None:
         """Execute a replacement; None if it was refused, with a reason."""
+
+    def rebuild(self, text: str) -> bool:
+        """Execute a rebuild and await its cut-over; False if readers of the result forbid it."""
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """Write the records and wait until they are processed; gives the order in which."""
@@ -96,6 +103,17 @@ class InMemory:
         self.world.run(text)
         return verdict
 
+    def rebuild(self, text: str) -> bool:
+        try:
+            self.world.engine.dry_run(self.world.parse(text), text, self.world.settings)
+        except UpgradeRefused:
+            return False
+        self.world.run(text)
+        self.world.drain()
+        RebuildSupervisor(self.world.engine, Settings()).step()
+        self.world.drain()  # the readers of the difference
+        return True
+
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         for event in events:
             self.world.topics.append(
@@ -117,6 +135,7 @@ class Chain:
         self.random = random.Random(seed)
         self.chance = Chance(self.random, bumps=self.host.recodes)
         self.story: list[str] = []
+        self.events: list[Event] = []
         self.now_s = self.host.start_s
         query = self.chance.query()
         self.model = Model(query)
@@ -148,6 +167,7 @@ class Chain:
         for event in self.host.feed(events):
             self.story.append(f"{event.source} {event.key} {event.row} at {event.time_s}")
             tell(self.model, event)
+            self.events.append(event)
         self._compare()
 
     def replace(self, new: Query) -> str:
@@ -164,7 +184,7 @@ class Chain:
         if (verdict is not None) != expected:
             raise self._differs("refused" if expected else "accepted")
         if verdict is None:
-            return "refused"
+            return self._rebuild(new) if self.random.random() < REBUILT else "refused"
         note = verdict.guarantees[0].note
         if ("start empty" in note) != starts_empty(old, new):
             raise self._differs(f"what starts empty: {note}")
@@ -178,6 +198,34 @@ class Chain:
             raise self._differs(f"what is null: {note}")
         self.model.replace(new, (*self.chance.stream, *self.chance.table))
         return "transparent" if unchanged else "accepted"
+
+    def _rebuild(self, new: Query) -> str:
+        """Rebuild what is refused in place; the result is that of a query over all records."""
+        text = new.text(replace=True, tag=self.host.tag, rebuild=True)
+        self.story.append(f"* {text}")
+        before = self._records("U")
+        try:
+            if not self.host.rebuild(text):
+                return "refused for readers"
+        except KsqlError as error:
+            raise self._differs(f"{error}") from error
+        written = self.model.written
+        kept = (*dict.fromkeys((*Model(new).kept, *self.chance.stream, *self.chance.table)),)
+        self.model = Model(new, kept, self.model.code, self.model.code)
+        for event in self.events:
+            tell(self.model, event)
+        if new.kind == "STREAM":
+            self.model.written = written
+        else:
+            self._difference(before)
+        self._compare()
+        return "rebuilt"
+
+    def _difference(self, before: list[tuple[Key, Values | None]]) -> None:
+        """At the cut-over the rows that differ were written, and no others."""
+        rows, now = folded(before), self.model.result
+        changed = {key for key in rows | now if rows.get(key) != now.get(key)}
+        self._equal("U", changed, {key for key, _ in self._records("U")[len(before) :]})
 
     def _run(self, text: str) -> None:
         self.story.append(text)

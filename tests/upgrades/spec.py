@@ -140,12 +140,14 @@ class Query:
         filtered = self.shape == "undone" and any(isinstance(_in(c.left), Bump) for c in self.where)
         return filtered or any(fold.bump for fold in self.folds)
 
-    def text(self, *, replace: bool = False, tag: str = "") -> str:
+    def text(self, *, replace: bool = False, tag: str = "", rebuild: bool = False) -> str:
         """The statement; ``tag`` ends the names of all sources."""
         verb = "CREATE OR REPLACE" if replace else "CREATE"
         options = [f"VALUE_FORMAT='{self.format}'"]
         if self.wrap:
             options.append("WRAP_SINGLE_VALUE=true")
+        if rebuild:
+            options.append("REPLACE_MODE='rebuild'")
         return f"{verb} {self.kind} U{tag} WITH ({', '.join(options)}) AS {self._select(tag)};"
 
     def _select(self, tag: str) -> str:

@@ -108,6 +108,7 @@ def _beside(
     assert existing is not None  # noqa: S101 - a query that is replaced writes it
     assert verdict is not None  # noqa: S101 - two plans were compared
     stems = check_readers(existing, planned.source, moment.catalog)
+    stems += [str(c) for c in verdict.changes if c.kind == "unsupported" and not c.allowed]
     if planned.plan.partitions != old.partitions:
         stems.append(
             f"Topic '{existing.topic}' has {planned.plan.partitions} partitions and had "
