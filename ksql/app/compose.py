@@ -20,8 +20,10 @@ from ksql.functions.user.watch import Limits
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
 from ksql.kafka.sampling import record_sizes
+from ksql.kafka.topic_difference import TopicDifference
 from ksql.serving.limits import UNLIMITED
 from ksql.spark.query.batch_limits import BatchLimits
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
 from ksql.spark.query.runner_context import RunnerContext
@@ -153,6 +155,7 @@ def runner(
             admin.end_offsets,
             lambda places: record_sizes(kafka, places),
         ),
+        completion=CutOverCompletion(TopicDifference(kafka, admin)),
     )
 
 

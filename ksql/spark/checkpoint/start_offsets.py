@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ksql.spark.checkpoint.checkpoint import Offsets
 
 VERSION: Final = 1
+FILE: Final = "starts.json"
 _VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"offsets"})}
 
 
