@@ -21,9 +21,11 @@ from ksql.functions.udf import Problem, load_sources, read_directory
 from ksql.functions.user.watch import Limits
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.ranges import READING
+from ksql.kafka.topic_difference import TopicDifference
 from ksql.kafka.topics import record_sizes
 from ksql.serving.limits import UNLIMITED
 from ksql.spark.query.batch_limits import BatchLimits
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
 from ksql.spark.query.spec import RetryPolicy, RunnerContext
@@ -155,6 +157,7 @@ def runner(
             admin.end_offsets,
             lambda places: record_sizes(kafka, places),
         ),
+        completion=CutOverCompletion(TopicDifference(kafka, admin)),
     )
 
 

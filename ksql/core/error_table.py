@@ -150,6 +150,9 @@ QUERY_START_FAILED: Final = ErrorRow(
 SWITCH_CANCELLED: Final = ErrorRow(
     ServerError, "{query_id} was ended while its plan was being replaced"
 )
+MEETING_CANCELLED: Final = ErrorRow(
+    ServerError, "{query_id} was ended while its rebuilt version was being cut over"
+)
 MISSING_OFFSETS: Final = ErrorRow(
     ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Self
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -22,9 +23,11 @@ from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.versions import check_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from ksql.kafka.settings import KafkaSettings
+
+T = TypeVar("T")
 
 BEGINNING: Final = -2
 END: Final = -1
@@ -114,12 +117,13 @@ class Reader:
         partition has one of the ``stops``, this call ends there; the next one continues.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
+        return contents(self._last_messages(most, timeout_s, gather_s, stops or {}))
+
+    def _last_messages(
+        self, most: int, timeout_s: float, gather_s: float, stops: Mapping[Partition, int]
+    ) -> LastMessages:
         got, self._left = self._left or self._gathered(most, timeout_s, gather_s), []
-        ahead = {
-            partition: at
-            for partition, at in (stops or {}).items()
-            if at > self._positions[partition]
-        }
+        ahead = {at: stop for at, stop in stops.items() if stop > self._positions[at]}
         latest: LastMessages = {}
         begin = 0
         errors = [at for at, error in enumerate(map(Message.error, got)) if error is not None]
@@ -135,7 +139,7 @@ class Reader:
                 self._is_record(got[at])
             begin = at + 1
         check_versions(latest)
-        return contents(latest)
+        return latest
 
     def _gathered(self, most: int, timeout_s: float, gather_s: float) -> list[Message]:
         first = self._consumer.poll(timeout_s)
@@ -148,9 +152,34 @@ class Reader:
 
         ``timeout_s``: without any progress. Raises: KafkaUnreachable and what ``poll`` does.
         """
-        patience = self._settings.timeout_s if timeout_s is None else timeout_s
         topics = sorted({topic for topic, _ in self._positions})
         ends = self._admin.end_offsets(topics) if topics else {}
+        yield from self._until(ends, lambda: self.poll(timeout_s=_STEP_S), timeout_s)
+
+    def last_to_end(self, timeout_s: float | None = None) -> LastMessages:
+        """Return the last record of each key by partition, up to where the partitions end now.
+
+        Transactions that are open by now are waited for. Those without a key are under None.
+
+        Raises: as ``read_to_end``.
+        """
+        topics = sorted({topic for topic, _ in self._positions})
+        ends = self._admin.end_offsets(topics, committed=False) if topics else {}
+        latest: LastMessages = {partition: {} for partition in self._positions}
+        step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
+        for some in self._until(ends, step, timeout_s):
+            for partition, messages in some.items():
+                latest[partition].update(messages)
+        return latest
+
+    def _until(
+        self, ends: Mapping[Partition, int], step: Callable[[], T], timeout_s: float | None
+    ) -> Iterator[T]:
+        """Yield what the steps give until they have come to these ends.
+
+        Raises: OffsetsGone, KafkaUnreachable; and what a step does.
+        """
+        patience = self._settings.timeout_s if timeout_s is None else timeout_s
         for partition, position in self._positions.items():
             if position > ends.get(partition, 0):
                 raise OffsetsGone(
@@ -158,7 +187,7 @@ class Reader:
                 )
         seen, since = dict(self._positions), time.monotonic()
         while any(self._positions[p] < ends.get(p, 0) for p in self._positions):
-            if batch := self.poll(timeout_s=_STEP_S):
+            if batch := step():
                 yield batch
             if seen != self._positions:
                 seen, since = dict(self._positions), time.monotonic()

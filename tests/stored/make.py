@@ -438,7 +438,7 @@ def _small_files(place: Path) -> None:
     (place / "service.json").write_text(IDENTITY.text(), "utf-8")
     incarnations.begin(place, "5f6e7d")
     AppliedOffsetFile(place / "carried_out.json").write(17)
-    checkpoint.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
+    checkpoint.write_starts(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
     plan_fingerprint.write(place, SHAPE)
     (place / "claim.json").write_bytes(CLAIM.encode())

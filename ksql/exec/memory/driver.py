@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ksql.core.query_version import QueryVersion
 from ksql.core.records import OutRecord, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
@@ -27,7 +28,6 @@ from ksql.sql.plan import codec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from ksql.core.query_version import QueryVersion
     from ksql.core.records import Headers
     from ksql.exec.ports import AwaitFirst
     from ksql.formats.schema_registry import Registry
@@ -97,12 +97,32 @@ class MemoryTopics:
             log.append(Stored(key, value, timestamp, headers, self._sequence))
             self.written.notify_all()
 
+    def rows(self, topic: str) -> dict[bytes, Stored]:
+        """Return the last records of keys, in their order; none of deleted keys."""
+        last: dict[bytes, Stored] = {}
+        for record in self.records.get(topic, []):
+            if record.key is not None:
+                last.pop(record.key, None)
+                last[record.key] = record
+        return {key: record for key, record in last.items() if record.value is not None}
+
+    def equalize(self, origin: str, target: str, now_ms: int) -> None:
+        """Write to a topic what it lacks to have another one's rows; deletions at that time."""
+        there, here = self.rows(origin), self.rows(target)
+        for key, row in there.items():
+            if key not in here or here[key].value != row.value:
+                self.append(target, key, row.value, row.timestamp, row.headers)
+        for key in here:
+            if key not in there:
+                self.append(target, key, None, now_ms)
+
 
 @dataclass
 class _Running:
     program: Program[OutRecord]
     stores: list[MemoryStore]
     positions: dict[str, int]
+    begins: dict[str, int]
     errors: list[tuple[str, str]] = field(default_factory=list)
 
     def log(self, operator: str, message: str, row: Any) -> None:
@@ -118,10 +138,15 @@ class MemoryRunner:
         topics: MemoryTopics,
         functions: Functions = BUILTINS,
         registry: Registry | None = None,
+        *,
         service_id: str = "default_",
+        now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._service_id = service_id
+        """Take ``now_ms``: the time of the rows that a cut-over deletes."""
         self._topics = topics
+        self._service_id = service_id
+        self._now_ms = now_ms
+        self._cut_over: dict[QueryVersion, int] = {}
         self._functions = functions
         self._registry = registry
         self.running: dict[QueryVersion, _Running] = {}
@@ -129,6 +154,7 @@ class MemoryRunner:
 
     def start(self, query: PersistentQuery) -> None:
         """Start a query, or continue with the state of a stopped one."""
+        self._complete_cut_over(query)
         plan = codec.loads(query.plan)
         program = self._program(query)
         resting = self._resting.pop(query.version, None)
@@ -141,7 +167,7 @@ class MemoryRunner:
             for topic, start in read_topics(plan).items()
         }
         stores = [MemoryStore() for _ in range(program.stages)]
-        self.running[query.version] = _Running(program, stores, positions)
+        self.running[query.version] = _Running(program, stores, positions, dict(positions))
 
     def resume(self, queries: Iterable[PersistentQuery]) -> None:
         """Continue each query that does not run already."""
@@ -177,6 +203,7 @@ class MemoryRunner:
     def forget(self, version: QueryVersion) -> None:
         """Drop the state of a stopped query."""
         self._resting.pop(version, None)
+        self._cut_over.pop(version, None)
 
     def make_way(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
@@ -188,7 +215,7 @@ class MemoryRunner:
         for _ in muted.results(self._program(new, silent=True), [batches], _ignore):
             pass  # an error ends it
         self.stop(old.version)
-        return Switch(0, {topic: {0: position} for topic, position in running.positions.items()})
+        return Switch(0, _offsets(running.positions))
 
     def take_over(self, new: PersistentQuery) -> AwaitFirst:
         """Continue with the new plan on the same state and positions."""
@@ -205,54 +232,48 @@ class MemoryRunner:
         return ""
 
     def progress(self, version: QueryVersion) -> BuildProgress | None:
-        """Return how far a version has read."""
-        query = self.running.get(version)
-        if query is None:
+        """Return how far a version has read; None if it does not run."""
+        running = self.running.get(version)
+        if running is None:
             return None
-        return BuildProgress(
-            {topic: {0: 0} for topic in query.positions},
-            {topic: {0: position} for topic, position in query.positions.items()},
-            {topic: {0: len(self._topics.records.get(topic, []))} for topic in query.positions},
-        )
+        ends = {topic: len(self._topics.records.get(topic, [])) for topic in running.positions}
+        return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
     def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
-        """Let both read all that is there, and rest."""
+        """Have both read what is there, and let them rest."""
         versions = (old.version, candidate.version)
+        self.resume([old, candidate])
         self.drain(versions)
-        positions = self.running[candidate.version].positions
+        position = _offsets(self.running[old.version].positions)
         self.stop_soon(versions)
-        return Switch(0, {topic: {0: position} for topic, position in positions.items()})
+        return Switch(0, position)
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
-        """Let both continue."""
-        self.resume([old, candidate])
+        """Continue both; not one that was forgotten meanwhile."""
+        self.resume(query for query in (old, candidate) if query.version in self._resting)
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
-        """Write the difference between the candidate's rows and the table's; continue with it."""
-        self.stop(old.version)
-        if new.kind == "CTAS":
-            self._write_difference(old.version, new)
+        """Continue with the candidate's version; the old one rests."""
+        self.stop_soon([old.version, new.version])
         self.start(new)
         return lambda _timeout_s: FirstBatch(0)
 
-    def _write_difference(self, former: QueryVersion, new: PersistentQuery) -> None:
-        topic = codec.loads(new.plan, self._functions).sink.topic or ""
-        own = new.version.results_topic(self._service_id)
-        before, after = self._rows(topic), self._rows(own)
-        kept = former.results_topic(self._service_id)
-        self._topics.delete([kept, own])
-        for row in before.values():
-            self._topics.append(kept, row.key, row.value, row.timestamp)
-        for key, row in after.items():
-            if key not in before or before[key].value != row.value:
-                self._topics.append(topic, key, row.value, row.timestamp, row.headers)
-        for key in before.keys() - after.keys():
-            self._topics.append(topic, key, None, before[key].timestamp)
-
-    def _rows(self, topic: str) -> dict[bytes | None, Stored]:
-        """Return the last record of each key that is no deletion."""
-        last = {record.key: record for record in self._topics.records.get(topic, [])}
-        return {key: record for key, record in last.items() if record.value is not None}
+    def _complete_cut_over(self, query: PersistentQuery) -> None:
+        """Bring the result's topic to the rows of the version that took over, once."""
+        sink, hidden = codec.loads(query.plan).sink, query.version.results_topic(self._service_id)
+        if query.cut_over is None or sink.topic in (None, hidden):
+            return
+        if self._cut_over.get(query.version) == query.cut_over.number:
+            return
+        self._cut_over[query.version] = query.cut_over.number
+        if sink.kind == "TABLE":
+            topic = sink.topic or ""
+            version = QueryVersion(query.id, query.cut_over.former)
+            former = Topic(version.results_topic(self._service_id), 1)
+            self._topics.create(former)
+            self._topics.equalize(topic, former.name, self._now_ms())
+            self._topics.equalize(hidden, topic, self._now_ms())
+        self._topics.delete([hidden])
 
     def drain(self, order: Iterable[QueryVersion]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""
@@ -302,6 +323,10 @@ def _first(records: Sequence[Stored], start: str) -> int:
         return len(records)
     later = (offset for offset, record in enumerate(records) if record.timestamp >= time_ms)
     return next(later, len(records))
+
+
+def _offsets(positions: dict[str, int]) -> dict[str, dict[int, int]]:
+    return {topic: {0: position} for topic, position in positions.items()}
 
 
 def _batch(record: Stored, topic: str, offset: int) -> RawBatch:

@@ -58,7 +58,82 @@ _AGAIN_S: Final = 0.1
 _TIMEOUT_MS: Final = 300_000  # an abandoned transaction hides later records no longer than this
 
 
-class TaskTransactions(WorkerProducer):
+class Transactions(WorkerProducer):
+    """Writes the records of one transaction after another; ``topic`` is named in its errors."""
+
+    def __init__(self, config: Mapping[str, str], transactional_id: str, topic: str) -> None:
+        self.moved = 0
+        """Records of the open transaction that were given the time 1 instead of 0."""
+        self._topic = topic
+        timeout = {"transaction.timeout.ms": str(_TIMEOUT_MS)}
+        self._transaction = TransactionalWriter({**BATCHES, **timeout, **config}, transactional_id)
+        super().__init__(config, self._transaction)
+        self._epoch_run = 1  # all go the same way here
+
+    def take_over(self) -> None:
+        """Fence the holder of the id, and abort what it has left open.
+
+        Raises:
+            DeliveryFailed: The broker does not answer.
+        """
+        self._call(self._transaction.take_over)
+
+    def begin_transaction(self) -> None:
+        """Start a transaction.
+
+        Raises:
+            DeliveryFailed: Another producer has taken over, or the broker does not answer.
+        """
+        self.moved = 0
+        try:
+            self._transaction.begin()
+        except (ProducerFenced, KafkaException) as problem:
+            raise self._failure(problem) from problem
+
+    def commit(self, rejected: Rejected) -> None:
+        """Make the records count.
+
+        Raises:
+            DeliveryFailed: They do not, and must be written again.
+        """
+        refused: list[str] = []
+        self.flush(refused.append)
+        for message in refused:
+            rejected(message)
+        if refused:  # a transaction with a hole in it cannot be committed
+            raise LimitLowered(self._topic, refused[0])
+        self._call(self._transaction.commit)
+
+    def abort(self) -> None:
+        """Give the open transaction up.
+
+        Raises:
+            DeliveryFailed: The broker does not answer, or ends it when its time is over.
+        """
+        self._call(self._transaction.abort)
+
+    def _from_epoch(
+        self, destination: Destination, run: Sequence[OutRecord], rejected: Rejected
+    ) -> int:
+        """Write it a millisecond later: the client that can write 0 knows no transaction."""
+        later = [(key, value, _AFTER_EPOCH_MS, headers) for key, value, _, headers in run]
+        taken = self.send(destination.topic, later, rejected, destination.partition)
+        self.moved += taken
+        return taken
+
+    def _call(self, call: Callable[[float], None]) -> None:
+        try:
+            _again(call)
+        except (ProducerFenced, KafkaException) as problem:
+            raise self._failure(problem) from problem
+
+    def _failure(self, problem: ProducerFenced | KafkaException) -> DeliveryFailed:
+        if isinstance(problem, KafkaException):
+            return DeliveryFailed(self._topic, error_of(problem).str())
+        return TakenOver(self._topic, _said(problem))
+
+
+class TaskTransactions(Transactions):
     """Writes the batches of one task, each in a transaction.
 
     ``task_id`` is both the transactional id and the consumer group. ``marker`` is an existing topic
@@ -67,16 +142,10 @@ class TaskTransactions(WorkerProducer):
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.config = dict(config)
+        self.marker = marker
         self.fence = TaskFence.taken(task_id)
-        self.moved = 0
-        """Records of the open batch that were given the time 1 instead of 0."""
-        self._task_id = task_id
-        self._marker = marker
         self._next_batch = 0
-        timeout = {"transaction.timeout.ms": str(_TIMEOUT_MS)}
-        self._transaction = TransactionalWriter({**BATCHES, **timeout, **config}, task_id)
-        super().__init__(config, self._transaction)
-        self._epoch_run = 1  # all go the same way here
+        super().__init__(config, task_id, marker)
         group = Consumer(
             {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
         )
@@ -98,46 +167,11 @@ class TaskTransactions(WorkerProducer):
         """
         if batch < self._next_batch:
             return False
-        self.moved = 0
-        marker = TopicPartition(self._marker, 0, batch + 1)
-        try:
-            self._transaction.begin()
-            _again(partial(self._transaction.add_offsets, [marker], self._group))
-        except (ProducerFenced, KafkaException) as problem:
-            raise self._failure(problem) from problem
+        self.begin_transaction()
+        number = TopicPartition(self.marker, 0, batch + 1)
+        self._call(partial(self._transaction.add_offsets, [number], self._group))
         self._next_batch = batch + 1
         return True
-
-    def commit(self, rejected: Rejected) -> None:
-        """Make records and batch number count.
-
-        Raises:
-            DeliveryFailed: They do not, and the batch must be run again.
-        """
-        refused: list[str] = []
-        self.flush(refused.append)
-        for message in refused:
-            rejected(message)
-        if refused:  # a transaction with a hole in it cannot be committed
-            raise LimitLowered(self._marker, refused[0])
-        try:
-            _again(self._transaction.commit)
-        except (ProducerFenced, KafkaException) as problem:
-            raise self._failure(problem) from problem
-
-    def _from_epoch(
-        self, destination: Destination, run: Sequence[OutRecord], rejected: Rejected
-    ) -> int:
-        """Write it a millisecond later: the client that can write 0 knows no transaction."""
-        later = [(key, value, _AFTER_EPOCH_MS, headers) for key, value, _, headers in run]
-        taken = self.send(destination.topic, later, rejected, destination.partition)
-        self.moved += taken
-        return taken
-
-    def _failure(self, problem: ProducerFenced | KafkaException) -> DeliveryFailed:
-        if isinstance(problem, KafkaException):
-            return DeliveryFailed(self._marker, error_of(problem).str())
-        return TakenOver(self._marker, _said(problem))
 
 
 def _said(fenced: ProducerFenced) -> str:
@@ -175,7 +209,8 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None and kept.config == dict(config) and kept.fence.held():
+    fits = kept is not None and (kept.config, kept.marker) == (dict(config), marker)
+    if kept is not None and fits and kept.fence.held():
         try:
             if kept.begin(batch):
                 return kept

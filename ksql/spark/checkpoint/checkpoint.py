@@ -272,7 +272,11 @@ VERSION: Final = 1
 _VERSIONS: Final[versioned_json.Fields] = {VERSION: frozenset({"offsets"})}
 
 
-def write(file: Path, offsets: Offsets) -> None:
+START_OFFSETS: Final = "starts.json"
+"""The file's name in the checkpoint."""
+
+
+def write_starts(file: Path, offsets: Offsets) -> None:
     """Write the offsets down.
 
     Raises: OSError.
@@ -280,7 +284,7 @@ def write(file: Path, offsets: Offsets) -> None:
     write_atomically(file, json.dumps({"version": VERSION, "offsets": offsets}))
 
 
-def read(file: Path) -> Offsets:
+def read_starts(file: Path) -> Offsets:
     """Return the offsets that were written down.
 
     Raises: CheckpointDamaged, NewerCheckpoint, BeforeFormatZero, OSError.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.core.errors import KsqlError
 from ksql.core.format_zero import BeforeFormatZero
 from ksql.exec.dataflow.topic_acl import plan_of
-from ksql.spark.checkpoint import incarnations
+from ksql.spark.checkpoint import cut_over_mark, incarnations
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class CheckpointDirectory:
         Raises: CheckpointMissing, OtherPlan, BeforeFormatZero, unless it may begin from the start.
         """
         directory = self.of(query.version)
-        plan_shape = fingerprint.shape_of(query.id, plan_of(query))
+        plan_shape = self._shape_of(query)
         try:
             incarnation = incarnations.require(query.id, directory)
             fingerprint.adopt(query.id, directory, plan_shape)
@@ -110,9 +110,16 @@ class CheckpointDirectory:
     def _begin_anew(self, query: PersistentQuery) -> Incarnation:
         _log.warning("query_begins_anew", extra={"query_id": query.id})
         incarnation = self.begin(query.version, "its query starts over")
-        shape = fingerprint.shape_of(query.id, plan_of(query))
-        fingerprint.write(self.of(query.version), shape)
+        directory = self.of(query.version)
+        fingerprint.write(directory, self._shape_of(query))
+        if query.cut_over is not None:  # its results go to where they belong from the first on
+            mark = cut_over_mark.CutOverMark(number=query.cut_over.number, done=True)
+            cut_over_mark.write(directory, mark)
         return incarnation
+
+    def _shape_of(self, query: PersistentQuery) -> fingerprint.Shape:
+        hidden = query.version.results_topic(self._service_id)
+        return fingerprint.shape_of(query.id, plan_of(query), hidden)
 
     def end(self, version: QueryVersion) -> None:
         """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""

@@ -53,12 +53,17 @@ class OtherPlan(ServerError):
         )
 
 
-def shape_of(query_id: str, plan: QueryPlan) -> Shape:
-    """Return the shape of a query's plan."""
+def shape_of(query_id: str, plan: QueryPlan, hidden: str = "") -> Shape:
+    """Return the shape of a query's plan.
+
+    It has no sink where that is the ``hidden`` topic of the query's version: such a version takes
+    over another topic at its cut-over, and leaves it as a former version.
+    """
     steps = [step for node in nodes(plan.sink) if (step := _step(node))]
+    topic = plan.sink.topic or ""
     shape = {
         "id": query_id,
-        "sink": plan.sink.topic or "",
+        **({} if topic and topic == hidden else {"sink": topic}),
         "topics": ", ".join(sorted({source.topic for source in sources(plan.sink)})),
         "steps": ", ".join(steps) or "none",
     }
@@ -67,15 +72,15 @@ def shape_of(query_id: str, plan: QueryPlan) -> Shape:
 
 
 def adopt(query_id: str, checkpoint: Path, now: Shape) -> None:
-    """Refuse a checkpoint of another shape; write the shape into one that has none.
+    """Refuse a checkpoint of another shape; write what it does not say yet.
 
     Raises: OtherPlan, CheckpointDamaged, NewerCheckpoint, OSError.
     """
     then = read(checkpoint)
     if any(then.get(name, value) != value for name, value in now.items()):
         raise OtherPlan(query_id, checkpoint, then, now)
-    if not then:
-        write(checkpoint, now)
+    if now.keys() - then.keys():
+        write(checkpoint, {**then, **now})
 
 
 def read(checkpoint: Path) -> Shape:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
 Places = Mapping[tuple[str, int], int]
 
+_SECOND_MS: Final = 1_000
 _LARGE_BYTES: Final = 1 << 20
 _LOOKS: Final = (0.0, 0.5, 0.75)
 _log = logging.getLogger(__name__)
@@ -93,6 +94,16 @@ class BatchLimits:
 def records_within(spec: QuerySpec, record_bytes: float) -> int:
     """Return how many records of a size a batch may have; at least one."""
     return max(1, min(spec.max_records, int(spec.max_bytes / record_bytes)))
+
+
+def as_candidate(spec: QuerySpec, rate: int) -> QuerySpec:
+    """Return the launch of a candidate, which reads so many records a second at most; 0: any.
+
+    The running version keeps what is left of the machine.
+    """
+    if not rate:
+        return spec
+    return replace(spec, trigger_ms=_SECOND_MS, max_records=min(spec.max_records, rate))
 
 
 def by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:

@@ -15,13 +15,16 @@ from ksql.core.process.lease import NotLeader
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.topic_acl import plan_of, read_topics, start_ms, stated_settings
-from ksql.exec.ports import FirstBatch, Switch
+from ksql.exec.ports import BuildProgress, FirstBatch, Switch
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
-from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, by_topic
+from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate, by_topic
+from ksql.spark.query.build_progress import progress_of
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
+from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import unheard
 from ksql.spark.query.spec import QueryLocation, QuerySpec, StartAt
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog.model import PersistentQuery
 
+REBUILD_RATE: Final = "ksql.upgrade.rebuild.max.records.per.second"
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
@@ -71,6 +75,7 @@ class SparkRunner:
         end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
         preflight: Preflight = Preflight(),  # noqa: B008 - it misses nothing
         bounds: BatchLimits = BatchLimits(),  # noqa: B008 - it looks at nothing
+        completion: CutOverCompletion = CutOverCompletion(),  # noqa: B008 - it has no topics
     ) -> None:
         """Take ``ends`` and ``begins``, which give the end and the first offsets of topics.
 
@@ -78,6 +83,7 @@ class SparkRunner:
 
         ``trash``, ``new_incarnation`` and ``end_groups`` are those of ``CheckpointDirectory``,
         ``preflight`` looks whether a checkpoint may continue, ``bounds`` at the records that wait.
+        ``completion`` writes what a cut-over has to write before a launch.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
@@ -90,6 +96,7 @@ class SparkRunner:
         self._at = at
         self._preflight = preflight
         self._bounds = bounds
+        self._completion = completion
         self._overrides = RecoveryOverrides(context.anew, context.older)
         self._service_id = context.settings.text("ksql.service.id")
         self._checkpoints = CheckpointDirectory(
@@ -102,6 +109,7 @@ class SparkRunner:
         )
         self.running: dict[QueryVersion, QuerySupervisor] = {}
         self._switches: dict[QueryVersion, SwitchInProgress] = {}
+        self._meetings = Meetings()
         self._links = Links(runtime, context.space)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""
@@ -201,6 +209,8 @@ class SparkRunner:
         if switch is not None:
             switch.cancel()
             return switch.old, switch.new
+        if (met := self._meetings.end(version)) is not None:
+            return (met.end(version),)
         running = self.running.get(version)
         return () if running is None else (running,)
 
@@ -287,6 +297,60 @@ class SparkRunner:
             self._links.begin(old)
             switch.switching.give_back()
 
+    def progress(self, version: QueryVersion) -> BuildProgress | None:
+        """Return how far a version has read; None if it does not run here."""
+        running = self.running.get(version)
+        if running is None:
+            return None
+        with usable(version.query_id):
+            return progress_of(running, self._begins, self._ends)
+
+    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+        """End the running version and its candidate at one position, as ``meeting`` has it.
+
+        Raises: KsqlError; both continue then.
+        """
+        going, coming = (
+            self.running.get(query.version) or self._watched(query) for query in (old, candidate)
+        )
+        common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
+        meeting = Meeting(
+            Side(going, lambda: self._position(old)[1]),
+            Side(coming, lambda: self._position(candidate)[1]),
+            common,
+            partial(self._meetings.end_at, candidate.version),
+            self._limit_s(),
+        )
+        self._meetings.begin(MeetingInProgress(meeting, going, coming))
+        try:
+            meeting.meet()
+            return Switch(*self._position(old))
+        except BaseException:
+            self._meetings.end(old.version)
+            raise
+
+    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Let both continue; not those that were stopped meanwhile."""
+        del candidate
+        if (met := self._meetings.end(old.version)) is not None:
+            met.meeting.part()
+
+    def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
+        """Start the candidate's version as the query, in the background; the old one rests."""
+        met = self._meetings.end(old.version)
+        if met is None:  # one of them was ended meanwhile: what the log says is brought about
+            self.stop_soon([old.version, new.version])
+        else:
+            met.meeting.cut_over()
+            for version in (old.version, new.version):
+                self.running.pop(version, None)
+        self._links.end(old.version)
+        coming = NewPlanHandle(self._host(new), self._runtime.watch)
+        self.running[new.version] = coming.query
+        coming.start()
+        since = time.monotonic() if met is None else met.meeting.since
+        return partial(coming.first_batch, since)
+
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
         """Look whether another plan may run the batch that a paused query has left, if it has.
 
@@ -334,12 +398,15 @@ class SparkRunner:
 
         Raises: OlderCheckpoint, TopicRemade, unless a new one may begin; and what Kafka says.
         """
+        if spec.until != self._meetings.until(query.version):
+            spec = self._spec(query)
         with usable(query.id):
             try:
                 self._preflight.check(spec, self._service_id)
             except (incarnations.OlderCheckpoint, TopicRemade) as unfit:
                 incarnation = self._checkpoints.instead_of(query, unfit)
             else:
+                self._completion.complete(query, spec, self._service_id)
                 self._overrides.end(query.version)
                 return spec
             starts = self._starts(query)
@@ -389,6 +456,10 @@ class SparkRunner:
             lease=context.lease,
             reader=context.reader if context.settings.text(READ) == BY_WORKERS else None,
         )
+        if (until := self._meetings.until(query.version)) is not None:
+            spec = replace(spec, until=until)
+        elif spec.sink_topic == query.version.results_topic(self._service_id):
+            spec = as_candidate(spec, context.settings.number(REBUILD_RATE))
         with usable(query.id):
             return self._bounds.bounded(spec)
 
@@ -410,10 +481,10 @@ class SparkRunner:
         if not late:
             return {}
         now = by_topic(self._ends(late))
-        file = self._checkpoint(query) / "starts.json"
+        file = self._checkpoint(query) / checkpoint.START_OFFSETS
         if not file.exists():
-            checkpoint.write(file, now | self._at_times(topics))
-        pinned = checkpoint.read(file)
+            checkpoint.write_starts(file, now | self._at_times(topics))
+        pinned = checkpoint.read_starts(file)
         return {
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()

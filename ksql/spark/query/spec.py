@@ -73,6 +73,8 @@ class QuerySpec:
         max_records: The most records that one batch takes; bounds the latency of a catch-up.
         max_bytes: About how many bytes of a stateful query's records a batch takes; 0: any.
         first_records: The most records of the first batches, by the size of those that wait.
+        until: The offsets at which it ends: batches come up to there, and none afterwards. A topic
+            or partition that they do not name ends where it begins; None: it has no end.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
@@ -105,6 +107,7 @@ class QuerySpec:
     max_records: int = 500_000
     max_bytes: int = 0
     first_records: int | None = None
+    until: Mapping[str, Mapping[int, int]] | None = None
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     log_rows: bool = False

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -135,6 +136,12 @@ class NewPlanHandle:
         self.query.await_first_attempt(timeout_s)
         status = self.query.await_started(timeout_s)
         return (status.last_error or "") if status.state is State.ERROR else ""
+
+    def first_batch(self, since_s: float, timeout_s: float) -> FirstBatch:
+        """Wait for its first batch; return how it went, and when nothing ran since that moment."""
+        trouble = self.await_first(timeout_s)
+        gap_ms = int((time.monotonic() - since_s) * 1000)
+        return FirstBatch(gap_ms, _fails_at_once(self.query.query_id, trouble) if trouble else "")
 
 
 class Switching:

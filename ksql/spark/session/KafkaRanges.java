@@ -33,11 +33,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's Kafka source, but for two things, each an option of its own.
+ * Spark's Kafka source, but for three things, each an option of its own.
  *
  * <p>{@code rangesOnly}: its rows are not records; each range of a partition is one row that names
  * it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
- * that end at one time in all partitions, see {@link TimeCut}.
+ * that end at one time in all partitions, see {@link TimeCut}. {@code untilOffsets}: it reads up to
+ * these and no further, see {@link Until}.
  *
  * <p>Which offsets there are, what a checkpoint says and whether records were lost before the batch
  * was planned is all decided by Spark's own stream.
@@ -93,23 +94,23 @@ public class KafkaRanges implements TableProvider {
         public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
             Scan scan = kafka.newScanBuilder(options).build();
             Upstreams upstreams = Upstreams.of(options);
-            return () -> new RangeScan(scan, ranges, TimeCut.of(options), upstreams, Rest.of(options, upstreams));
+            Ways ways = new Ways(TimeCut.of(options), Until.of(options), upstreams, Rest.of(options, upstreams));
+            return () -> new RangeScan(scan, ranges, ways);
         }
     }
+
+    /** What decides, besides Spark's own stream, where batches end; {@code cut} and {@code until} may be null. */
+    record Ways(TimeCut cut, Until until, Upstreams upstreams, Rest rest) {}
 
     static class RangeScan implements Scan {
         private final Scan kafka;
         private final boolean ranges;
-        private final TimeCut cut;
-        private final Upstreams upstreams;
-        private final Rest rest;
+        private final Ways ways;
 
-        RangeScan(Scan kafka, boolean ranges, TimeCut cut, Upstreams upstreams, Rest rest) {
+        RangeScan(Scan kafka, boolean ranges, Ways ways) {
             this.kafka = kafka;
             this.ranges = ranges;
-            this.cut = cut;
-            this.upstreams = upstreams;
-            this.rest = rest;
+            this.ways = ways;
         }
 
         @Override
@@ -125,7 +126,7 @@ public class KafkaRanges implements TableProvider {
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
             KafkaMicroBatchStream stream = (KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint);
-            return new RangeStream(stream, ranges, cut, upstreams, rest);
+            return new RangeStream(stream, ranges, ways);
         }
     }
 
@@ -134,16 +135,18 @@ public class KafkaRanges implements TableProvider {
         private final KafkaMicroBatchStream kafka;
         private final boolean ranges;
         private final TimeCut cut;
+        private final Until until;
         private final Upstreams upstreams;
         private final Rest rest;
+        private volatile Offset begin;
 
-        RangeStream(
-                KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut, Upstreams upstreams, Rest rest) {
+        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways) {
             this.kafka = kafka;
             this.ranges = ranges;
-            this.cut = cut;
-            this.upstreams = upstreams;
-            this.rest = rest;
+            cut = ways.cut();
+            until = ways.until();
+            upstreams = ways.upstreams();
+            rest = ways.rest();
         }
 
         @Override
@@ -163,8 +166,16 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Offset latestOffset(Offset start, ReadLimit limit) {
+            boolean first = begin == null;
+            begin = start;
+            if (until != null && until.isReached(start.json())) {
+                if (first) {
+                    kafka.latestOffset(start, limit); // its metrics need one look
+                }
+                return start; // without a wait: whoever has set the end ends the query
+            }
             if (cut == null || !(limit instanceof ReadMaxRows)) {
-                return kafka.latestOffset(start, limit);
+                return clipped(start, kafka.latestOffset(start, limit));
             }
             upstreams.done(cut);
             long most = ((ReadMaxRows) limit).maxRows();
@@ -184,21 +195,27 @@ public class KafkaRanges implements TableProvider {
             int tries = 0;
             do { // one that has begun a batch meanwhile may have written a part of it before the end
                 seen = upstreams.look();
-                end = kafka.latestOffset(start, limit);
+                end = clipped(start, kafka.latestOffset(start, limit));
             } while (upstreams.changedSince(seen) && ++tries < Upstreams.TRIES);
-            Offset latest = kafka.reportLatestOffset();
-            if (end == null || latest == null) {
+            Offset written = kafka.reportLatestOffset();
+            if (end == null || written == null) {
                 return end;
             }
-            long until = Progress.ALL;
+            Offset latest = clipped(start, written);
+            long reached = Progress.ALL;
             if (!end.equals(latest) || !seen.isFree()) {
                 TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);
                 end = kafka.deserializeOffset(found.offsets());
-                until = found.until();
+                reached = found.until();
             }
-            upstreams.planned(until, !end.equals(start), cut);
-            rest.looked(start.json(), end.json(), latest.json(), seen);
+            upstreams.planned(reached, !end.equals(start), cut);
+            rest.looked(start.json(), end.json(), written.json(), seen);
             return end;
+        }
+
+        private Offset clipped(Offset start, Offset end) {
+            boolean whole = until == null || start == null || end == null;
+            return whole ? end : kafka.deserializeOffset(until.clipped(start.json(), end.json()));
         }
 
         @Override
@@ -208,7 +225,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Offset reportLatestOffset() {
-            return kafka.reportLatestOffset();
+            return clipped(begin, kafka.reportLatestOffset());
         }
 
         @Override

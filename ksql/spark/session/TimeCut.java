@@ -383,7 +383,7 @@ final class TimeCut implements AutoCloseable {
         return found;
     }
 
-    private static String print(Map<TopicPartition, Long> offsets) {
+    static String print(Map<TopicPartition, Long> offsets) {
         Map<String, Map<String, Long>> topics = new TreeMap<>();
         offsets.forEach((place, offset) -> topics.computeIfAbsent(place.topic(), name -> new TreeMap<>())
             .put(String.valueOf(place.partition()), offset));

@@ -47,7 +47,7 @@ READERS = {
     "shape.json": plan_fingerprint.read,
     "code.json": codes.read,
     "topic.json": store_manager.read,
-    "starts-1.json": lambda place: checkpoint.read(place / "starts-1.json"),
+    "starts-1.json": lambda place: checkpoint.read_starts(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}
 COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[

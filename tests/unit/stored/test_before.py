@@ -64,7 +64,7 @@ def test_a_checkpoint(tmp_path, left):
 def test_where_a_query_begins(tmp_path, text):
     (tmp_path / "starts.json").write_text(text)
     with pytest.raises(BeforeFormatZero, match=r"starts\.json") as caught:
-        checkpoint.read(tmp_path / "starts.json")
+        checkpoint.read_starts(tmp_path / "starts.json")
     refused(caught.value)
 
 

@@ -217,9 +217,9 @@ def test_the_right_to_write(tmp_path):
 
 
 def test_where_a_query_begins(place, tmp_path):
-    offsets = checkpoint.read(place / "starts-1.json")
+    offsets = checkpoint.read_starts(place / "starts-1.json")
     assert offsets == {"s": {0: 3, 1: 0}}
-    checkpoint.write(tmp_path / "starts.json", offsets)
+    checkpoint.write_starts(tmp_path / "starts.json", offsets)
     assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
 
 

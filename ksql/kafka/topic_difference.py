@@ -1,0 +1,218 @@
+"""Brings a topic to the rows of another one: only the records in which they differ are written.
+
+A topic's rows are the last records of its keys, partition by partition: a key that lies in another
+partition of the other topic differs in both. It is computed from the topics alone. So what was
+interrupted is computed again, and finds what is left.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ksql.core.errors import ServerError
+from ksql.kafka.producers.limits import fitting
+from ksql.kafka.producers.task_transactions import Transactions
+from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
+from ksql.kafka.reader import BEGINNING, Reader
+from ksql.kafka.versions import HEADER, is_changelog, versioned
+from ksql.sql.catalog.model import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from confluent_kafka import Message
+
+    from ksql.core.records import Headers, OutRecord
+    from ksql.kafka.admin import Admin
+    from ksql.kafka.settings import KafkaSettings
+
+_AT_ONCE: Final = 512  # records between two looks at the right to write
+_COMPACT: Final = {"cleanup.policy": "compact"}
+_MOST: Final = "max.message.bytes"
+_COMMITTED: Final = {"isolation.level": "read_committed"}
+Rows = dict[bytes, "Message"]
+
+
+class Counts(NamedTuple):
+    """The keys by what became of them: another value, new, deleted, or as they were."""
+
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+    equal: int = 0
+
+    def plus(self, more: Counts) -> Counts:
+        """Return the sums."""
+        return Counts(*(a + b for a, b in zip(self, more, strict=True)))
+
+
+class Difference(NamedTuple):
+    """The records to write, rows in the order of their topic and then deletions; and the counts."""
+
+    records: Sequence[OutRecord]
+    counts: Counts
+
+
+class Writing(NamedTuple):
+    """How records are written.
+
+    ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
+    a partition count together. ``may_write`` returns while the right to write holds, else it
+    raises. ``now_ms`` is the time of deletions.
+    """
+
+    config: Mapping[str, str]
+    transactional_id: str | None
+    may_write: Callable[[], None]
+    now_ms: int
+
+
+class PartitionsDiffer(ServerError):
+    """Two topics whose rows cannot be compared, as they lie in other partitions."""
+
+    def __init__(self, origin: str, count: int, target: str, target_count: int) -> None:
+        super().__init__(
+            f'topic "{origin}" has {count} partitions, topic "{target}" has {target_count}',
+            detail="The rows of both are compared partition by partition.",
+            hint=f'Bring topic "{origin}" to the same number. Or abort the rebuild and begin a new '
+            "one, whose topic has it.",
+        )
+
+
+class TopicDifference:
+    """Compares topics over Kafka, one partition of both in memory at a time."""
+
+    def __init__(self, settings: KafkaSettings, admin: Admin) -> None:
+        self._settings = settings
+        self._admin = admin
+
+    def exists(self, topic: str) -> bool:
+        """Return whether there is such a topic."""
+        return topic in self._admin.topics()
+
+    def make_like(self, topic: str, like: str) -> None:
+        """Make a compacted topic of another one's size; one of another size is replaced.
+
+        Raises: UnknownTopic, KafkaUnreachable, KafkaDenied, KafkaRefused.
+        """
+        known = self._admin.topics()
+        if topic in known and like in known:
+            if known[topic].partitions == known[like].partitions:
+                return
+            self._admin.delete(topic)
+        partitions = self._admin.partitions(like)
+        own = self._admin.own_configs(like)
+        configs = _COMPACT | ({_MOST: own[_MOST]} if _MOST in own else {})
+        self._admin.create(Topic(topic, partitions, known[like].replicas, configs))
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, if it is there."""
+        if self.exists(topic):
+            self._admin.delete(topic)
+
+    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+        """Write to ``target`` what it lacks to have the rows of ``origin``.
+
+        Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
+            what ``may_write`` does.
+        """
+        count, target_count = (self._admin.partitions(topic) for topic in (origin, target))
+        if count != target_count:
+            raise PartitionsDiffer(origin, count, target, target_count)
+        counts = Counts()
+        out = _Out(target, writing, self._fitted(target, writing))
+        with Reader(self._settings, **_COMMITTED) as reader:
+            for partition in range(count):
+                there, here = (rows(reader, topic, partition) for topic in (origin, target))
+                differing = difference(there, here, writing.now_ms, target)
+                out.write(partition, differing.records)
+                counts = counts.plus(differing.counts)
+        return counts
+
+    def _fitted(self, target: str, writing: Writing) -> dict[str, str]:
+        limit = self._admin.limits(target).batch_bytes
+        return fitting(limit, surely=bool(writing.transactional_id)) | dict(writing.config)
+
+
+def rows(reader: Reader, topic: str, partition: int) -> Rows:
+    """Return the last records of the keys of a partition, in their order; none of deleted keys."""
+    place = (topic, partition)
+    reader.assign({place: BEGINNING})
+    last = reader.last_to_end()[place]
+    kept = ((key, message) for key, message in last.items() if key is not None)
+    present = [(key, message) for key, message in kept if message.value() is not None]
+    return dict(sorted(present, key=lambda row: row[1].offset() or 0))
+
+
+def difference(there: Rows, here: Rows, now_ms: int, target: str) -> Difference:
+    """Return what makes rows ``here`` those that are ``there``."""
+    added = changed = 0
+    records: list[OutRecord] = []
+    for key, row in there.items():
+        known = here.get(key)
+        if known is not None and known.value() == row.value():
+            continue
+        added += known is None
+        changed += known is not None
+        records.append((key, row.value(), row.timestamp()[1], _headers(row)))
+    gone = [key for key in here if key not in there]
+    records += [(key, None, now_ms, None) for key in gone]
+    counts = Counts(changed, added, len(gone), len(there) - changed - added)
+    return Difference(list(versioned(records)) if is_changelog(target) else records, counts)
+
+
+def _headers(row: Message) -> Headers | None:
+    """Return a record's headers without the version that one of a changelog has as its last."""
+    headers = list(row.headers() or ())
+    if headers and is_changelog(row.topic() or "") and headers[-1][0] == HEADER:
+        headers.pop()
+    return headers or None  # type: ignore[return-value] # values are bytes when they were read
+
+
+class _Out:
+    """Writes records of partitions; a producer is opened for the first."""
+
+    def __init__(self, topic: str, writing: Writing, config: Mapping[str, str]) -> None:
+        self._topic = topic
+        self._writing = writing
+        self._config = config
+        self._producer: WorkerProducer | None = None
+
+    def write(self, partition: int, records: Sequence[OutRecord]) -> None:
+        """Write them, and wait until they count."""
+        if not records:
+            return
+        self._writing.may_write()
+        producer = self._opened()
+        if not isinstance(producer, Transactions):
+            self._send(producer, partition, records)
+            producer.flush(self._refused)
+            return
+        producer.begin_transaction()
+        try:
+            self._send(producer, partition, records)
+            producer.commit(self._refused)
+        except BaseException:
+            with suppress(DeliveryFailed):  # the next producer of this id ends it
+                producer.abort()
+            raise
+
+    def _send(self, producer: WorkerProducer, partition: int, records: Sequence[OutRecord]) -> None:
+        for start in range(0, len(records), _AT_ONCE):
+            self._writing.may_write()
+            producer.send(self._topic, records[start : start + _AT_ONCE], self._refused, partition)
+        self._writing.may_write()
+
+    def _opened(self) -> WorkerProducer:
+        if self._producer is None:
+            name = self._writing.transactional_id
+            if name is None:
+                self._producer = WorkerProducer(self._config)
+            else:
+                self._producer = transactions = Transactions(self._config, name, self._topic)
+                transactions.take_over()
+        return self._producer
+
+    def _refused(self, reason: str) -> None:
+        raise RecordRefused(self._topic, reason)

@@ -1,0 +1,46 @@
+"""How far a version has read, from its checkpoint and from where its topics begin and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.exec.ports import BuildProgress
+from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts
+from ksql.spark.query.batch_limits import by_topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ksql.spark.checkpoint.checkpoint import Offsets
+    from ksql.spark.query.batch_limits import TopicOffsets
+    from ksql.spark.query.query_supervisor import QuerySupervisor
+
+
+def progress_of(
+    running: QuerySupervisor, begins: TopicOffsets, ends: TopicOffsets
+) -> BuildProgress:
+    """Return how far a version has read; without offsets before its first start.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
+    """
+    topics = running.topics
+    begin = _begin(running.place.checkpoint, by_topic(begins(topics)) if topics else {})
+    position = running.committed_offsets()
+    return BuildProgress(
+        begin=begin,
+        position={**begin, **position},
+        ends=by_topic(ends(topics)) if topics else {},
+        records_per_second=running.totals().rows_in_per_s,
+        state_bytes=sum(stage.size_bytes for stage in running.held()),
+        trouble=running.trouble(),
+    )
+
+
+def _begin(checkpoint: Path, first: Offsets) -> Offsets:
+    """Return the first offsets; those that "latest" meant at the version's start count instead."""
+    file = checkpoint / START_OFFSETS
+    pinned = read_starts(file) if file.exists() else {}
+    return {
+        topic: {at: pinned.get(topic, {}).get(at, offset) for at, offset in offsets.items()}
+        for topic, offsets in first.items()
+    }

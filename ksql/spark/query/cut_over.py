@@ -1,0 +1,151 @@
+"""The cut-over's part of a launch: the result's topic gets the rows of the version that took over.
+
+It is done before the version runs as its query for the first time, by whichever server launches it.
+Each step can be done again: a launch that fails within continues at the next try.
+
+1. The rows of the topic are kept in the former version's topic, for a rollback.
+2. The difference between the version's own topic and the result's topic is written to the latter.
+3. The version's own topic is deleted.
+
+A stream has step 3 only: what its version has read was in the stream already.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.core.errors import KsqlError, ServerError
+from ksql.core.query_version import QueryVersion, transactional_id
+from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.kafka.topic_difference import Counts, Writing
+from ksql.spark.checkpoint import cut_over_mark
+from ksql.spark.checkpoint.cut_over_mark import CutOverMark
+
+if TYPE_CHECKING:
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.plan.nodes import Sink
+
+_TASK: Final = "cutover"
+_log = logging.getLogger(__name__)
+
+
+class ResultTopics(Protocol):
+    """The topics of results (``TopicDifference``)."""
+
+    def exists(self, topic: str) -> bool:
+        """Return whether there is such a topic."""
+
+    def make_like(self, topic: str, like: str) -> None:
+        """Make a compacted topic of another one's size, unless it is there."""
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, if it is there."""
+
+    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+        """Write to ``target`` what it lacks to have the rows of ``origin``."""
+
+
+class NoTopics:
+    """Has no topics: for runners without Kafka."""
+
+    def exists(self, topic: str) -> bool:
+        """Return False."""
+        del topic
+        return False
+
+    def make_like(self, topic: str, like: str) -> None:
+        """Make nothing."""
+
+    def delete(self, topic: str) -> None:
+        """Delete nothing."""
+
+    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+        """Write nothing."""
+        del origin, target, writing
+        return Counts()
+
+
+class ResultsGone(ServerError):
+    """A version became the query, and the topic with its rows is not there any more."""
+
+    def __init__(self, query_id: str, topic: str) -> None:
+        super().__init__(
+            f'topic "{topic}", which holds the rows of the rebuilt query {query_id}, is not there',
+            detail="They are compared with the rows of the query's result before the query runs. "
+            "Without them, rows that the query no longer has would stay in its result.",
+            hint="Bring the newest checkpoint back and start again, if it was restored from a "
+            f"copy; or start once with -o ksql.state.anew={query_id} (or =all) to compute all "
+            f"results again; or TERMINATE {query_id}.",
+        )
+
+
+@dataclass(frozen=True)
+class CutOverCompletion:
+    """Completes the cut-over of queries before they are launched.
+
+    ``clock`` gives Unix time in ms, which deletions have.
+    """
+
+    topics: ResultTopics = NoTopics()  # noqa: RUF009 - it has nothing
+    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+    def complete(self, query: PersistentQuery, spec: QuerySpec, service_id: str) -> None:
+        """Bring the result's topic to the version's rows, if that is not done.
+
+        Raises: ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader, and what the
+            difference does; it is to be called again then.
+        """
+        sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
+        if query.cut_over is None or sink.topic in (None, hidden):
+            return
+        mark = cut_over_mark.read(spec.checkpoint)
+        if mark is None or mark.number != query.cut_over.number:
+            mark = CutOverMark(number=query.cut_over.number)
+        if not mark.done:
+            former = QueryVersion(query.id, query.cut_over.former).results_topic(service_id)
+            counts = self._equalized(sink, hidden, former, spec, mark)
+            done = replace(mark, snapshot=True, done=True, **counts._asdict())
+            cut_over_mark.write(spec.checkpoint, done)
+            _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
+        self._delete(hidden, query.id)
+
+    def _equalized(
+        self, sink: Sink, hidden: str, former: str, spec: QuerySpec, mark: CutOverMark
+    ) -> Counts:
+        topic = sink.topic or ""
+        if sink.kind != "TABLE":
+            return Counts()
+        if not self.topics.exists(hidden):
+            raise ResultsGone(spec.query_id, hidden)
+        writing = self._writing(spec)
+        if not mark.snapshot:
+            self.topics.make_like(former, topic)
+            self.topics.equalize(topic, former, writing)
+            cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
+        return self.topics.equalize(hidden, topic, writing)
+
+    def _writing(self, spec: QuerySpec) -> Writing:
+        return Writing(
+            config=spec.producer,
+            transactional_id=transactional_id(spec.application, _TASK)
+            if spec.exactly_once
+            else None,
+            may_write=spec.lease.await_valid if spec.lease is not None else _always,
+            now_ms=self.clock(),
+        )
+
+    def _delete(self, hidden: str, query_id: str) -> None:
+        try:
+            self.topics.delete(hidden)
+        except KsqlError as problem:  # the next launch tries again
+            reason = problem.text()
+            _log.warning("results_topic_left", extra={"query_id": query_id, "reason": reason})
+
+
+def _always() -> None:
+    """Let everything be written: nobody takes over."""

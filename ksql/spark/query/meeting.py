@@ -1,0 +1,289 @@
+"""The meeting of a query's running version and its candidate at one position: a state machine.
+
+    CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
+
+Both end between two batches, and have read the same records then. The running version rests only
+while the candidate reads what the other has read since. The meeting leaves by one of two exits:
+
+- *cut over*: the running version rests for good, the candidate's version is started as the query.
+- *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ksql.core.error_table import MEETING_CANCELLED
+from ksql.core.errors import KsqlError, ServerError
+from ksql.core.process.background import in_background
+from ksql.spark.checkpoint.checkpoint import Offsets, reached
+from ksql.spark.query.failures import reason
+from ksql.spark.query.switching import OldPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from ksql.core.query_version import QueryVersion
+    from ksql.spark.query.query_supervisor import QuerySupervisor
+
+_log = logging.getLogger(__name__)
+_LOOK_S: Final = 0.05
+_UNAVAILABLE: Final = 503
+
+
+class MeetingState(Enum):
+    """The state of a meeting, by what did not come about if it ends there."""
+
+    CANDIDATE_ENDS = "the candidate was not ended between two batches"
+    OLD_CATCHES_UP = "the running version did not come to where the candidate has ended"
+    OLD_ENDS = "the running version was not ended between two batches"
+    CANDIDATE_CATCHES_UP = "the candidate did not come to where the running version has ended"
+    MET = "the versions were not cut over"
+
+
+class Version(OldPlan, Protocol):
+    """A version that runs, and is ended between two batches."""
+
+    def start(self) -> None:
+        """Start it while it is held.
+
+        Raises: whatever kept it from starting.
+        """
+
+
+@dataclass(frozen=True)
+class Side:
+    """A version and the offsets of its last finished batch, or where it begins."""
+
+    version: Version
+    position: Callable[[], Offsets]
+
+
+class Meeting:
+    """One meeting; used once."""
+
+    def __init__(
+        self,
+        old: Side,
+        candidate: Side,
+        common: Collection[str],
+        bound: Callable[[Offsets | None], None],
+        limit_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the topics that both read, and ``limit_s``: how long the meeting may take.
+
+        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere.
+        """
+        self.state = MeetingState.CANDIDATE_ENDS
+        self.since = 0.0
+        """When the running version has ended."""
+        self._old = old.version
+        self._candidate = candidate.version
+        self._old_position = old.position
+        self._candidate_position = candidate.position
+        self._common = common
+        self._bound = bound
+        self._limit_s = limit_s
+        self._clock = clock
+        self._pause = pause
+        self._deadline = 0.0
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Have it go no further; for another thread. Ending a version is the caller's part."""
+        self._cancelled = True
+
+    def meet(self) -> None:
+        """End both versions at one position.
+
+        Raises: NotMet and MeetingFailed; both versions continue then.
+        """
+        try:
+            self._deadline = self._clock() + self._limit_s
+            self._candidate.hold()
+            self._end(MeetingState.CANDIDATE_ENDS, self._candidate)
+            self._let_old_catch_up(self._shared(self._candidate_position()))
+            self._old.hold()
+            self._end(MeetingState.OLD_ENDS, self._old)
+            self.since = self._clock()
+            self._let_candidate_catch_up(self._shared(self._old_position()))
+            self._enter(MeetingState.MET)
+        except BaseException as problem:
+            self.part()
+            extra = {"state": self.state.name, "reason": _cause(problem)}
+            _log.info("versions_not_met", extra={"query_id": self._old.query_id, **extra})
+            if not isinstance(problem, Exception) or isinstance(problem, NotMet):
+                raise
+            raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+
+    def part(self) -> None:
+        """Let both continue."""
+        self._bound(None)
+        self._old.resume()
+        self._candidate.resume()
+
+    def cut_over(self) -> None:
+        """End both for good: the candidate's version becomes the query."""
+        self._old.retire()
+        self._candidate.retire()
+
+    def _shared(self, position: Offsets) -> Offsets:
+        return {topic: ends for topic, ends in position.items() if topic in self._common}
+
+    def _end(self, state: MeetingState, version: Version) -> None:
+        """End a version between two batches; one that was left half done is finished, once."""
+        self._enter(state)
+        if not version.end_between_batches(self._left_s()):
+            raise self._not_met("its batch still runs")
+        if version.half_done():
+            version.finish_batch(self._left_s())
+            trouble = version.trouble()
+            if not version.end_between_batches(self._left_s()) or version.half_done():
+                raise self._not_met(trouble or "its batch still runs")
+
+    def _let_old_catch_up(self, goal: Offsets) -> None:
+        self._enter(MeetingState.OLD_CATCHES_UP)
+        while not reached(position := self._old_position(), goal):
+            self._wait(position, goal, self._old)
+
+    def _let_candidate_catch_up(self, goal: Offsets) -> None:
+        self._enter(MeetingState.CANDIDATE_CATCHES_UP)
+        if reached(self._candidate_position(), goal):
+            return
+        self._bound(goal)
+        self._candidate.start()
+        try:
+            while not reached(position := self._candidate_position(), goal):
+                if trouble := self._candidate.trouble():
+                    raise self._not_met(trouble)
+                self._wait(position, goal, self._candidate)
+        except BaseException:
+            self._candidate.end_between_batches(0.0)
+            raise
+        if not self._candidate.end_between_batches(self._left_s()):
+            raise self._not_met("its batch still runs")
+        self._bound(None)
+
+    def _wait(self, position: Offsets, goal: Offsets, version: Version) -> None:
+        self._check_cancelled()
+        if self._clock() >= self._deadline:
+            missing = f"it has not read {_missing(position, goal)}"
+            raise self._not_met("\n".join(filter(None, (missing, version.trouble()))))
+        self._pause(_LOOK_S)
+
+    def _left_s(self) -> float:
+        return max(self._deadline - self._clock(), 0.0)
+
+    def _not_met(self, detail: str) -> NotMet:
+        return NotMet(self._old.query_id, self.state, self._limit_s, detail)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled:
+            raise MEETING_CANCELLED(query_id=self._old.query_id)
+
+    def _enter(self, state: MeetingState) -> None:
+        self._check_cancelled()
+        self.state = state
+        _log.debug("meeting", extra={"query_id": self._old.query_id, "state": state.name})
+
+
+class MeetingInProgress(NamedTuple):
+    """A meeting and its two versions."""
+
+    meeting: Meeting
+    old: QuerySupervisor
+    candidate: QuerySupervisor
+
+    def end(self, version: QueryVersion) -> QuerySupervisor:
+        """Have it go no further, as a version is about to be stopped; return that version.
+
+        The other one continues.
+        """
+        sides = (self.old, self.candidate)
+        ended, other = sides if self.old.version == version else sides[::-1]
+        ended.disable()
+        self.meeting.cancel()
+        if self.meeting.state is MeetingState.MET:  # else the meeting itself lets it continue
+            in_background(f"resume {other.version.name}", other.resume)
+        return ended
+
+
+class Meetings:
+    """The meetings that are under way, and where candidates end because of them."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[QueryVersion, MeetingInProgress] = {}
+        self._untils: dict[QueryVersion, Offsets] = {}
+
+    def begin(self, meeting: MeetingInProgress) -> None:
+        """Note a meeting."""
+        versions = (meeting.old.version, meeting.candidate.version)
+        self._under_way |= dict.fromkeys(versions, meeting)
+
+    def end(self, version: QueryVersion) -> MeetingInProgress | None:
+        """Forget the meeting of either version, if there is one, and return it."""
+        meeting = self._under_way.get(version)
+        if meeting is not None:
+            for side in (meeting.old, meeting.candidate):
+                self._under_way.pop(side.version, None)
+        return meeting
+
+    def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
+        """Have later launches of a version end at these offsets; None: nowhere."""
+        self._untils.pop(version, None)
+        if offsets is not None:
+            self._untils[version] = offsets
+
+    def until(self, version: QueryVersion) -> Offsets | None:
+        """Return the offsets at which a launch of a version ends; None: it has no end."""
+        return self._untils.get(version)
+
+
+def _missing(position: Offsets, goal: Offsets) -> str:
+    for topic, ends in goal.items():
+        for partition, end in ends.items():
+            if (at := _at(position, topic, partition)) < end:
+                return f"the offsets from {at} to {end} of {topic}-{partition}"
+    return "all"
+
+
+def _at(position: Mapping[str, Mapping[int, int]], topic: str, partition: int) -> int:
+    return position.get(topic, {}).get(partition, 0)
+
+
+def _cause(problem: BaseException) -> str:
+    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
+
+
+class NotMet(ServerError):
+    """The running version and its candidate were not brought to one position."""
+
+    def __init__(self, query_id: str, state: MeetingState, limit_s: float, detail: str) -> None:
+        super().__init__(
+            f"the rebuilt version of {query_id} was not cut over: {state.value}; "
+            "both versions continue",
+            detail=f"Within {limit_s:g} s: {detail}",
+            hint="Raise ksql.query.replace.timeout.ms if batches take longer than that, or remove "
+            "the cause of the failure. The cut-over is tried again.",
+        )
+
+
+class MeetingFailed(ServerError):
+    """The meeting of two versions failed for a reason that is not theirs."""
+
+    def __init__(self, query_id: str, state: MeetingState, cause: BaseException) -> None:
+        super().__init__(
+            f"the rebuilt version of {query_id} was not cut over: {state.value}; "
+            "both versions continue",
+            detail=_cause(cause),
+            hint="Remove the cause of the failure. The cut-over is tried again.",
+        )
+        if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:
+            self.code = cause.code

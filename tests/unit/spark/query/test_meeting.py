@@ -1,0 +1,294 @@
+"""The meeting's state machine: each exit leaves both versions running, or both ended and equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ksql.spark.query.meeting import (
+    Meeting,
+    MeetingFailed,
+    MeetingInProgress,
+    MeetingState,
+    NotMet,
+    Side,
+)
+from ksql.spark.session.jvm_supervisor import SparkRestarting
+from tests.waits import await_true
+
+
+class Clock:
+    """Time that only passes when somebody waits; ``meanwhile`` is what happens then."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.meanwhile: list[Any] = []
+
+    def __call__(self):
+        return self.now
+
+    def pause(self, seconds):
+        self.now += seconds
+        for happens in self.meanwhile:
+            happens()
+
+
+class Version:
+    """A version; ``at`` is its position in the topic ``s``, ``until`` where it ends."""
+
+    query_id = "CTAS_N_1"
+
+    def __init__(self, clock, name, at):
+        self.clock, self.version, self.at = clock, name, at
+        self.runs, self.held, self.retired, self.disabled = True, False, False, False
+        self.ends, self.open_batch, self.finishes = True, False, True
+        self.why = ""
+        self.raises: dict[str, Exception] = {}
+        self.said: list[str] = []
+        self.until: int | None = None
+
+    def _called(self, name):
+        self.said.append(name)
+        if name in self.raises:
+            raise self.raises[name]
+
+    def position(self):
+        self._called("position")
+        return {"s": {0: self.at}, f"only {self.version}": {0: 99}}
+
+    def hold(self):
+        self._called("hold")
+        self.held = True
+
+    def end_between_batches(self, timeout_s):
+        self._called("end_between_batches")
+        if self.ends or not self.runs:
+            self.runs = False
+            return True
+        self.clock.now += timeout_s
+        return False
+
+    def half_done(self):
+        return self.open_batch
+
+    def finish_batch(self, timeout_s):
+        self._called("finish_batch")
+        self.open_batch = not self.finishes
+        return self.finishes
+
+    def start(self):
+        self._called("start")
+        self.runs = True
+
+    def resume(self):
+        self.said.append("resume")
+        self.held, self.runs = False, not self.disabled
+
+    def disable(self):
+        self.disabled = True
+
+    def retire(self):
+        self.retired = True
+
+    def trouble(self):
+        return self.why
+
+    def read(self, most=3):
+        """Read some records, if it runs."""
+        if self.runs:
+            self.at += most
+            if self.until is not None:
+                self.at = min(self.at, self.until)
+
+
+@dataclass
+class Room:
+    clock: Clock
+    old: Version
+    candidate: Version
+    bounds: list[Any]
+    meeting: Meeting
+
+    def goes_on(self):
+        return [
+            (side.runs, side.held, side.retired, side.until) for side in (self.old, self.candidate)
+        ] == [(True, False, False, None)] * 2
+
+    def state_after(self, error):
+        with pytest.raises(error) as caught:
+            self.meeting.meet()
+        assert self.goes_on()
+        assert "both versions continue" in caught.value.text()
+        return caught.value
+
+
+@pytest.fixture
+def room():
+    clock = Clock()
+    old, candidate = Version(clock, "v0", 10), Version(clock, "v7", 25)
+    clock.meanwhile += [old.read, candidate.read]
+    bounds: list[Any] = []
+
+    def bound(offsets):
+        bounds.append(offsets)
+        candidate.until = None if offsets is None else offsets["s"][0]
+
+    meeting = Meeting(
+        Side(old, old.position),
+        Side(candidate, candidate.position),
+        {"s"},
+        bound,
+        60.0,
+        clock,
+        clock.pause,
+    )
+    return Room(clock, old, candidate, bounds, meeting)
+
+
+def test_both_end_at_the_same_offsets(room):
+    room.meeting.meet()
+    assert room.meeting.state is MeetingState.MET
+    assert (room.old.at, room.candidate.at) == (25, 25)
+    assert [(side.runs, side.held) for side in (room.old, room.candidate)] == [(False, True)] * 2
+
+
+def test_the_candidate_reads_what_the_other_one_has_read_meanwhile(room):
+    room.old.read(9)
+    room.old.at += 1  # 20, then 23 and 26
+    room.meeting.meet()
+    assert (room.old.at, room.candidate.at) == (26, 26)
+    assert room.bounds == [{"s": {0: 26}}, None]
+
+
+def test_a_candidate_that_is_there_already_is_not_started(room):
+    room.meeting.meet()
+    assert "start" not in room.candidate.said
+    assert room.bounds == []
+
+
+def test_the_running_version_runs_until_it_has_come_to_the_candidate(room):
+    room.meeting.meet()
+    ended = room.old.said.index("hold")
+    assert room.old.said[:ended].count("position") == 6
+    assert room.candidate.said[:2] == ["hold", "end_between_batches"]
+
+
+def test_they_part_after_they_have_met(room):
+    room.meeting.meet()
+    room.meeting.part()
+    assert room.goes_on()
+
+
+def test_a_cut_over_ends_both_for_good(room):
+    room.meeting.meet()
+    room.meeting.cut_over()
+    assert room.old.retired
+    assert room.candidate.retired
+    assert not room.old.runs
+    assert not room.candidate.runs
+
+
+def test_a_candidate_whose_batch_does_not_end_continues(room):
+    room.candidate.ends = False
+    error = room.state_after(NotMet)
+    assert MeetingState.CANDIDATE_ENDS.value in error.text()
+    assert "Within 60 s: its batch still runs" in error.text()
+    assert "hold" not in room.old.said
+
+
+def test_a_running_version_that_does_not_come_up_is_reported_with_its_trouble(room):
+    room.clock.meanwhile.clear()
+    room.old.why = "a wire came loose"
+    error = room.state_after(NotMet)
+    assert MeetingState.OLD_CATCHES_UP.value in error.text()
+    assert "it has not read the offsets from 10 to 25 of s-0\na wire came loose" in error.text()
+    assert "ksql.query.replace.timeout.ms" in error.text()
+    assert "hold" not in room.old.said
+    assert room.clock.now == pytest.approx(160, abs=0.1)
+
+
+def test_a_running_version_whose_batch_does_not_end_continues(room):
+    room.old.ends = False
+    error = room.state_after(NotMet)
+    assert MeetingState.OLD_ENDS.value in error.text()
+
+
+def test_a_candidate_that_fails_meanwhile_is_not_waited_for(room):
+    room.old.at = 24
+    room.candidate.start = lambda: setattr(room.candidate, "why", "a wire came loose")
+    error = room.state_after(NotMet)
+    assert MeetingState.CANDIDATE_CATCHES_UP.value in error.text()
+    assert "Within 60 s: a wire came loose" in error.text()
+    assert room.clock.now < 101
+    assert room.bounds == [{"s": {0: 27}}, None]
+
+
+def test_a_candidate_that_does_not_come_up_continues_without_an_end(room):
+    room.old.at = 24
+    room.clock.meanwhile.remove(room.candidate.read)
+    error = room.state_after(NotMet)
+    assert "it has not read the offsets from 25 to 27 of s-0" in error.text()
+    assert room.candidate.said[-2:] == ["end_between_batches", "resume"]
+
+
+def test_a_candidate_that_cannot_be_started_continues(room):
+    room.old.at = 24
+    room.candidate.raises = {"start": SparkRestarting("gone")}
+    assert room.state_after(MeetingFailed).code == SparkRestarting.code
+
+
+@pytest.mark.parametrize("side", ["old", "candidate"])
+def test_a_batch_left_half_done_is_finished_first(room, side):
+    version = getattr(room, side)
+    version.open_batch = True
+    room.meeting.meet()
+    assert version.said.count("finish_batch") == 1
+    assert (room.old.at, room.candidate.at) == (25, 25)
+
+
+@pytest.mark.parametrize("side", ["old", "candidate"])
+def test_a_batch_that_cannot_be_finished_lets_both_continue(room, side):
+    version = getattr(room, side)
+    version.open_batch, version.finishes, version.why = True, False, "a wire came loose"
+    assert "Within 60 s: a wire came loose" in room.state_after(NotMet).text()
+
+
+@pytest.mark.parametrize("call", ["hold", "end_between_batches", "position"])
+@pytest.mark.parametrize("side", ["old", "candidate"])
+def test_whatever_else_fails_lets_both_continue(room, side, call):
+    getattr(room, side).raises = {call: OSError("disk")}
+    assert "disk" in room.state_after(MeetingFailed).text()
+
+
+def test_a_version_that_is_ended_while_they_meet_ends_the_meeting(room):
+    met = MeetingInProgress(room.meeting, room.old, room.candidate)
+    room.clock.meanwhile[:] = [lambda: met.end("v0")]
+    with pytest.raises(MeetingFailed, match="was not cut over"):
+        room.meeting.meet()
+    assert (room.old.runs, room.old.held) == (False, False)
+    assert (room.candidate.runs, room.candidate.held) == (True, False)
+
+
+@pytest.mark.parametrize(("ended", "other"), [("v0", "v7"), ("v7", "v0")])
+def test_a_version_that_is_ended_after_they_have_met_leaves_the_other_one(room, ended, other):
+    room.meeting.meet()
+    sides = {"v0": room.old, "v7": room.candidate}
+    for side in sides.values():
+        side.version = Named(side.version)
+    met = MeetingInProgress(room.meeting, room.old, room.candidate)
+    assert met.end(sides[ended].version) is sides[ended]
+    await_true("the other one continues", lambda: sides[other].runs)
+    assert sides[ended].disabled
+    assert not sides[ended].runs
+
+
+class Named(str):
+    """A version, by its name."""
+
+    __slots__ = ()
+
+    @property
+    def name(self):
+        return str(self)
