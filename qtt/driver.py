@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ksql.control.rebuild_supervisor import WAIT
+from ksql.core.config import Settings
 from ksql.core.records import Headers
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources, read_directory
@@ -15,7 +17,6 @@ from ksql.functions.udf import load_sources, read_directory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.config import Settings
     from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
     from ksql.formats.table import Side
     from ksql.sql.catalog.catalog import Catalog
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from qtt.compare import Actual
     from qtt.model import Case
 
+
+_REBUILD_MS: Final = "60000"
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
@@ -119,6 +122,11 @@ class Drivers(Protocol):
 
     def close(self) -> None:
         """End what was shared."""
+
+
+def awaiting_rebuilds(settings: Settings) -> Settings:
+    """Return the settings with which a statement that begins a rebuild waits for its cut-over."""
+    return Settings({**settings.server, WAIT: _REBUILD_MS}, settings.overrides)
 
 
 def in_runs(records: Iterable[RawInput]) -> list[list[RawInput]]:

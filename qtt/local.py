@@ -16,7 +16,7 @@ from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import FUNCTIONS, SERVED, DeliveredRecord
+from qtt.driver import FUNCTIONS, SERVED, DeliveredRecord, awaiting_rebuilds
 from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class LocalDriver:
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
         """Run a statement."""
-        request = Request(self._services, settings, text=text)
+        request = Request(self._services, awaiting_rebuilds(settings), text=text)
         HANDLERS[type(statement)](statement, request)
 
     def begin(
@@ -112,7 +112,7 @@ class LocalDriver:
             self._topics.append(topic, key, value, timestamp, headers)
         self._runner.drain(self._engine.catalog.versions)
 
-    def _await_rebuild(self, version: QueryVersion, timeout_s: float) -> bool:
+    def _await_rebuild(self, version: QueryVersion, timeout_s: float) -> str:
         """Let the candidate read what is there, and cut over."""
         self._runner.drain(self._engine.catalog.versions)
         return self._rebuilds.wait(version, timeout_s)

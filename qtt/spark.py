@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ksql.control.engine.engine import Engine
 from ksql.control.engine.ports import MemoryLog
+from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import HANDLERS
 from ksql.control.statements.services import Request, Services
 from ksql.core.config import Settings
@@ -29,9 +30,11 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_difference import TopicDifference
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
 from ksql.registry.registry import kafka_log, open_registry
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.runner import SparkRunner
 from ksql.spark.query.spec import RunnerContext
 from ksql.spark.session.jvm import SparkSettings
@@ -39,7 +42,15 @@ from ksql.spark.session.runtime import SparkRuntime
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from qtt import rest
-from qtt.driver import FUNCTIONS, SOURCES, DeliveredRecord, Driver, RawInput, in_runs
+from qtt.driver import (
+    FUNCTIONS,
+    SOURCES,
+    DeliveredRecord,
+    Driver,
+    RawInput,
+    awaiting_rebuilds,
+    in_runs,
+)
 from qtt.http_driver import await_queries, read_topic, register_import, served
 from qtt.local import NoMonitor
 
@@ -127,8 +138,9 @@ class SparkDriver:
         self._shared = shared
         self._prefix = prefix
         self._directory = directory
+        self._settings = {**_SETTINGS, "ksql.service.id": prefix}  # its name in hidden topics
         context = RunnerContext(
-            settings=Settings(_SETTINGS),
+            settings=Settings(self._settings),
             directory=directory,
             consumer={"bootstrap.servers": shared.kafka.bootstrap},
             producer={"bootstrap.servers": shared.kafka.bootstrap},
@@ -143,6 +155,9 @@ class SparkDriver:
             shared.admin.end_offsets,
             trash=Trash(directory.with_name(f"{directory.name}-aside"), lambda: 0),
             new_incarnation=lambda: secrets.token_hex(6),
+            begins=shared.admin.begin_offsets,
+            at=shared.admin.offsets_at,
+            completion=CutOverCompletion(TopicDifference(shared.kafka, shared.admin), lambda: 0),
         )
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry
@@ -153,8 +168,13 @@ class SparkDriver:
             runner=self._runner,
             registry=self._registry,
         )
+        self._rebuilds = RebuildSupervisor(self._engine, Settings(self._settings))
         self._services = Services(
-            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=lambda: 0
+            engine=self._engine,
+            monitor=NoMonitor(),
+            writer=self,
+            now_ms=lambda: 0,
+            await_rebuild=self._rebuilds.wait,
         )
         self._created: set[str] = set()
         self._ids: dict[int, int] = {}
@@ -196,7 +216,8 @@ class SparkDriver:
         """Run a statement."""
         sinks = settings.text("ksql.output.topic.name.prefix")
         own = with_ids(prefixed(statement, self._prefix, sinks), self._ids)
-        request = Request(self._services, Settings(_SETTINGS, settings.overrides), text=text)
+        own_settings = awaiting_rebuilds(Settings(self._settings, settings.overrides))
+        request = Request(self._services, own_settings, text=text)
         try:
             HANDLERS[type(statement)](own, request)
         except KsqlError as error:

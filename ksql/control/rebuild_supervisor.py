@@ -79,16 +79,24 @@ class RebuildSupervisor:
         finally:
             self._turn.release()
 
-    def wait(self, version: QueryVersion, timeout_s: float) -> bool:
-        """Wait until a candidate was cut over or given up; False: it is still built."""
+    def wait(self, version: QueryVersion, timeout_s: float) -> str:
+        """Wait until a candidate was cut over or given up.
+
+        Returns: what keeps it, if it is still built after that time; else nothing.
+        """
         deadline = self._clock() + timeout_s
         while self._is_candidate(version):
             if self._clock() >= deadline:
-                return False
+                return self._kept_by(version)
             self.step()
             if self._is_candidate(version):
                 self._sleep(_LOOK_S)
-        return True
+        return ""
+
+    def _kept_by(self, version: QueryVersion) -> str:
+        progress = self._engine.runner.progress(version)
+        trouble = self.troubles.get(version, "") or (progress.trouble if progress else "")
+        return trouble or "it reads what is there"
 
     def _is_candidate(self, version: QueryVersion) -> bool:
         rebuild = self._engine.catalog.rebuilds.get(version.query_id)

@@ -49,10 +49,10 @@ def _awaited(prepared: Prepared, request: Request) -> Iterator[str]:
     for change in prepared.changes if limit_ms else ():
         if isinstance(change, BeginRebuild):
             version = change.rebuild.candidate.version
-            if not request.services.await_rebuild(version, limit_ms / 1000):
+            if kept_by := request.services.await_rebuild(version, limit_ms / 1000):
                 yield (
-                    f"The rebuild of {version.query_id} goes on: it was not cut over within "
-                    f"{limit_ms} ms. SHOW UPGRADES; shows how far it is."
+                    f"The rebuild of {version.query_id} goes on, it was not cut over within "
+                    f"{limit_ms} ms: {kept_by}\nSHOW UPGRADES; shows how far it is."
                 )
 
 

@@ -155,7 +155,8 @@ class Services:
     raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
     counts the pull queries of a table or stream, by the server that answered them. ``commands``
     limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
-    another server did not answer; once. ``await_rebuild`` waits so many seconds for a cut-over.
+    another server did not answer; once. ``await_rebuild`` waits so many seconds for
+    a cut-over, and says what kept it.
     """
 
     engine: Engine
@@ -170,7 +171,7 @@ class Services:
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None
     gaps: Callable[[], Sequence[str]] = tuple
-    await_rebuild: Callable[[QueryVersion, float], bool] = lambda _version, _timeout_s: False
+    await_rebuild: Callable[[QueryVersion, float], str] = lambda _version, _timeout_s: ""
 
 
 @dataclass

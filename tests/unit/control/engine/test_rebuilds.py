@@ -184,6 +184,8 @@ def test_statement_waits_for_the_cut_over(world):
 
 
 def test_statement_that_waits_in_vain_says_so(world):
+    world.services.await_rebuild = supervisor(world).wait
+    world.engine.cut_over = lambda *_: None
     [answer] = world.run(FILTERED, **{"ksql.upgrade.wait.ms": "1"})
     assert "goes on" in answer.warnings[0].message
 

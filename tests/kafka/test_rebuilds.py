@@ -1,0 +1,134 @@
+"""A query is rebuilt beside itself while records keep coming, and cut over by difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.kafka.records import Feeder, create_topic, produce, read_all, topics, unique
+from tests.kafka.servers import EARLIEST
+from tests.waits import await_true
+
+PARTITIONS = 4
+WAITING = EARLIEST | {"ksql.upgrade.wait.ms": "60000"}
+GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+
+
+@pytest.fixture
+def source(server, http):
+    """A declared stream over a topic of its own; its name is the topic's."""
+    name = unique("src").upper()
+    create_topic(server.bootstrap, name, PARTITIONS)
+    http.ksql(
+        f"CREATE STREAM {name} (K STRING KEY, P INT, N INT) "
+        f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON');"
+    )
+    return name
+
+
+def rows(server, topic):
+    """The last value of each key; keys that are gone are left out."""
+    last = {seen.key: seen.value for seen in read_all(server.bootstrap, topic)}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def await_rows(server, topic, expected):
+    await_true(f"the rows of {topic}", lambda: rows(server, topic) == expected)
+
+
+def hidden_topics(server, query_id):
+    return {name for name in topics(server.bootstrap) if f"query_{query_id}-v" in name}
+
+
+@GUARANTEES
+def test_table_gets_another_filter_below_its_aggregate(server, http, source, guarantee):
+    table = unique("cnt").upper()
+    settings = EARLIEST | {"processing.guarantee": guarantee}
+    created = http.one(
+        f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;", settings
+    )
+    query_id = created["commandStatus"]["queryId"]
+    with Feeder(server.bootstrap, source, PARTITIONS) as feeder:
+        feeder.await_sent(200)
+        answer = http.one(
+            f"CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS "
+            f"SELECT K, COUNT(*) AS C FROM {source} WHERE N % 3 = 0 GROUP BY K;",
+            settings | WAITING,
+        )
+        assert answer["commandStatus"]["message"] == f"Rebuild of {query_id} begun"
+        assert not answer.get("warnings")
+        feeder.await_sent(400)
+        count = feeder.end()
+    each = len(range(0, count, 3))
+    await_rows(server, table, {f"k{part}": {"C": each} for part in range(PARTITIONS)})
+    assert http.queries()[query_id] == "RUNNING"
+    [[counted]] = http.rows(f"SELECT C FROM {table} WHERE K = 'k1';")
+    assert counted == each
+
+
+@GUARANTEES
+def test_table_gets_another_grouping_and_only_the_difference_is_written(
+    server, http, source, guarantee
+):
+    table = unique("cnt").upper()
+    settings = EARLIEST | {"processing.guarantee": guarantee, "cache.max.bytes.buffering": "0"}
+    produce(server.bootstrap, source, [("a", {"N": n % 2}) for n in range(10)])
+    produce(server.bootstrap, source, [("0", {"N": 0})] * 5, partition=1)
+    http.ksql(
+        f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;", settings
+    )
+    await_rows(server, table, {"a": {"C": 10}, "0": {"C": 5}})
+    before = len(read_all(server.bootstrap, table))
+    http.ksql(
+        f"CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS SELECT "
+        f"CAST(N AS STRING) AS K, COUNT(*) AS C FROM {source} GROUP BY CAST(N AS STRING);",
+        settings | WAITING,
+    )
+    await_rows(server, table, {"0": {"C": 10}, "1": {"C": 5}})
+    written = len(read_all(server.bootstrap, table)) - before
+    assert written == 3  # "0" is another row, "1" is new, "a" is gone
+
+
+@GUARANTEES
+def test_stream_is_rebuilt_from_another_source(server, http, source, guarantee):
+    stream, other = unique("out").upper(), unique("src").upper()
+    settings = EARLIEST | {"processing.guarantee": guarantee}
+    create_topic(server.bootstrap, other, PARTITIONS)
+    http.ksql(
+        f"CREATE STREAM {other} (K STRING KEY, P INT, N INT) "
+        f"WITH (KAFKA_TOPIC='{other}', VALUE_FORMAT='JSON');"
+    )
+    http.ksql(f"CREATE STREAM {stream} AS SELECT K, P, N FROM {source};", settings)
+    produce(server.bootstrap, source, [("a", {"P": 0, "N": n}) for n in range(5)])
+    produce(server.bootstrap, other, [("a", {"P": 1, "N": n}) for n in range(5)])
+    await_true("the results", lambda: len(read_all(server.bootstrap, stream)) == 5)
+    http.ksql(
+        f"CREATE OR REPLACE STREAM {stream} WITH (REPLACE_MODE='rebuild') AS "
+        f"SELECT K, P, N FROM {other};",
+        settings | WAITING,
+    )
+    produce(server.bootstrap, source, [("a", {"P": 0, "N": 5})])
+    produce(server.bootstrap, other, [("a", {"P": 1, "N": 5})])
+    await_true("another result", lambda: len(read_all(server.bootstrap, stream)) > 5)
+    results = Counter((s.value["P"], s.value["N"]) for s in read_all(server.bootstrap, stream))
+    assert results == Counter([*((0, n) for n in range(5)), (1, 5)])
+
+
+def test_rebuild_survives_a_restart(server, http, source):
+    table = unique("cnt").upper()
+    create = f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;"
+    created = http.one(create)
+    query_id = created["commandStatus"]["queryId"]
+    produce(server.bootstrap, source, [("a", {"N": n}) for n in range(10)])
+    await_rows(server, table, {"a": {"C": 10}})
+    http.ksql(
+        f"CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS "
+        f"SELECT K, COUNT(*) AS C FROM {source} WHERE N > 4 GROUP BY K;"
+    )
+    server.stop()
+    again = server.start()
+    await_rows(server, table, {"a": {"C": 5}})
+    produce(server.bootstrap, source, [("a", {"N": 7})])
+    await_rows(server, table, {"a": {"C": 6}})
+    again.await_queries({**again.queries(), query_id: "RUNNING"})
