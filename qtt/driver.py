@@ -8,18 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core.records import Headers
-from ksql.functions.registry import BUILTINS
-from ksql.functions.udf import load_sources, read_directory
+from ksql.core import Headers
+from ksql.functions import BUILTINS, load_sources, read_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.config import Settings
-    from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
-    from ksql.formats.table import Side
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import Topic
+    from ksql.core import Settings
+    from ksql.formats import Reference, Registered, Registry, Schema, Side
+    from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
     from qtt.compare import Actual
     from qtt.model import Case

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NewType
 
-from ksql.core.records import Millis, Offset, QueryId
-from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass
+from ksql.core import Millis, Offset, QueryId
+from ksql.sql.upgrade import Difference, Guarantee, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)
 

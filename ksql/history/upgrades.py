@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ksql.core.records import Millis, Offset, QueryId
+from ksql.core import Millis, Offset, QueryId
 from ksql.history.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.history.model import UpgradeRow
-from ksql.sql.upgrade.verdict import Difference, Guarantee
+from ksql.sql.upgrade import Difference, Guarantee
 
 if TYPE_CHECKING:
     from sqlalchemy import Select

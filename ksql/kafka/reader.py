@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ksql.core.records import RawRecord
+from ksql.core import RawRecord
 from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.errors import (
     KafkaUnreachable,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.records import QueryId
-from ksql.core.types.model import SqlType
-from ksql.sql.catalog.model import DataSource, PersistentQuery
+from ksql.core import QueryId
+from ksql.core.types import SqlType
+from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

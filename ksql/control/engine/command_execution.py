@@ -31,19 +31,18 @@ from ksql.control.engine.changes import PutQuery
 from ksql.control.engine.context import runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.planning import schemas
-from ksql.core.errors import KsqlError, ServerError
-from ksql.exec.ports import Runner, Topics
-from ksql.formats.schema_registry import Registry
-from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.model import PersistentQuery
-from ksql.sql.upgrade.verdict import Verdict
+from ksql.core import KsqlError, ServerError
+from ksql.exec import Runner, Topics
+from ksql.formats import Registry
+from ksql.sql.catalog import Catalog, PersistentQuery
+from ksql.sql.upgrade import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ksql.control.engine.context import Prepared
-    from ksql.core.query_version import QueryVersion
-    from ksql.exec.ports import AwaitFirst, Switch
+    from ksql.core import QueryVersion
+    from ksql.exec import AwaitFirst, Switch
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import EndQuery, PauseQuery, PutQuery
-from ksql.core.error_table import BEING_REPLACED
-from ksql.core.errors import ServerError
+from ksql.core import BEING_REPLACED, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.command_execution import CommandExecution
     from ksql.control.engine.context import Prepared
-    from ksql.core.records import QueryId
+    from ksql.core import QueryId
 
 _UNAVAILABLE = 50300
 

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning.properties import STORE
-from ksql.core.config import Settings, canonical
-from ksql.core.types.format import Format, as_written, capabilities
-from ksql.core.types.schema import Column, Role
-from ksql.sql.plan import codec
-from ksql.sql.plan.nodes import QueryPlan
-from ksql.sql.upgrade.settings import inherited, notes
+from ksql.core import Settings, canonical
+from ksql.core.types import Column, Format, Role, as_written, capabilities
+from ksql.sql.plan import QueryPlan, codec
+from ksql.sql.upgrade import Difference, Verdict, inherited, notes
 from ksql.sql.upgrade.validate import validate
-from ksql.sql.upgrade.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Moment
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import DataSource, PersistentQuery
+    from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 
 
 @dataclass(frozen=True, slots=True)

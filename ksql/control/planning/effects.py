@@ -8,11 +8,10 @@ from ksql.control.engine.changes import PutQuery, PutSource
 from ksql.control.engine.context import Moment, Prepared, command_id, with_settings
 from ksql.control.planning import schemas
 from ksql.control.planning.properties import STORE
-from ksql.core.query_version import FIRST
-from ksql.core.records import QueryId
-from ksql.sql.catalog.model import PersistentQuery
+from ksql.core import FIRST, QueryId
+from ksql.sql.catalog import PersistentQuery
 from ksql.sql.plan import codec
-from ksql.sql.upgrade.settings import inherited_properties
+from ksql.sql.upgrade import inherited_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_sources import PlannedSource
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
     from ksql.control.planning.topics import SettledTopic
-    from ksql.sql.catalog.model import DataSource, Topic
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.catalog import DataSource, Topic
+    from ksql.sql.plan import QueryPlan
 
 
 def created_as(

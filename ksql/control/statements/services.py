@@ -10,14 +10,11 @@ from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
 from ksql.control.statements.upgradereport import UpgradeReport
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError, TooManyRequests
-from ksql.core.records import QueryId
-from ksql.core.timing import PerSecond
-from ksql.sql.plan.nodes import QueryPlan
+from ksql.core import KsqlError, PerSecond, QueryId, Settings, TooManyRequests
+from ksql.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
-    from ksql.core.records import Headers, Written
+    from ksql.core import Headers, Written
 
 Offsets = Mapping[str, Mapping[int, int]]
 

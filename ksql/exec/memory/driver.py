@@ -13,26 +13,25 @@ from dataclasses import dataclass, field, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core.records import OutRecord, RawRecord
+from ksql.core import OutRecord, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
 from ksql.exec.dataflow.topic_acl import read_topics
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.ports import FirstBatch, Switch
-from ksql.functions.registry import BUILTINS
-from ksql.sql.catalog.model import Topic
+from ksql.functions import BUILTINS
+from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from ksql.core.query_version import QueryVersion
-    from ksql.core.records import Headers
+    from ksql.core import Headers, QueryVersion
     from ksql.exec.ports import AwaitFirst
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.formats import Registry
+    from ksql.functions import Functions
+    from ksql.sql.catalog import PersistentQuery
 
 
 class Stored(NamedTuple):

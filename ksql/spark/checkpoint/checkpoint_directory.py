@@ -6,9 +6,8 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
-from ksql.core.format_zero import BeforeFormatZero
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.core import BeforeFormatZero, KsqlError
+from ksql.exec.dataflow import plan_of
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ksql.core.files import Trash
-    from ksql.core.query_version import QueryVersion
+    from ksql.core import QueryVersion, Trash
     from ksql.spark.checkpoint.checkpoint import RecoveryOverrides
     from ksql.spark.checkpoint.incarnations import Incarnation
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 _log = logging.getLogger(__name__)
 _BEGINS: Final = "another query begins under its name"
