@@ -9,8 +9,7 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection, create_engine
 
-from ksql.history.database import parse_url
-from ksql.history.model import Base
+from ksql.history import Base, parse_url
 
 
 def _run(connection: Connection) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.formats.written import Written
+from ksql.formats import Written
 from qtt import tokens, wire
 from qtt.model import Case, Mismatch, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.formats.schema_registry import Registry
-    from ksql.sql.catalog.model import DataSource
+    from ksql.formats import Registry
+    from ksql.sql.catalog import DataSource
 
 
 class Actual(NamedTuple):

@@ -10,13 +10,11 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from ksql.app.service import KsqlService
-from ksql.core.config import Settings
-from ksql.core.errors import QueryFailed
-from ksql.formats.schema_registry import Reference, subject_name
-from ksql.kafka.reader import Reader
-from ksql.kafka.topics import KafkaTopics
-from ksql.registry.registry import TOPIC as REGISTRY_TOPIC
+from ksql.app import KsqlService
+from ksql.core import QueryFailed, Settings
+from ksql.formats import Reference, subject_name
+from ksql.kafka import KafkaTopics, Reader
+from ksql.registry import TOPIC as REGISTRY_TOPIC
 from qtt.compare import Actual
 from qtt.driver import SERVED
 from qtt.memory import ANYWHERE_FREE
@@ -27,14 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ksql.formats.schema_registry import Registered, Registry, Schema
-    from ksql.formats.table import Side
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.settings import KafkaSettings
-    from ksql.spark.query.query_supervisor import QuerySupervisor
-    from ksql.spark.query.runner import SparkRunner
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import PersistentQuery, Topic
+    from ksql.formats import Registered, Registry, Schema, Side
+    from ksql.kafka import Admin, KafkaSettings
+    from ksql.spark.query import QuerySupervisor, SparkRunner
+    from ksql.sql.catalog import Catalog, PersistentQuery, Topic
     from qtt.driver import RawInput
     from qtt.spark import SparkDrivers
 

@@ -7,8 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.formats.schema_registry import UNNAMED
-from ksql.formats.schemas import FORMAT_OF, KINDS
+from ksql.formats import FORMAT_OF, KINDS, UNNAMED
 from qtt import tokens
 from qtt.model import (
     Case,

@@ -7,22 +7,14 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.app.shutdown import end_cluster
-from ksql.cluster.replicas.cluster import HeartbeatsOff
-from ksql.cluster.replicas.read_request import Processed, Unreachable
+from ksql.cluster.replicas import HeartbeatsOff, Processed, Unreachable
+from ksql.control.statements import Health, ServerInfo, end_cluster, reports, row_writer
 from ksql.control.statements import execute as requests
-from ksql.control.statements import reports
-from ksql.control.statements.execute import Health, ServerInfo
-from ksql.control.statements.inserts import row_writer
-from ksql.core.config import Settings
-from ksql.core.errors import NotReady
-from ksql.core.records import Offset
-from ksql.core.token import Token, TokenScope
-from ksql.exec.memory.driver import MemoryExtents, MemoryFeed
-from ksql.serving.query_service import QueryService
-from ksql.views.store_config import store_config_of
-from ksql.views.stores.memory import MemoryStore
-from ksql.views.stores.retention_store import RetentionStore
+from ksql.core import NotReady, Offset, Settings, Token, TokenScope
+from ksql.exec.memory import MemoryExtents, MemoryFeed
+from ksql.serving import QueryService
+from ksql.views import store_config_of
+from ksql.views.stores import MemoryStore, RetentionStore
 from server.app import behind_http
 from server.listeners import bind, parse_listeners, url_of
 from server.service import Service
@@ -30,21 +22,15 @@ from server.service import Service
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
-    from ksql.cluster.replicas.failover import Freshness
-    from ksql.cluster.replicas.read_request import ReadRequest, ReadResult
-    from ksql.cluster.replicas.replica_status import ReplicaStatus
-    from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.engine.engine import Engine
-    from ksql.control.engine.ports import CommandStatus
-    from ksql.control.pull_metrics import BySite
-    from ksql.control.statements.entities import Entity
-    from ksql.control.statements.inserts import RowWriter
-    from ksql.control.statements.services import Services
-    from ksql.exec.memory.driver import MemoryTopics
-    from ksql.serving.results import ResultStream, TextStream
-    from ksql.sql.catalog.model import DataSource
-    from ksql.views.stores.base import Rows, Store
+    from ksql.cluster import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster.replicas import Caller, Freshness, ReadRequest, ReadResult, ReplicaStatus
+    from ksql.control import BySite
+    from ksql.control.engine import CommandStatus, Engine
+    from ksql.control.statements import Entity, RowWriter, Services
+    from ksql.exec.memory import MemoryTopics
+    from ksql.serving import ResultStream, TextStream
+    from ksql.sql.catalog import DataSource
+    from ksql.views.stores import Rows, Store
     from server.service import RunningRequest
 
 ANYWHERE_FREE: Final = "http://127.0.0.1:0"

@@ -6,18 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.types.schema import Column, Role
-from ksql.formats.table import Side, serde_features
-from ksql.sql.syntax import ast
-from ksql.sql.syntax.parser import parse_one, split
+from ksql.core.types import Column, Role
+from ksql.formats import Side, serde_features
+from ksql.sql.syntax import ast, parse_one, split
 from qtt import tokens
 from qtt.model import Case, Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.types.format import Format
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core.types import Format
+    from ksql.sql.catalog import DataSource
     from qtt.driver import Driver
 
 

@@ -16,10 +16,10 @@ import httpx
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from ksql.core.config import Settings
+from ksql.core import Settings
+from ksql.formats.protobuf import BrokenProtobuf
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.formats.protobuf.text import BrokenProtobuf
-from ksql.sql.syntax.parser import split
+from ksql.sql.syntax import split
 from qtt import tokens, topics, wire
 from qtt.compare import check_topic, same
 from qtt.model import Mismatch, Unsupported
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
     from google.protobuf.message import Message
 
-    from ksql.sql.syntax.parser import RawStatement
+    from ksql.sql.syntax import RawStatement
     from qtt.driver import Served
     from qtt.model import Case, RestPart
 

@@ -12,26 +12,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.control.planning.columns import columns_of
-from ksql.control.planning.properties import With
-from ksql.control.statements.insert import check_count
-from ksql.core.config import Settings
-from ksql.core.errors import (
-    KsqlError,
-    NotSupportedYet,
-    ParseError,
-    QueryFailed,
-    StatementError,
-)
-from ksql.core.types.model import BIGINT
-from ksql.core.types.schema import ROWTIME
-from ksql.core.types.windowed import WindowedKeys
-from ksql.exec.expressions.constants import constant_value
-from ksql.formats.schemas import key_schema_name, topic_serde
-from ksql.formats.table import NoRegistry
-from ksql.sql.syntax import ast, printer
+from ksql.control.planning import With, columns_of
+from ksql.control.statements import check_count
+from ksql.core import KsqlError, NotSupportedYet, ParseError, QueryFailed, Settings, StatementError
+from ksql.core.types import BIGINT, ROWTIME, WindowedKeys
+from ksql.exec.expressions import constant_value
+from ksql.formats import NoRegistry, key_schema_name, topic_serde
+from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, printer, split
 from ksql.sql.syntax import expr as ex
-from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 from qtt import topics, wire
 from qtt.compare import check_topic
 from qtt.driver import FUNCTIONS
@@ -41,9 +29,9 @@ from qtt.post import check_post
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ksql.control.planning.properties import FormatClause
-    from ksql.core.types.format import Format
-    from ksql.sql.catalog.model import DataSource
+    from ksql.control.planning import FormatClause
+    from ksql.core.types import Format
+    from ksql.sql.catalog import DataSource
     from qtt.driver import Driver, Drivers
 
 
@@ -300,7 +288,7 @@ class _Block:
         raise Mismatch(f"there is no script {path}")
 
     def _create_topic(self, stmt: ast.CreateSource) -> None:
-        from ksql.sql.catalog.model import Topic  # noqa: PLC0415 - only here
+        from ksql.sql.catalog import Topic  # noqa: PLC0415 - only here
 
         name = With(stmt.properties, ddl=True).topic
         if name:

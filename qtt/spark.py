@@ -57,11 +57,9 @@ from qtt.local import NoMonitor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.core.records import Headers
-    from ksql.formats.schema_registry import Registered, Registry, Schema
-    from ksql.formats.table import Side
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import PersistentQuery, Topic
+    from ksql.core import Headers
+    from ksql.formats import Registered, Registry, Schema, Side
+    from ksql.sql.catalog import Catalog, PersistentQuery, Topic
     from qtt.compare import Actual
     from qtt.model import Case
 

@@ -8,26 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.planning.columns import columns_of
-from ksql.control.planning.properties import With, configured_formats, with_configured_wrap
-from ksql.core.errors import KsqlError
-from ksql.core.types.format import capabilities
-from ksql.core.types.schema import Schema as Columns
-from ksql.formats.schema_registry import Schema
-from ksql.formats.schemas import schema_for
-from ksql.formats.table import validate
-from ksql.sql.catalog.model import Topic
-from ksql.sql.syntax import ast
-from ksql.sql.syntax.parser import RawStatement, parse_one, split
+from ksql.control.planning import With, columns_of, configured_formats, with_configured_wrap
+from ksql.core import KsqlError
+from ksql.core.types import Schema as Columns
+from ksql.core.types import capabilities
+from ksql.formats import Schema, schema_for, validate
+from ksql.sql.catalog import Topic
+from ksql.sql.syntax import RawStatement, ast, parse_one, split
 from qtt.model import SchemaDef, TopicDef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.core.config import Settings
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
-    from ksql.formats.table import Side
+    from ksql.core import Settings
+    from ksql.core.types import Column, Format
+    from ksql.formats import Side
     from qtt.driver import Bench
     from qtt.model import Case
 

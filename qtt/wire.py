@@ -7,21 +7,16 @@ import struct
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core.types import model
-from ksql.core.types.format import capabilities
-from ksql.core.types.render import java_double
-from ksql.core.types.windowed import WindowedKeys, session_key, window_key
-from ksql.formats.table import NoRegistry, Side, is_unwrapped, serde_for
-from ksql.formats.written import Written, shape
+from ksql.core.types import WindowedKeys, capabilities, java_double, model, session_key, window_key
+from ksql.formats import NoRegistry, Side, Written, is_unwrapped, serde_for, shape
 from qtt import tokens
 from qtt.model import Mismatch, Record, WindowBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core.types import Column, Format
+    from ksql.sql.catalog import DataSource
     from qtt.driver import Bench, RawInput
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")

@@ -27,8 +27,8 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, TypeAdapter
 from starlette.staticfiles import StaticFiles
 
-from ksql.control.statements.entities import Entity
-from ksql.core.types.model import SqlType
+from ksql.control.statements import Entity
+from ksql.core.types import SqlType
 from server.wire import JSON, V1_JSON, camel
 
 Schema = dict[str, Any]

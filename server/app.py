@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Response
 
-from ksql.http.access import Access, guard
-from ksql.http.compression import Compression
-from ksql.http.hosting import HttpServer
+from ksql.http import Access, Compression, HttpServer, guard
 from server import api, errors
 from server.context import AppContext
 from server.fast_routes import FastRoutes
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.token import ServerSecret
+    from ksql.core import ServerSecret
     from server.service import Service
     from server.users import Users
 

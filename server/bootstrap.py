@@ -88,8 +88,8 @@ def check_java() -> str:
 
     Raises: SetupError without one that is new enough, with the command that installs one.
     """
-    from ksql.core.errors import StartError  # noqa: PLC0415 needs the Python checked above
-    from ksql.core.process.jvm import find_java  # noqa: PLC0415 likewise
+    from ksql.core import StartError  # noqa: PLC0415 needs the Python checked above
+    from ksql.core.process import find_java  # noqa: PLC0415 likewise
 
     try:
         java = find_java()
@@ -107,7 +107,7 @@ def check_venv_module() -> None:
 
     if find_spec("ensurepip") and find_spec("venv"):
         return
-    from ksql.core.process.jvm import as_admin  # noqa: PLC0415 needs the Python checked above
+    from ksql.core.process import as_admin  # noqa: PLC0415 needs the Python checked above
 
     package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
     raise SetupError(
@@ -249,7 +249,7 @@ def fetch_jars() -> None:
 
     Raises: SetupError when a download failed; what is complete is kept.
     """
-    from ksql.core.process.jars import jar_dir, locked, present  # noqa: PLC0415 needs a checked Python
+    from ksql.core.process import jar_dir, locked, present  # noqa: PLC0415 needs a checked Python
 
     folder = jar_dir()
     missing = [jar for jar in locked() if not present(jar, folder)]

@@ -14,21 +14,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
-from ksql.control.statements.execute import Health, RequestFailed
-from ksql.core.errors import KsqlError, NotReady, StatementError, TooManyRequests
-from ksql.functions.user.watch import Overrun
-from ksql.serving.results import ResultStream, is_counted, is_quick
-from ksql.views.errors import TableNotReady
+from ksql.control.statements import Health, RequestFailed
+from ksql.core import KsqlError, NotReady, StatementError, TooManyRequests
+from ksql.functions.user import Overrun
+from ksql.serving import ResultStream, is_counted, is_quick
+from ksql.views import TableNotReady
 from server.errors import ClusterTerminated, ShuttingDown
 from server.io_budget import IoBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.statements.entities import Entity
-    from ksql.core.token import Token
-    from ksql.serving.results import ResultRow, TextStream
+    from ksql.cluster.replicas import Caller
+    from ksql.control.statements import Entity
+    from ksql.core import Token
+    from ksql.serving import ResultRow, TextStream
     from server.service import Service
 
 

@@ -17,9 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from ksql.control.statements.entities import Entity
-from ksql.control.statements.execute import RequestFailed
-from ksql.core.errors import KsqlError, StatementError, TooManyRequests, excerpt
+from ksql.control.statements import Entity, RequestFailed
+from ksql.core import KsqlError, StatementError, TooManyRequests, excerpt
 from server.wire import JSON, BadRequest, to_wire
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ksql.control.statements.execute import RequestFailed
-from ksql.core.errors import KsqlError
+from ksql.control.statements import RequestFailed
+from ksql.core import KsqlError
 from server.errors import plain_response, response_of
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import StartError, excerpt
+from ksql.core import StartError, excerpt
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 CONFIG: Final = "response.http.headers.config"
 _RULE = re.compile(r"(set|add|setDate|addDate)\s+([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*(.*)")

@@ -16,14 +16,13 @@ import httpx
 import orjson
 from pydantic_core import from_json
 
-from ksql.core.errors import NotReady
-from ksql.core.token import HEADER
+from ksql.core import HEADER, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.cluster.members import Server
-    from ksql.core.token import ServerSecret
+    from ksql.cluster import Server
+    from ksql.core import ServerSecret
 
 PASSED_ON: Final = "request.ksql.internal.request"
 _LOOK_S: Final = 1.0

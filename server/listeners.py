@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ksql.core.config import PROPERTIES, Settings, comma_list
-from ksql.core.errors import StartError
-from ksql.core.process_tuning import raise_limit
-from ksql.http.access import INTERNAL, is_loopback
-from ksql.http.connections import Connections, listen, url
-from ksql.http.hosting import HttpServer
-from ksql.http.tls import Renewable, server_context
+from ksql.core import PROPERTIES, Settings, StartError, comma_list, raise_limit
+from ksql.http import (
+    INTERNAL,
+    Connections,
+    HttpServer,
+    Renewable,
+    is_loopback,
+    listen,
+    server_context,
+    url,
+)
 
 log = logging.getLogger(__name__)
 

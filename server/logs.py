@@ -12,7 +12,7 @@ import re
 import sys
 from typing import Any, Final
 
-from ksql.core.secrets import HIDDEN, is_secret, without_secrets
+from ksql.core import HIDDEN, is_secret, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _INDENT: Final = "    "

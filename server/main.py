@@ -20,12 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.control.statements.queriesfile import FILE
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
-from ksql.core.process_tuning import raise_limit, settle
-from ksql.core.token import ServerSecret
-from ksql.http.access import Access
+from ksql.control.statements import FILE
+from ksql.core import KsqlError, ServerSecret, Settings, raise_limit, settle
+from ksql.http import Access
 from server.app import create_app
 from server.context import AppContext
 from server.headers import configured_headers

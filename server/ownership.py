@@ -7,14 +7,13 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import StartError
-from ksql.core.files import directory
+from ksql.core import StartError, directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 UMASK: Final = "ksql.state.umask"
 _ALL: Final = 0o777

@@ -8,16 +8,12 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
-    from ksql.cluster.replicas.read_request import Processed, ReadRequest, ReadResult
-    from ksql.cluster.replicas.replica_status import ReplicaStatus
-    from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.engine.ports import CommandStatus
-    from ksql.control.statements.entities import Entity
-    from ksql.control.statements.execute import Health, ServerInfo
-    from ksql.control.statements.services import Delivery
-    from ksql.core.token import ServerSecret, Token, TokenScope
-    from ksql.serving.results import ResultStream, TextStream
+    from ksql.cluster import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
+    from ksql.control.engine import CommandStatus
+    from ksql.control.statements import Delivery, Entity, Health, ServerInfo
+    from ksql.core import ServerSecret, Token, TokenScope
+    from ksql.serving import ResultStream, TextStream
 
 
 class RunningRequest(Protocol):

@@ -18,19 +18,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ksql.core.config import (
+from ksql.core import (
     FUNCTION_PREFIX,
     PROPERTIES,
     STREAMS_PREFIX,
+    StartError,
     canonical,
     check_server,
+    excerpt,
     near_property,
 )
-from ksql.core.errors import StartError, excerpt
-from ksql.core.properties.javas import is_javas
-from ksql.core.properties.model import Property
-from ksql.kafka.registry_client import is_registry_property
-from ksql.kafka.settings import is_client_property
+from ksql.core.properties import Property, is_javas
+from ksql.kafka import is_client_property, is_registry_property
 from server.propertiesfile import parse_properties
 
 PREFIX: Final = "KSQL_"

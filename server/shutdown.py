@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,7 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from ksql.core.errors import KsqlError
-from ksql.core.token import FILE, HEADER
+from ksql.core import FILE, HEADER, KsqlError
 from server.errors import body_of, response_of
 from server.users import Unauthorized
 from server.wire import JSON
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ksql.core.token import ServerSecret
+    from ksql.core import ServerSecret
     from server.users import Users
 
 

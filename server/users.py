@@ -25,15 +25,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from ksql.core.errors import KsqlError, StartError
-from ksql.http.tls import Renewable
+from ksql.core import KsqlError, StartError
+from ksql.http import Renewable
 from server.passwords import is_readable, is_slow, matches
 from server.propertiesfile import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 
 def ignore_hangups() -> None:

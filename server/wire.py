@@ -13,10 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ksql.control.statements.entities import Entity
-from ksql.core.errors import KsqlError
-from ksql.core.types import model
-from ksql.core.types.model import SqlType
+from ksql.control.statements import Entity
+from ksql.core import KsqlError
+from ksql.core.types import SqlType, model
 
 V1_JSON = "application/vnd.ksql.v1+json"
 JSON = "application/json"

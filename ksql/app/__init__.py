@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.app.service import KsqlService
-from ksql.core.config import Settings
+from ksql.core import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KsqlService", "create_service"]
+__all__ = [
+    "KsqlService",
+    "create_service",
+]
 
 
 def create_service(configuration: Mapping[str, str]) -> KsqlService:

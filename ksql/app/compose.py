@@ -1,7 +1,4 @@
-"""The settings of a service's parts: of Spark, of queries and of user functions.
-
-The user functions of a service.
-"""
+"""The settings of a service's parts: of Spark and of queries; its user functions."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.configuration import SHARED, authentication
 from ksql.app.processing_log import FailureLog
-from ksql.cluster.heartbeats import Heartbeats
-from ksql.cluster.members import Alone
-from ksql.cluster.replicas.cluster import ENABLED
-from ksql.control.statements.services import CommandRate
+from ksql.cluster import Alone, Heartbeats
+from ksql.cluster.replicas import ENABLED
+from ksql.control.statements import CommandRate
+from ksql.core import steady_ms
 from ksql.core.process.jars import jars
 from ksql.core.timing import steady_ms
 from ksql.functions.udf import Problem, load_sources, read_directory
@@ -37,20 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.app.state import StateDir
-    from ksql.cluster.members import Members
-    from ksql.core.config import Settings
-    from ksql.core.files import Trash
-    from ksql.core.process.lease import Lease
-    from ksql.functions.spec import Function
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.groups import Groups
-    from ksql.kafka.producers.shared_sender import SharedSender
-    from ksql.kafka.registry_client import RegistrySettings
-    from ksql.kafka.settings import KafkaSettings
-    from ksql.spark.query.query_supervisor import OnFailure
-    from ksql.spark.session.runtime import SparkRuntime
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.cluster import Members
+    from ksql.core import Settings, Trash
+    from ksql.core.process import Lease
+    from ksql.functions import Function
+    from ksql.kafka import Admin, Groups, KafkaSettings, RegistrySettings
+    from ksql.kafka.producers import SharedSender
+    from ksql.spark.query import OnFailure
+    from ksql.spark.session import SparkRuntime
+    from ksql.sql.catalog import Catalog
+    from ksql.views import ViewMaintainer
 
 
 _log = logging.getLogger(__name__)

@@ -15,24 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ksql.cluster.replicas.cluster import own_server
-from ksql.control.log.quarantine import SKIP, offsets_of
-from ksql.core.config import comma_list
-from ksql.core.errors import StartError
-from ksql.core.files import directory
+from ksql.cluster.replicas import own_server
+from ksql.control.log import SKIP, offsets_of
+from ksql.core import StartError, comma_list, directory
 from ksql.exec.dataflow import topic_acl
-from ksql.history.database import configured_url
-from ksql.http.access import ADVERTISED, INTERNAL, is_loopback
-from ksql.kafka.settings import check_clients
-from ksql.registry.registry import LISTENER as REGISTRY_LISTENER
-from ksql.registry.registry import URL as REGISTRY
-from ksql.registry.registry import check_listener
-from ksql.spark.session.jvm import is_local
+from ksql.history import configured_url
+from ksql.http import ADVERTISED, INTERNAL, is_loopback
+from ksql.kafka import check_clients
+from ksql.registry import LISTENER as REGISTRY_LISTENER
+from ksql.registry import URL as REGISTRY
+from ksql.registry import check_listener
+from ksql.spark.session import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 
 SHARED: Final = "ksql.state.shared"

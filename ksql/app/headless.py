@@ -7,16 +7,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.control.statements.bounds import STATEMENTS
-from ksql.control.statements.execute import RequestFailed, run, session
-from ksql.control.statements.queriesfile import FILE, left_to_run
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError, StartError
-from ksql.sql.syntax.parser import split
+from ksql.control.statements import FILE, STATEMENTS, RequestFailed, left_to_run, run, session
+from ksql.core import KsqlError, Settings, StartError
+from ksql.sql.syntax import split
 
 if TYPE_CHECKING:
-    from ksql.control.statements.queriesfile import StatedCommands
-    from ksql.control.statements.services import Services
+    from ksql.control.statements import Services, StatedCommands
 
 _log = logging.getLogger(__name__)
 _MOST_STATEMENTS = 100_000

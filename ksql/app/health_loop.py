@@ -16,20 +16,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.errors import KsqlError
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
-from ksql.kafka.admin import Admin
-from ksql.kafka.topic_integrity import TopicIntegrity, span_with
-from ksql.kafka.topic_watch import Watched
+from ksql.core import KsqlError
+from ksql.core.process import PeriodicWorker, RepeatedFailure
+from ksql.kafka import Admin, TopicIntegrity, Watched, span_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.control.log.log import KafkaCommandLog
-    from ksql.kafka.embedded.broker import EmbeddedBroker
-    from ksql.kafka.settings import KafkaSettings
-    from ksql.kafka.topic_integrity import Span
-    from ksql.kafka.topic_watch import Identities
+    from ksql.control.log import KafkaCommandLog
+    from ksql.kafka import Identities, KafkaSettings, Span
+    from ksql.kafka.embedded import EmbeddedBroker
 
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""A view of the running service for statements.
+"""A view of the running service for statements, and the warnings of its queries.
 
 The warning of a query whose stream time is ahead of the clock.
 
@@ -15,28 +15,23 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.cluster.replicas.consistency import NotFollowed
-from ksql.cluster.replicas.read_request import Processed, ReadRejected, Unreachable
-from ksql.control.statements.services import Offsets, QueryHealth, StageState
-from ksql.core.process.lease import NotLeader
-from ksql.core.types.times import format_timestamp
-from ksql.kafka.errors import UnknownTopic
-from ksql.spark.query.spec import State
+from ksql.cluster.replicas import NotFollowed, Processed, ReadRejected, Unreachable
+from ksql.control.statements import Offsets, QueryHealth, StageState
+from ksql.core.process import NotLeader
+from ksql.core.types import format_timestamp
+from ksql.kafka import UnknownTopic
+from ksql.spark.query import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ksql.cluster.cluster_client import RemoteLeader
-    from ksql.cluster.members import Members
-    from ksql.cluster.replicas.peers import Peers
-    from ksql.control.engine.engine import Engine
-    from ksql.core.query_version import QueryVersion
-    from ksql.core.token import Place
-    from ksql.kafka.admin import Admin
-    from ksql.spark.query.query_metrics import DropCounts, Totals
-    from ksql.spark.query.query_supervisor import QuerySupervisor
-    from ksql.spark.query.runner import SparkRunner
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.cluster import Members, RemoteLeader
+    from ksql.cluster.replicas import Peers
+    from ksql.control.engine import Engine
+    from ksql.core import Place, QueryVersion
+    from ksql.kafka import Admin
+    from ksql.spark.query import DropCounts, QuerySupervisor, SparkRunner, Totals
+    from ksql.views import ViewMaintainer
 
 
 _log = logging.getLogger(__name__)

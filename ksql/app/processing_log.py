@@ -9,21 +9,19 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ksql.control.statements import FILE, RequestFailed
 from ksql.control.statements import execute as requests
-from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.queriesfile import FILE
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.kafka import processing_log as plog
-from ksql.kafka.processing_log import stream_statement
-from ksql.sql.catalog.model import Topic
+from ksql.kafka import stream_statement
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
-    from ksql.control.statements.services import Services
-    from ksql.core.config import Settings
-    from ksql.core.query_version import QueryVersion
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.producers.sender import Sender
-    from ksql.spark.query.spec import Failure
+    from ksql.control.statements import Services
+    from ksql.core import QueryVersion, Settings
+    from ksql.kafka import Admin
+    from ksql.kafka.producers import Sender
+    from ksql.spark.query import Failure
 
 
 _log = logging.getLogger(__name__)

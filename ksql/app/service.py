@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.node import Node
 from ksql.app.statements import StatementService
-from ksql.cluster.replicas.cluster import own_scheme
-from ksql.control.statements import reports
-from ksql.control.statements.execute import Health, RequestFailed, ServerInfo
-from ksql.control.statements.queriesfile import StatedCommands
-from ksql.core.errors import NotReady
-from ksql.core.token import TokenScope
+from ksql.cluster.replicas import own_scheme
+from ksql.control.statements import Health, RequestFailed, ServerInfo, StatedCommands, reports
+from ksql.core import NotReady, TokenScope
 
 if TYPE_CHECKING:
     import ssl
@@ -23,17 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.app.statements import Running
-    from ksql.cluster.members import ClusterStatus, HostStoreLags, Server
-    from ksql.cluster.replicas.read_request import Processed, ReadRequest, ReadResult
-    from ksql.cluster.replicas.replica_status import ReplicaStatus
-    from ksql.cluster.replicas.replicated import Caller
-    from ksql.control.engine.ports import CommandStatus
-    from ksql.control.statements.entities import Entity
-    from ksql.control.statements.inserts import RowWriter
-    from ksql.core.config import Settings
-    from ksql.core.token import ServerSecret, Token
-    from ksql.serving.results import ResultStream, TextStream
-    from ksql.spark.session.runtime import SparkRuntime
+    from ksql.cluster import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
+    from ksql.control.engine import CommandStatus
+    from ksql.control.statements import Entity, RowWriter
+    from ksql.core import ServerSecret, Settings, Token
+    from ksql.serving import ResultStream, TextStream
+    from ksql.spark.session import SparkRuntime
 
 
 def version() -> str:

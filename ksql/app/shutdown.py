@@ -1,41 +1,22 @@
-"""The end of a service: everything is closed in order, and nothing may hold that up.
-
-The end of a cluster: all queries, the topics that are named, then the order of truth itself.
-
-Source: docs/rest.md#ksqlterminate.
-"""
+"""The end of a service: everything is closed in order, and nothing may hold that up."""
 
 from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from ksql.control.planning.schemas import forget, subjects_of
-from ksql.control.statements import distributed
-from ksql.control.statements.execute import RequestFailed, session
-from ksql.core.errors import KsqlError, excerpt
-from ksql.core.process.background import call_within
-from ksql.exec.dataflow import topic_acl
-from ksql.java.regex import JavaRegex, compile_whole
-from ksql.java.values import EvaluationError
-from ksql.sql.syntax import ast
+from ksql.core import KsqlError
+from ksql.core.process import call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.cluster.group import GroupMembers
-    from ksql.kafka.embedded.broker import EmbeddedBroker
-    from ksql.spark.session.runtime import SparkRuntime
+    from ksql.cluster import GroupMembers
+    from ksql.kafka.embedded import EmbeddedBroker
+    from ksql.spark.session import SparkRuntime
 
     Closer = Callable[[], object]
-    from collections.abc import Sequence
-
-    from ksql.control.statements.entities import Entity
-    from ksql.control.statements.services import Services
-    from ksql.core.config import Settings
-    from ksql.exec.ports import Topics
-
 
 _log = logging.getLogger(__name__)
 _STOP_S = 4.0
@@ -103,68 +84,3 @@ def _close(close: Closer, patience_s: float) -> bool:
     if not ended:
         _log.warning("stop_cut_short", extra={"what": name, "seconds": round(patience_s, 1)})
     return ended
-
-
-_EVERYTHING: Final = ast.QueryControl("TERMINATE", None, everything=True)
-
-
-class BadPattern(KsqlError):
-    """A pattern for the names of topics that is no regular expression."""
-
-    def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"Invalid pattern: {pattern}", detail=reason)
-
-
-def _pattern(text: str) -> JavaRegex:
-    try:
-        return compile_whole(text)
-    except EvaluationError as error:
-        raise BadPattern(excerpt(text), str(error)) from error
-
-
-def _fits(pattern: JavaRegex, name: str) -> bool:
-    try:
-        return pattern.search(name) is not None
-    except EvaluationError as error:
-        raise BadPattern(excerpt(pattern.pattern), str(error)) from error
-
-
-def end_cluster(
-    services: Services,
-    settings: Settings,
-    topics: Topics,
-    command_topic: str,
-    delete_topics: Sequence[str],
-    ended: Callable[[], object],
-) -> list[Entity]:
-    """End all queries, those of SOURCE tables too; delete the sink topics that patterns match.
-
-    What queries kept for themselves is deleted with them, the command topic at last. ``ended`` is
-    called between: from then on a missing command topic is no surprise.
-    Raises: BadPattern, RequestFailed.
-    """
-    patterns = [_pattern(text) for text in delete_topics]
-    catalog = services.engine.catalog
-    sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
-    named = [t for t in sinks if any(_fits(p, t) for p in patterns)]
-    doomed = [topic for topic in named if topic_acl.may_delete(topic, settings)]
-    subjects = [
-        subject
-        for source in catalog.sources.values()
-        if source.topic in doomed
-        for subject in subjects_of(source)
-    ]
-    answer = _end_queries(services, settings)
-    ended()
-    topics.delete([*doomed, command_topic])
-    forget(subjects, services.engine.registry)
-    return [answer]
-
-
-def _end_queries(services: Services, settings: Settings) -> Entity:
-    request = session(services, settings, {}, {})
-    request.text = "TERMINATE ALL;"
-    try:
-        return distributed.execute(_EVERYTHING, request)
-    except KsqlError as error:
-        raise RequestFailed(error, request.text) from error

@@ -1,6 +1,6 @@
 """Start-up checks: state and Kafka belong together, and no other server has them.
 
-Checks that the state directory and Kafka belong together, before anything is made or moved.
+Both are checked before anything is made or moved.
 
 Checkpoints mean something only with the command topic that they were made under. Any other one
 knows other queries, or none, and the state would belong to none.
@@ -15,29 +15,24 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.cluster.cluster_client import RemoteLeader
-from ksql.cluster.group import GroupMembers, group_name, member_name
-from ksql.cluster.leadership.leadership import Leadership
-from ksql.cluster.members import Server
-from ksql.cluster.replicas.cluster import own_host, own_server
-from ksql.control.log.log import topic_name
-from ksql.core.errors import StartError
-from ksql.core.files import Trash
+from ksql.cluster import GroupMembers, RemoteLeader, Server, group_name, member_name
+from ksql.cluster.leadership import Leadership
+from ksql.cluster.replicas import own_host, own_server
+from ksql.control.log import topic_name
+from ksql.core import StartError, Trash
 from ksql.core.process import lease
-from ksql.kafka.groups import GroupMember
-from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
+from ksql.kafka import GroupMember, KafkaLeadershipLog, LeadershipRecord
 from ksql.kafka.leadership_log import topic_name as claims_topic
+from ksql.views.stores import SETTING as UPGRADE_MODE
 from ksql.views.stores import formats
-from ksql.views.stores.upgrades import SETTING as UPGRADE_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from ksql.app.state import Identity, StateDir
-    from ksql.core.config import Settings
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import Settings
+    from ksql.kafka import Admin, KafkaSettings
 
 
 _log = logging.getLogger(__name__)

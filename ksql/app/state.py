@@ -13,17 +13,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import format_zero, versioned_json
-from ksql.core.error_table import FOREIGN_STATE
-from ksql.core.errors import StartError
-from ksql.core.files import directory, write_atomically
-from ksql.core.process.lock import DirectoryBusy, FileLock
+from ksql.core import (
+    FOREIGN_STATE,
+    StartError,
+    directory,
+    format_zero,
+    versioned_json,
+    write_atomically,
+)
+from ksql.core.process import DirectoryBusy, FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.core.config import Settings
-    from ksql.core.files import Trash
+    from ksql.core import Settings, Trash
 
 FORMAT: Final = 2
 RESTORING: Final = "restore.json"

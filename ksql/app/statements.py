@@ -7,23 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.app.shutdown import end_cluster
-from ksql.control.log.log import CommandTopicLost
-from ksql.control.log.quarantine import CommandTrouble
+from ksql.control.log import CommandTopicLost, CommandTrouble
+from ksql.control.statements import RequestFailed, RowWriter, end_cluster, row_writer
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
-from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.inserts import RowWriter, row_writer
-from ksql.core.errors import CommandTimeout, NotReady
-from ksql.core.process.lease import NotLeader
-from ksql.kafka.topics import KafkaTopics
+from ksql.core import CommandTimeout, NotReady
+from ksql.core.process import NotLeader
+from ksql.kafka import KafkaTopics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ksql.app.node import Node
-    from ksql.cluster.members import Server
-    from ksql.core.token import Token
+    from ksql.cluster import Server
+    from ksql.core import Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,8 @@ from urllib.parse import urlencode
 import orjson
 
 from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
-from ksql.control.statements import reports
-from ksql.control.statements.reports import HostReport, QueryDetails
-from ksql.core.errors import KsqlError
-from ksql.core.versioned_json import NewerVersion
+from ksql.control.statements import HostReport, QueryDetails, reports
+from ksql.core import KsqlError, NewerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,17 +28,16 @@ if TYPE_CHECKING:
 
     from ksql.cluster.members import Members, Server
     from ksql.cluster.replicas.peers import Peers
-    from ksql.control.pull_metrics import PullMetrics
-    from ksql.control.statements.services import (
+    from ksql.control import PullMetrics
+    from ksql.control.statements import (
         Monitor,
         Offsets,
         QueryHealth,
         RunningPush,
         Services,
+        UpgradeReport,
     )
-    from ksql.control.statements.upgradereport import UpgradeReport
-    from ksql.core.config import Settings
-    from ksql.core.records import QueryId
+    from ksql.core import QueryId, Settings
 
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ksql.cluster.calls import CallFailed, Calls
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     import ssl

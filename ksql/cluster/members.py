@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ksql.control.statements.entities import TopicPartition
+from ksql.control.statements import TopicPartition
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -1,1 +1,13 @@
 """A statement, from its text to its effect: statements, planning, the engine, the command log."""
+
+from __future__ import annotations
+
+from ksql.control.doubt_resolver import DoubtResolver
+from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
+
+__all__ = [
+    "BySite",
+    "DoubtResolver",
+    "PullCounter",
+    "PullMetrics",
+]

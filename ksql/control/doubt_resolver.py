@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     from ksql.control.engine.engine import Engine

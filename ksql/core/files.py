@@ -1,4 +1,6 @@
-"""Small files that are whole or not there, also after a crash or a loss of power.
+"""Files of a server's state: its paths, small files, and what was moved aside.
+
+Small files that are whole or not there, also after a crash or a loss of power.
 
 A trash directory for unknown state: its entries are dated, listed, and removed after a time.
 

@@ -1,8 +1,8 @@
-"""Python's search for cyclic garbage, fitted to a server.
+"""The limits and the search for garbage of this process, fitted to a server and to a worker.
 
-By default it looks through the newest objects after every 700 of them, and from time to time
-through all that the process has. A batch of records is thousands of objects without a cycle, and a
-server's own objects stay until its end. The search doubled the cost of a stored record.
+By default Python searches for cyclic garbage after every 700 new objects, and from time to time it
+looks through all that the process has. A batch of records is thousands of objects without a cycle,
+and a server's own objects stay until its end. The search doubled the cost of a stored record.
 
 The number of files and sockets that this process may have open.
 

@@ -1,11 +1,4 @@
-"""Limits of what may happen in a time: so many in a second, so much in the last hour.
-
-Clocks that never go back.
-
-Events that happen often, logged once in a while with their number.
-
-The time that a process may take to come up: longer as long as it works.
-"""
+"""Clocks, and what follows from them: rates, log messages once in a while, time to start."""
 
 from __future__ import annotations
 

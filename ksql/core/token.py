@@ -1,4 +1,6 @@
-"""A text for what a client has written or read, which it hands back: up to where, in which topics.
+"""Tokens: of what a client has read, and of one server for another.
+
+A text for what a client has written or read, which it hands back: up to where, in which topics.
 
 A read with a token is answered only from copies that hold all of that. The text is opaque to
 clients; the form in it has a version of its own. Offsets mean something in one Kafka cluster only,

@@ -1,1 +1,14 @@
 """A plan becomes a program over batches of records; it knows neither Kafka nor Spark."""
+
+from __future__ import annotations
+
+from ksql.exec.ports import HALF_WRITTEN, AwaitFirst, FirstBatch, Runner, Switch, Topics
+
+__all__ = [
+    "HALF_WRITTEN",
+    "AwaitFirst",
+    "FirstBatch",
+    "Runner",
+    "Switch",
+    "Topics",
+]

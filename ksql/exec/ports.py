@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ksql.core.query_version import QueryVersion
-    from ksql.sql.catalog.model import PersistentQuery, Topic
+    from ksql.core import QueryVersion
+    from ksql.sql.catalog import PersistentQuery, Topic
 
 
 HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"

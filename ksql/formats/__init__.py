@@ -1,1 +1,134 @@
 """Formats: the bytes of a record to values and back. One folder and one row of the table each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.formats.implementation import Columns, NoRegistry, within
+    from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, Whole, explained
+    from ksql.formats.schema_registry import (
+        MAGIC,
+        PREFIX_BYTES,
+        UNNAMED,
+        MemoryRegistry,
+        MutedRegistry,
+        Reference,
+        Registered,
+        Registry,
+        RegistryUnreachable,
+        SandboxRegistry,
+        Schema,
+        SchemaNotFound,
+        SchemaRejected,
+        imports,
+        subject_name,
+    )
+    from ksql.formats.schemas import (
+        FORMAT_OF,
+        JSON_SR_CONVERTER,
+        KINDS,
+        FoundSchema,
+        check_given_schema,
+        inferred_columns,
+        key_schema_fits,
+        key_schema_name,
+        kind_of,
+        look_up,
+        schema_for,
+        topic_serde,
+    )
+    from ksql.formats.serde import SKIP, DecodeError, EncodeError, Serde, Skip
+    from ksql.formats.table import (
+        FORMATS,
+        MapInKey,
+        Side,
+        UnsupportedProperties,
+        configured_wrap,
+        is_unwrapped,
+        serde_features,
+        serde_for,
+        validate,
+    )
+    from ksql.formats.written import Written, shape
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "implementation": "Columns NoRegistry within",
+            "kind": "BACKWARD Difference FORWARD Roles Whole explained",
+            "schema_registry": (
+                "MAGIC MemoryRegistry MutedRegistry PREFIX_BYTES Reference Registered "
+                "Registry RegistryUnreachable SandboxRegistry Schema SchemaNotFound "
+                "SchemaRejected UNNAMED imports subject_name"
+            ),
+            "schemas": (
+                "FORMAT_OF FoundSchema JSON_SR_CONVERTER KINDS check_given_schema "
+                "inferred_columns key_schema_fits key_schema_name kind_of look_up "
+                "schema_for topic_serde"
+            ),
+            "serde": "DecodeError EncodeError SKIP Serde Skip",
+            "table": (
+                "FORMATS MapInKey Side UnsupportedProperties configured_wrap "
+                "is_unwrapped serde_features serde_for validate"
+            ),
+            "written": "Written shape",
+        },
+    )
+
+__all__ = [
+    "BACKWARD",
+    "FORMATS",
+    "FORMAT_OF",
+    "FORWARD",
+    "JSON_SR_CONVERTER",
+    "KINDS",
+    "MAGIC",
+    "PREFIX_BYTES",
+    "SKIP",
+    "UNNAMED",
+    "Columns",
+    "DecodeError",
+    "Difference",
+    "EncodeError",
+    "FoundSchema",
+    "MapInKey",
+    "MemoryRegistry",
+    "MutedRegistry",
+    "NoRegistry",
+    "Reference",
+    "Registered",
+    "Registry",
+    "RegistryUnreachable",
+    "Roles",
+    "SandboxRegistry",
+    "Schema",
+    "SchemaNotFound",
+    "SchemaRejected",
+    "Serde",
+    "Side",
+    "Skip",
+    "UnsupportedProperties",
+    "Whole",
+    "Written",
+    "check_given_schema",
+    "configured_wrap",
+    "explained",
+    "imports",
+    "inferred_columns",
+    "is_unwrapped",
+    "key_schema_fits",
+    "key_schema_name",
+    "kind_of",
+    "look_up",
+    "schema_for",
+    "serde_features",
+    "serde_for",
+    "shape",
+    "subject_name",
+    "topic_serde",
+    "validate",
+    "within",
+]

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import KsqlError
-from ksql.core.types import model
-from ksql.core.types.render import java_double
+from ksql.core import KsqlError
+from ksql.core.types import java_double, model
 from ksql.formats.serde import Bad, BadText, Value, fitting
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import RegistryMissing
-from ksql.core.types import model
-from ksql.core.types.format import Format
-from ksql.core.types.schema import Column
+from ksql.core import RegistryMissing
+from ksql.core.types import Column, Format, model
 from ksql.formats.kind import Kind, Whole, whole
 from ksql.formats.schema_registry import Registry
 from ksql.formats.serde import Serde
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.formats.schema_registry import Schema
 
 Columns = tuple[Column, ...]

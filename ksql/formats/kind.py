@@ -15,8 +15,7 @@ from ksql.formats.schema_registry import Schema, imports
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
     from ksql.formats.schema_registry import Registry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.formats.schema_registry import (
     PREFIX_BYTES,
     RegistryUnreachable,
@@ -18,7 +18,7 @@ from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Serd
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.kind import Kind
     from ksql.formats.schema_registry import Registry

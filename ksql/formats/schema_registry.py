@@ -8,8 +8,7 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from ksql.core.errors import KsqlError, ServerError, StatementError
-from ksql.core.secrets import without_secrets
+from ksql.core import KsqlError, ServerError, StatementError, without_secrets
 from ksql.formats.serde import DecodeError
 
 if TYPE_CHECKING:

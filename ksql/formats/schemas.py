@@ -8,17 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.error_table import UNKNOWN_KIND
-from ksql.core.errors import KsqlError, ServerError, StatementError
-from ksql.core.types.format import capabilities
-from ksql.core.types.schema import Column, Role
+from ksql.core import UNKNOWN_KIND, KsqlError, ServerError, StatementError
+from ksql.core.types import Column, Role, capabilities
 from ksql.formats.connect import ConnectType, Group, NotInferable, sql_type
 from ksql.formats.kind import whole
 from ksql.formats.schema_registry import Registry, Schema, SchemaNotFound, subject_name
 from ksql.formats.table import FORMATS, Columns, Side, is_unwrapped, serde_for
 
 if TYPE_CHECKING:
-    from ksql.core.types.format import Format, FormatName
+    from ksql.core.types import Format, FormatName
     from ksql.formats.kind import Kind, Part
     from ksql.formats.serde import Serde
 

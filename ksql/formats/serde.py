@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any, Final, NoReturn
 
-from ksql.core.errors import KsqlError
-from ksql.core.records import Row
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.core.types.times import DAY_MS
+from ksql.core import KsqlError, Row
+from ksql.core.types import DAY_MS, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 Value = Any
 """A value of a SQL type at run time; see ``ksql.core.types.model``."""

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import codegen
-from ksql.core.error_table import WRAP_NEEDS_ONE_COLUMN
-from ksql.core.errors import StatementError
-from ksql.core.records import Row
-from ksql.core.types import model
-from ksql.core.types.format import Capabilities, Side, capabilities
+from ksql.core import WRAP_NEEDS_ONE_COLUMN, Row, StatementError, codegen
+from ksql.core.types import Capabilities, Side, capabilities, model
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
 from ksql.formats.implementation import Columns, Implementation, NoRegistry, SerdeSpec, within
@@ -27,8 +23,7 @@ from ksql.formats.protobuf_nosr import serde as protobuf_nosr
 from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Serde, Skip
 
 if TYPE_CHECKING:
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Format
     from ksql.formats.schema_registry import Registry
 
 __all__ = [

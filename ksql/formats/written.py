@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.types.format import Format, FormatName
+from ksql.core.types import Format, FormatName
 from ksql.formats.connect import Group
 from ksql.formats.schema_registry import Registry, Schema, frame_id
 from ksql.formats.schemas import FORMAT_OF, columns_of, connect_type, kind_of
 from ksql.formats.table import Columns, serde_for
 
 if TYPE_CHECKING:
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.formats.kind import Part
     from ksql.formats.serde import Serde
 

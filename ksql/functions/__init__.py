@@ -1,1 +1,61 @@
 """The definition of every function, in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.functions import describe
+    from ksql.functions.errors import OverloadGone, UnknownFunction
+    from ksql.functions.instantiate import (
+        function_settings,
+        instantiate_aggregate,
+        instantiate_scalar,
+        instantiate_table,
+    )
+    from ksql.functions.registry import BUILTINS, Functions
+    from ksql.functions.resolve import OverloadKey, find_overload
+    from ksql.functions.spec import AggregateFunction, Function, InPlace, Scalar
+    from ksql.functions.state_copy import copied
+    from ksql.functions.udf import Problem, load_sources, read_directory, udaf, udtf
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "errors": "OverloadGone UnknownFunction",
+            "instantiate": (
+                "function_settings instantiate_aggregate instantiate_scalar instantiate_table"
+            ),
+            "registry": "BUILTINS Functions",
+            "resolve": "OverloadKey find_overload",
+            "spec": "AggregateFunction Function InPlace Scalar",
+            "state_copy": "copied",
+            "udf": "Problem load_sources read_directory udaf udtf",
+        },
+    )
+
+__all__ = [
+    "BUILTINS",
+    "AggregateFunction",
+    "Function",
+    "Functions",
+    "InPlace",
+    "OverloadGone",
+    "OverloadKey",
+    "Problem",
+    "Scalar",
+    "UnknownFunction",
+    "copied",
+    "describe",
+    "find_overload",
+    "function_settings",
+    "instantiate_aggregate",
+    "instantiate_scalar",
+    "instantiate_table",
+    "load_sources",
+    "read_directory",
+    "udaf",
+    "udtf",
+]

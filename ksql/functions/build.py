@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.types import decimals
-from ksql.core.types.model import NULL, Decimal, SqlType
+from ksql.core.types import NULL, Decimal, SqlType, decimals
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,

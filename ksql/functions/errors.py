@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import KsqlError, StatementError, UnknownName
-from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.core import KsqlError, StatementError, UnknownName
+from ksql.java import LONGEST_RESULT, EvaluationError, ResultTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.errors import Span
+    from ksql.core import Span
 
 
 class UnknownFunction(UnknownName):

@@ -11,7 +11,7 @@ from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Tab
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.functions.resolve import OverloadKey
     from ksql.functions.spec import Function
 

@@ -17,7 +17,7 @@ from ksql.functions.library import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ksql.core.errors import Span
+    from ksql.core import Span
     from ksql.functions.spec import Function
 
 

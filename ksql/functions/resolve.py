@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.core.types import coerce, decimals, model
-from ksql.core.types.model import NULL, SqlType
+from ksql.core.types import NULL, SqlType, coerce, decimals, model
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload, OverloadGone
 from ksql.functions.signature import (
     AnyDecimal,
@@ -38,7 +37,7 @@ from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Tab
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.errors import Span
+    from ksql.core import Span
     from ksql.functions.spec import Function, Overload, ReturnRule
 
 

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from ksql.core.types import model
-from ksql.core.types.model import SqlType
+from ksql.core.types import SqlType, model
 
 PRIMITIVES: dict[str, SqlType] = {**model.PRIMITIVES, "INTERVALUNIT": model.INTERVAL}
 JAVA_PRIMITIVES = {"int": "INT", "long": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ksql.core.types.model import SqlType
+from ksql.core.types import SqlType
 
 InPlace = Literal["step", "undo"]
 ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]

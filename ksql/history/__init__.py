@@ -1,1 +1,23 @@
 """The history of upgrades, in a database; the only user of SQLAlchemy."""
+
+from __future__ import annotations
+
+from ksql.history.database import LedgerUnavailable, configured_url, parse_url, shown, sqlite_path
+from ksql.history.entries import UpgradeEntry
+from ksql.history.model import Base
+from ksql.history.resilient import ResilientLedger
+from ksql.history.schemas import holds_schemas
+from ksql.history.upgrade_recorder import UpgradeRecorder
+
+__all__ = [
+    "Base",
+    "LedgerUnavailable",
+    "ResilientLedger",
+    "UpgradeEntry",
+    "UpgradeRecorder",
+    "configured_url",
+    "holds_schemas",
+    "parse_url",
+    "shown",
+    "sqlite_path",
+]

@@ -30,15 +30,14 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
-from ksql.core.errors import ServerError, StartError
-from ksql.core.secrets import LEDGER_PASSWORD, password
+from ksql.core import LEDGER_PASSWORD, ServerError, StartError, password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy import Connection, Engine
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 
 _WRITING = "ksql_writing"

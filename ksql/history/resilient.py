@@ -15,8 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ksql.core.errors import KsqlError, StartError
-from ksql.core.records import Millis
+from ksql.core import KsqlError, Millis, StartError
 from ksql.history.database import (
     EntryRefused,
     LedgerDamaged,
@@ -31,7 +30,7 @@ from ksql.history.store import Ledger, new_upgrade_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ksql.core.records import QueryId
+    from ksql.core import QueryId
     from ksql.history.entries import RecordedUpgrade
 
     Replay = Callable[[], Iterable[KnownUpgrade]]

@@ -13,7 +13,7 @@ from ksql.history.entries import UpgradeId
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ksql.core.records import Millis, QueryId
+    from ksql.core import Millis, QueryId
     from ksql.history.entries import (
         KnownUpgrade,
         RecordedUpgrade,

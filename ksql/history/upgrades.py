@@ -19,7 +19,7 @@ from ksql.history.entries import (
     UpgradeOutcome,
 )
 from ksql.history.model import UpgradeRow
-from ksql.sql.upgrade.verdict import Difference, Guarantee
+from ksql.sql.upgrade import Difference, Guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -23,13 +23,12 @@ from urllib.parse import urlsplit
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
-from ksql.core.error_table import AMBIGUOUS_BODY, COMPRESSED_BODY
-from ksql.core.errors import KsqlError
+from ksql.core import AMBIGUOUS_BODY, COMPRESSED_BODY, KsqlError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 
 ORIGINS: Final = "access.control.allow.origin"

@@ -17,7 +17,7 @@ import socket
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.timing import LogThrottle
+from ksql.core import LogThrottle
 
 if TYPE_CHECKING:
     import asyncio

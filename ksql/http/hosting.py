@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import uvicorn
 
-from ksql.core.process.background import in_background
+from ksql.core.process import in_background
 from ksql.http.config import WebConfig, head_of
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.http.protocol_detect import EitherHttp

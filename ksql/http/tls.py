@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ksql.core.errors import StartError
+from ksql.core import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,1 +1,66 @@
 """Java's meaning of dates, patterns, URIs, lenient JSON, text and numbers, as ksqlDB shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.java.arith import WIDE, cbrt, decimal_of, fits, ieee, round_half_up, set_scale
+    from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote, steps
+    from ksql.java.text import JAVA_SPACES, from_units, in_units, length, mended, to_units
+    from ksql.java.uri import Uri, parse_uri
+    from ksql.java.values import (
+        LONGEST_RESULT,
+        EvaluationError,
+        ResultTooLong,
+        identity,
+        is_plain,
+        membership,
+        order,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "arith": "WIDE cbrt decimal_of fits ieee round_half_up set_scale",
+            "jsontree": "BadJson MISSING json_text parse_json quote steps",
+            "text": "JAVA_SPACES from_units in_units length mended to_units",
+            "uri": "Uri parse_uri",
+            "values": (
+                "EvaluationError LONGEST_RESULT ResultTooLong identity is_plain membership order"
+            ),
+        },
+    )
+
+__all__ = [
+    "JAVA_SPACES",
+    "LONGEST_RESULT",
+    "MISSING",
+    "WIDE",
+    "BadJson",
+    "EvaluationError",
+    "ResultTooLong",
+    "Uri",
+    "cbrt",
+    "decimal_of",
+    "fits",
+    "from_units",
+    "identity",
+    "ieee",
+    "in_units",
+    "is_plain",
+    "json_text",
+    "length",
+    "membership",
+    "mended",
+    "order",
+    "parse_json",
+    "parse_uri",
+    "quote",
+    "round_half_up",
+    "set_scale",
+    "steps",
+    "to_units",
+]

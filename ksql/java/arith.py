@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ksql.core.types.ints import LONG_MAX, LONG_MIN, saturate
+from ksql.core.types import LONG_MAX, LONG_MIN, saturate
 from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from ksql.core.types.ints import INT_MAX
+from ksql.core.types import INT_MAX
 from ksql.java.values import EvaluationError
 
 # RFC 2396, appendix B.

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
-from ksql.core.types.model import DOUBLE, Array, Decimal, Map, SqlType, Struct
+from ksql.core.types import DOUBLE, Array, Decimal, Map, SqlType, Struct
 
 
 class EvaluationError(ValueError):

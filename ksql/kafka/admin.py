@@ -27,7 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     ResourceType,
 )
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.kafka.errors import (
     KafkaDenied,
     KafkaRefused,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ksql.kafka.settings import KafkaSettings
-    from ksql.sql.catalog.model import Topic
+    from ksql.sql.catalog import Topic
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.errors import KsqlError, ServerError
+from ksql.core import KsqlError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

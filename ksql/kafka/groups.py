@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Administrative
 from ksql.kafka.errors import error_of, retrying
 from ksql.kafka.logs import CLIENT_LOG

@@ -12,22 +12,21 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
-from ksql.sql.catalog.model import Topic
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.core.records import RawRecord
+    from ksql.core import RawRecord
     from ksql.kafka.admin import TopicInfo
     from ksql.kafka.settings import KafkaSettings
 
-    Entry = tuple[bytes, bytes | None]
-    """A record's key and its value."""
-
+Entry = tuple[bytes, bytes | None]
+"""A record's key and its value."""
 _SETTLE_S: Final = 0.005
 
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.core.ident import quote, string_literal
-from ksql.core.types import model
-from ksql.core.types.model import Array, Field, Struct
-from ksql.core.types.schema import Column
+from ksql.core import quote, string_literal
+from ksql.core.types import Array, Column, Field, Struct, model
 
 if TYPE_CHECKING:
-    from ksql.core.records import BadRecord, Row
-    from ksql.core.types.format import Side
-    from ksql.formats.serde import DecodeError, EncodeError
+    from ksql.core import BadRecord, Row
+    from ksql.core.types import Side
+    from ksql.formats import DecodeError, EncodeError
 
 Message = Mapping[str, object]
 

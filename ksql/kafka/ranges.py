@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ksql.core.errors import QueryFailed
+from ksql.core import QueryFailed
 from ksql.kafka.errors import LastError, error_of, is_retriable, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.core.records import Headers
+    from ksql.core import Headers
     from ksql.kafka.settings import Config
 
 READING: Final[Config] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ksql.core.records import RawRecord
+from ksql.core import RawRecord
 from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.errors import (
     KafkaUnreachable,

@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry import Schema as ClientSchema
 from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from ksql.formats.schema_registry import (
+from ksql.formats import (
     UNNAMED,
     Reference,
     Registered,

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ksql.core.config import InvalidProperty
-from ksql.core.error_table import NO_BROKER
-from ksql.core.errors import StartError
+from ksql.core import NO_BROKER, InvalidProperty, StartError
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.record_writer import RecordWriter
 

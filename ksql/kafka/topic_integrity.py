@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.kafka.errors import UnknownTopic
 
 if TYPE_CHECKING:

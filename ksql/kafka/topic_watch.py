@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.kafka.errors import KafkaUnreachable
 
 if TYPE_CHECKING:

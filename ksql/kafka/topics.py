@@ -9,11 +9,11 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.kafka.embedded.broker_config import AFTER_MAX_MS
 from ksql.kafka.errors import UnknownTopic
 from ksql.kafka.reader import Reader
-from ksql.sql.catalog.model import Topic
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from confluent_kafka import Message
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.kafka.latest_by_key import LastMessages
 
 HEADER: Final = "ksql-changelog-version"

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.core import format_zero
-from ksql.core.errors import StartError
-from ksql.history.database import LedgerUnavailable, shown, sqlite_path
-from ksql.history.schemas import holds_schemas
+from ksql.core import StartError, format_zero
+from ksql.history import LedgerUnavailable, holds_schemas, shown, sqlite_path
 
 if TYPE_CHECKING:
     from ksql.registry.state import Draft

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError, StartError
-from ksql.kafka.errors import ProducerFenced
-from ksql.kafka.journal import Journal, OpenTransaction
-from ksql.kafka.producers.record_writer import CommitInDoubt
+from ksql.core import KsqlError, StartError
+from ksql.kafka import Journal, OpenTransaction, ProducerFenced
+from ksql.kafka.producers import CommitInDoubt
 from ksql.registry.records import UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.records import RawRecord
-    from ksql.kafka.journal import Entry
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import RawRecord
+    from ksql.kafka import Entry, KafkaSettings
     from ksql.registry.records import Change
 
 _POLICY: Final = "cleanup.policy"

@@ -11,10 +11,18 @@ from typing import Final
 
 import orjson
 
-from ksql.core.errors import KsqlError
-from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, Whole, explained
-from ksql.formats.schema_registry import Schema
-from ksql.formats.schemas import FORMAT_OF, kind_of
+from ksql.core import KsqlError
+from ksql.formats import (
+    BACKWARD,
+    FORMAT_OF,
+    FORWARD,
+    Difference,
+    Roles,
+    Schema,
+    Whole,
+    explained,
+    kind_of,
+)
 from ksql.registry.errors import InvalidSchema
 
 KINDS: Final = tuple(FORMAT_OF)

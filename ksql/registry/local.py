@@ -5,13 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ksql.formats.schema_registry import (
-    Registered,
-    RegistryUnreachable,
-    Schema,
-    SchemaNotFound,
-    SchemaRejected,
-)
+from ksql.formats import Registered, RegistryUnreachable, Schema, SchemaNotFound, SchemaRejected
 from ksql.registry import errors as err
 from ksql.registry.steps import LATEST
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from ksql.formats.schema_registry import UNNAMED, Reference, Schema
+from ksql.formats import UNNAMED, Reference, Schema
 from ksql.registry.errors import StoreFailed
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ksql.core.errors import StartError
-from ksql.formats.schema_registry import Registry
-from ksql.history.database import configured_url
-from ksql.http.access import Access
-from ksql.kafka.registry_client import RegistrySettings, registry_of
+from ksql.core import StartError
+from ksql.formats import Registry
+from ksql.history import configured_url
+from ksql.http import Access
+from ksql.kafka import RegistrySettings, registry_of
 from ksql.registry.claim import claim
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
@@ -23,8 +23,8 @@ from ksql.registry.subjects import Subjects
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ksql.core.config import Settings
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import Settings
+    from ksql.kafka import KafkaSettings
 
 URL: Final = "ksql.schema.registry.url"
 LISTENER: Final = "ksql.schema.registry.listener"

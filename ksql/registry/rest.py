@@ -16,11 +16,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ksql.core.error_table import REGISTRY_PORT_IN_USE
-from ksql.core.files import write_atomically
-from ksql.http.access import Access, guard
-from ksql.http.connections import listen, url
-from ksql.http.hosting import HttpServer
+from ksql.core import REGISTRY_PORT_IN_USE, write_atomically
+from ksql.http import Access, HttpServer, guard, listen, url
 from ksql.registry.errors import BadRequest, RegistryError
 from ksql.registry.routes import routers
 from ksql.registry.wire import MEDIA_TYPE

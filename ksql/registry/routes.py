@@ -30,7 +30,7 @@ from ksql.registry.wire import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.formats.schema_registry import Schema
+    from ksql.formats import Schema
     from ksql.registry.subjects import Subjects
 
 _MAX: Final = (1 << 31) - 1

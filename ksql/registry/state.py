@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
-from ksql.core.errors import KsqlError
-from ksql.formats.schema_registry import Schema
+from ksql.core import KsqlError
+from ksql.formats import Schema
 from ksql.registry import records as r
 from ksql.registry.kinds import Checked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.formats.schema_registry import Schema, imports
+from ksql.formats import Schema, imports
 from ksql.registry import errors as err
 from ksql.registry.kinds import Checked, Level, checked, faults
 from ksql.registry.state import EVERYWHERE, StoredVersion

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.registry.errors import StoreFailed
 from ksql.registry.records import VersionSet
 from ksql.registry.state import Draft, Schemas

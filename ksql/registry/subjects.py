@@ -18,7 +18,7 @@ from ksql.registry.state import EVERYWHERE
 from ksql.registry.steps import LATEST, Config, Entry, Mode
 
 if TYPE_CHECKING:
-    from ksql.formats.schema_registry import Schema
+    from ksql.formats import Schema
     from ksql.registry.state import Draft, StoredSchema, StoredVersion
     from ksql.registry.store import SchemaStore
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ksql.formats.schema_registry import UNNAMED, Reference, Schema
+from ksql.formats import UNNAMED, Reference, Schema
 from ksql.registry.errors import InvalidCompatibility, InvalidSchema, NotOffered
 from ksql.registry.kinds import KINDS, Level
 from ksql.registry.steps import Config, Entry

@@ -1,1 +1,40 @@
 """Answers to SELECT: pull, push and PRINT."""
+
+from __future__ import annotations
+
+from ksql.serving.consumer_registry import ConsumerRegistry
+from ksql.serving.limits import UNLIMITED, Limits
+from ksql.serving.query_service import QueryService
+from ksql.serving.results import (
+    ResultRow,
+    ResultStream,
+    TextStream,
+    freshness_of,
+    host_of,
+    is_brief,
+    is_counted,
+    is_dated,
+    is_quick,
+    notes_of,
+    token_of,
+)
+from ksql.serving.table_provider import TableProvider
+
+__all__ = [
+    "UNLIMITED",
+    "ConsumerRegistry",
+    "Limits",
+    "QueryService",
+    "ResultRow",
+    "ResultStream",
+    "TableProvider",
+    "TextStream",
+    "freshness_of",
+    "host_of",
+    "is_brief",
+    "is_counted",
+    "is_dated",
+    "is_quick",
+    "notes_of",
+    "token_of",
+]

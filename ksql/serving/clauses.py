@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
+from ksql.core import StatementError
 from ksql.serving import pull_restrictions
 from ksql.serving.result_pipeline import aggregates
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
-from ksql.views.errors import MORE, PUSH_HINT
+from ksql.views import MORE, PUSH_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.core.config import Settings
-    from ksql.functions.registry import Functions
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.core import Settings
+    from ksql.functions import Functions
+    from ksql.sql.catalog import Catalog
 
 
 class NotInPullQueries(StatementError):

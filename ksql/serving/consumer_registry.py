@@ -9,16 +9,15 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import ServerError
-from ksql.kafka.topic_watch import Problems, QueryTopics, Watched, ids_of
+from ksql.core import ServerError
+from ksql.kafka import Problems, QueryTopics, Watched, ids_of
 from ksql.serving.feed import TopicFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ksql.core.errors import KsqlError
-    from ksql.kafka.settings import KafkaSettings
-    from ksql.kafka.topic_watch import Identities
+    from ksql.core import KsqlError
+    from ksql.kafka import Identities, KafkaSettings
     from ksql.serving.feed import Offsets
 
 

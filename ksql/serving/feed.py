@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.kafka.reader import Reader
+from ksql.kafka import Reader
 
 if TYPE_CHECKING:
-    from ksql.core.errors import KsqlError
-    from ksql.core.records import RawRecord
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import KsqlError, RawRecord
+    from ksql.kafka import KafkaSettings
 
 _POLL_S = 0.25
 

@@ -11,26 +11,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import StatementError
-from ksql.core.records import Row
-from ksql.exec.expressions.compile import compile_expr
+from ksql.core import Row, StatementError
+from ksql.exec.expressions import compile_expr
 from ksql.serving import pull_restrictions
-from ksql.sql.binder.chains import BoundJoin
-from ksql.sql.binder.scope import joined_name
-from ksql.views.access_path import Access, access_to
-from ksql.views.table_scan import TableScan, row_columns
+from ksql.sql.binder import BoundJoin, joined_name
+from ksql.views import Access, TableScan, access_to, row_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.config import Settings
-    from ksql.core.types.windowed import Bounds
-    from ksql.exec.expressions.errors import Log
-    from ksql.functions.registry import Functions
-    from ksql.sql.binder.bound import Bound
-    from ksql.sql.binder.relation import Relation
-    from ksql.sql.catalog.model import DataSource
-    from ksql.views.table_scan import Chunks
+    from ksql.core import Settings
+    from ksql.core.types import Bounds
+    from ksql.exec.expressions import Log
+    from ksql.functions import Functions
+    from ksql.sql.binder import Bound, Relation
+    from ksql.sql.catalog import DataSource
+    from ksql.views import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.core.config import Settings
-from ksql.core.errors import TooManyRequests
-from ksql.core.timing import PerHour, PerSecond
+from ksql.core import PerHour, PerSecond, Settings, TooManyRequests
 from ksql.serving.results import (
     freshness_of,
     host_of,
@@ -24,9 +22,9 @@ from ksql.serving.results import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ksql.cluster.replicas.failover import Freshness
-    from ksql.core.token import Token
-    from ksql.core.types.schema import Column
+    from ksql.cluster.replicas import Freshness
+    from ksql.core import Token
+    from ksql.core.types import Column
     from ksql.serving.results import ResultRow, ResultStream
 
 QPS: Final = "ksql.query.pull.max.qps"

@@ -11,17 +11,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import KsqlError
-from ksql.core.types import model
-from ksql.core.types.model import SqlType
-from ksql.exec.operators.memory import estimate
-from ksql.views.table_scan import CHUNK_ROWS
+from ksql.core import KsqlError
+from ksql.core.types import SqlType, model
+from ksql.exec.operators import estimate
+from ksql.views import CHUNK_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.core.records import Row
-    from ksql.views.table_scan import Chunks
+    from ksql.core import Row
+    from ksql.views import Chunks
 
 SETTING = "ksql.query.pull.state.max.bytes"
 _ROW_BYTES = 120

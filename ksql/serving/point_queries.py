@@ -14,25 +14,23 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core.config import Settings
-from ksql.core.types.model import BIGINT, INTEGER, STRING
-from ksql.core.types.schema import Column
-from ksql.formats.table import FORMATS
+from ksql.core import Settings
+from ksql.core.types import BIGINT, INTEGER, STRING, Column
+from ksql.formats import FORMATS
 from ksql.serving.ordering import SETTING
 from ksql.serving.pull import PullQuery, noted
 from ksql.serving.result_pipeline import ResultPipeline, compile_answer
 from ksql.sql.binder import bound as b
-from ksql.views.access_path import ByKey, Windows
-from ksql.views.table_scan import TableScan, row_columns
+from ksql.views import ByKey, TableScan, Windows, row_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.serving.pull import BoundPull
-    from ksql.sql.syntax.parser import RawStatement
-    from ksql.views.stores.base import Rows
-    from ksql.views.table_scan import Chunks
+    from ksql.sql.syntax import RawStatement
+    from ksql.views import Chunks
+    from ksql.views.stores import Rows
 
 _SPLIT: Final = re.compile(r"(.*=\s*)('(?:[^']|'')*'|0|[1-9][0-9]{0,8})\s*;\s*", re.DOTALL)
 _LONGEST: Final = 4_000

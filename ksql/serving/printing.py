@@ -18,20 +18,15 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.core.errors import KsqlError
-from ksql.core.types import times
-from ksql.core.types.format import Format
-from ksql.core.types.windowed import WindowedKeys
-from ksql.formats.schema_registry import MAGIC, PREFIX_BYTES
-from ksql.formats.schemas import FORMAT_OF
-from ksql.formats.table import serde_for
-from ksql.formats.written import Written
+from ksql.core import KsqlError
+from ksql.core.types import Format, WindowedKeys, times
+from ksql.formats import FORMAT_OF, MAGIC, PREFIX_BYTES, Written, serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.records import RawRecord
-    from ksql.formats.schema_registry import Registry
+    from ksql.core import RawRecord
+    from ksql.formats import Registry
     from ksql.serving.feed import Feed
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from ksql.cluster.replicas.failover import Freshness
-from ksql.core.token import Token
-from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
+from ksql.cluster.replicas import Freshness
+from ksql.core import Token
+from ksql.core.types import ROWTIME, WINDOW_COLUMNS, Column, Role
 from ksql.serving import pull_restrictions
 from ksql.serving.clauses import check_clauses
 from ksql.serving.joined import Joined
@@ -25,25 +25,32 @@ from ksql.serving.result_pipeline import (
     is_grouped,
 )
 from ksql.serving.results import ResultRow
+from ksql.sql.binder import Relation, Scope, Source, bind_relation, joined_name, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import type_of
-from ksql.sql.binder.relation import Relation, bind_relation
-from ksql.sql.binder.scope import Scope, Source, joined_name
-from ksql.sql.catalog.model import DataSource
+from ksql.sql.catalog import DataSource
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
-from ksql.views.access_path import Access, ByKey, Windows, access_to, windows_of
-from ksql.views.errors import NotQueryable, TableMoves
-from ksql.views.stores.base import StoreClosed
-from ksql.views.table_scan import Chunks, TableScan, row_columns
+from ksql.views import (
+    Access,
+    ByKey,
+    Chunks,
+    NotQueryable,
+    TableMoves,
+    TableScan,
+    Windows,
+    access_to,
+    row_columns,
+    windows_of,
+)
+from ksql.views.stores import StoreClosed
 
 if TYPE_CHECKING:
-    from ksql.core.config import Settings
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
+    from ksql.core import Settings
+    from ksql.formats import Registry
+    from ksql.functions import Functions
     from ksql.serving.results import ResultStream
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.views.stores.base import Rows
+    from ksql.sql.catalog import Catalog
+    from ksql.views.stores import Rows
 
 
 _Reading = Callable[[Callable[[], bool]], "Chunks"]

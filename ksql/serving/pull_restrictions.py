@@ -11,29 +11,34 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote_always
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.core.types.model import BIGINT, BYTES, INTEGER, STRING, is_numeric
-from ksql.core.types.schema import WINDOW_COLUMNS
+from ksql.core import StatementError, quote_always
+from ksql.core.types import (
+    BIGINT,
+    BYTES,
+    INT_MAX,
+    INT_MIN,
+    INTEGER,
+    LONG_MAX,
+    LONG_MIN,
+    STRING,
+    WINDOW_COLUMNS,
+    is_numeric,
+)
+from ksql.sql.binder import OPERATORS, describe, trees, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder import trees
-from ksql.sql.binder.bound import type_of
-from ksql.sql.binder.errors import OPERATORS, describe
 from ksql.sql.binder.show import show
-from ksql.sql.catalog.model import DataSource
+from ksql.sql.catalog import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import walk
-from ksql.views.access_path import MOST_ALTERNATIVES, ByKey, alternatives, combined
-from ksql.views.errors import MORE
+from ksql.views import MORE, MOST_ALTERNATIVES, ByKey, alternatives, combined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.config import Settings
-    from ksql.core.types.schema import Column
-    from ksql.sql.binder.bound import Bound
-    from ksql.views.access_path import Access
+    from ksql.core import Settings
+    from ksql.core.types import Column
+    from ksql.sql.binder import Bound
+    from ksql.views import Access
 
 SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"

@@ -31,26 +31,23 @@ from collections import defaultdict, deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ksql.core.errors import StatementError
-from ksql.exec.dataflow.compiled import answering
-from ksql.exec.dataflow.program import RawBatch, through
-from ksql.exec.operators.memory import Bound, BoundedStore
+from ksql.core import StatementError
+from ksql.exec.dataflow import RawBatch, answering, through
+from ksql.exec.operators import Bound, BoundedStore
 from ksql.serving.pull_restrictions import places
 from ksql.serving.results import ResultRow
 from ksql.sql.syntax import ast
-from ksql.views.errors import MORE
+from ksql.views import MORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from ksql.core.config import Settings
-    from ksql.core.records import RawRecord
-    from ksql.core.token import Token
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
+    from ksql.core import RawRecord, Settings, Token
+    from ksql.formats import Registry
+    from ksql.functions import Functions
     from ksql.serving.feed import Feed, Offsets
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.catalog import Catalog
+    from ksql.sql.plan import QueryPlan
 
     Partition = tuple[str, int]
 

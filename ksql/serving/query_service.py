@@ -8,18 +8,13 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.cluster.replicas.replicated import Caller
-from ksql.control.planning.plan_queries import transient_plan
-from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
-from ksql.control.statements.execute import RequestFailed, single
-from ksql.control.statements.services import RunningPush
-from ksql.core.error_table import TOO_MANY_PUSH_QUERIES
-from ksql.core.errors import KsqlError, StatementError, UnknownName
-from ksql.core.ident import similar
-from ksql.core.token import merged
-from ksql.exec.dataflow import topic_acl
-from ksql.exec.dataflow.topic_acl import read_topics
-from ksql.exec.operators.memory import SETTING
+from ksql.cluster.replicas import Caller
+from ksql.control import BySite, PullCounter, PullMetrics
+from ksql.control.planning import transient_plan
+from ksql.control.statements import RequestFailed, RunningPush, single
+from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
+from ksql.exec.dataflow import read_topics, topic_acl
+from ksql.exec.operators import SETTING
 from ksql.serving import point_queries
 from ksql.serving.clauses import check_clauses, check_stream
 from ksql.serving.limits import unlimited
@@ -34,25 +29,25 @@ from ksql.serving.pull import (
     restarted_if_closed,
 )
 from ksql.serving.push import PushQuery, check_limit, is_scalable
-from ksql.sql.binder.relation import sources_of
+from ksql.sql.binder import sources_of
 from ksql.sql.syntax import ast
-from ksql.views.errors import TableNotReady
+from ksql.views import TableNotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.control.engine.engine import Engine
-    from ksql.control.statements.services import Request, Services
-    from ksql.core.config import Settings
+    from ksql.control.engine import Engine
+    from ksql.control.statements import Request, Services
+    from ksql.core import Settings
     from ksql.serving.feed import Feeds
     from ksql.serving.limits import Limits
     from ksql.serving.point_queries import PreparedQuery
     from ksql.serving.pull import BoundPull
     from ksql.serving.results import ResultStream, TextStream
     from ksql.serving.table_provider import AllTables, OpenTables
-    from ksql.sql.catalog.model import DataSource
-    from ksql.sql.plan.nodes import QueryPlan
-    from ksql.views.materialized_view import TopicExtents
+    from ksql.sql.catalog import DataSource
+    from ksql.sql.plan import QueryPlan
+    from ksql.views import TopicExtents
 
 
 class _Open(NamedTuple):

@@ -13,39 +13,42 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.error_table import NOT_ORDERABLE
-from ksql.core.errors import QueryFailed, StatementError
-from ksql.core.types import model
-from ksql.core.types.model import BIGINT, BOOLEAN, INTEGER
-from ksql.core.types.schema import ROWTIME, Column, Role
-from ksql.exec.expressions.compile import Projection, compile_projection
-from ksql.exec.operators import keys
-from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
-from ksql.exec.operators.memory import estimate
-from ksql.formats.implementation import within
-from ksql.formats.table import MapInKey
-from ksql.functions.instantiate import instantiate_aggregate
+from ksql.core import NOT_ORDERABLE, QueryFailed, StatementError
+from ksql.core.types import BIGINT, BOOLEAN, INTEGER, ROWTIME, Column, Role, model
+from ksql.exec.expressions import Projection, compile_projection
+from ksql.exec.operators import Folds, Slot, State, compile_folds, estimate, keys
+from ksql.formats import MapInKey, within
+from ksql.functions import instantiate_aggregate
 from ksql.serving.ordering import ByteBudget, SortKey, in_order, orderable
+from ksql.sql.binder import (
+    Bound,
+    Grouping,
+    Named,
+    Namer,
+    NoGroupKey,
+    NotBoolean,
+    NotGrouped,
+    bind,
+    bind_predicate,
+    check_unique,
+    describe,
+    is_aggregate,
+    items,
+    refuse_aggregates,
+    type_of,
+)
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import Bound, Named, type_of
-from ksql.sql.binder.errors import NoGroupKey, NotBoolean, describe
-from ksql.sql.binder.grouping import Grouping, NotGrouped, is_aggregate, refuse_aggregates
-from ksql.sql.binder.infer import bind, bind_predicate
-from ksql.sql.binder.projection import Namer, check_unique, items
-from ksql.sql.syntax import ast
+from ksql.sql.syntax import ast, collect
 from ksql.sql.syntax import expr as ex
-from ksql.sql.syntax.walk import collect
-from ksql.views.table_scan import CHUNK_ROWS
+from ksql.views import CHUNK_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ksql.core.records import Row
-    from ksql.functions.registry import Functions
-    from ksql.sql.binder.grouping import AggregateCall
-    from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.scope import Scope
-    from ksql.views.table_scan import Chunks
+    from ksql.core import Row
+    from ksql.functions import Functions
+    from ksql.sql.binder import AggregateCall, Relation, Scope
+    from ksql.views import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

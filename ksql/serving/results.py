@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ksql.cluster.replicas.failover import Freshness
-    from ksql.core.token import Token
-    from ksql.core.types.schema import Column
+    from ksql.cluster.replicas import Freshness
+    from ksql.core import Token
+    from ksql.core.types import Column
 
 
 class ResultRow(NamedTuple):

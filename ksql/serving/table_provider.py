@@ -5,27 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.cluster.replicas.consistency import NotFollowed, TokenNotReached
-from ksql.cluster.replicas.replica_status import StalenessLimits
-from ksql.cluster.replicas.replicated import Caller, Reader
-from ksql.control.pull_metrics import BySite
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
-from ksql.core.properties.model import LONG_MAX
-from ksql.core.token import Token, merged
+from ksql.cluster.replicas import Caller, NotFollowed, Reader, StalenessLimits, TokenNotReached
+from ksql.control import BySite
+from ksql.core import KsqlError, Settings, Token, merged
+from ksql.core.properties import LONG_MAX
 from ksql.serving.pull import Tables
-from ksql.views.errors import TableNotReady
+from ksql.views import TableNotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ksql.cluster.replicas.consistency import ConsistencyResolver
-    from ksql.cluster.replicas.failover import Freshness, ReadProvenance
-    from ksql.cluster.replicas.replica_service import ReplicaService
-    from ksql.sql.catalog.model import DataSource
-    from ksql.views.materialized_view import EndOffsets, MaterializedView, Places
-    from ksql.views.stores.base import Rows
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.cluster.replicas import ConsistencyResolver, Freshness, ReadProvenance, ReplicaService
+    from ksql.sql.catalog import DataSource
+    from ksql.views import EndOffsets, MaterializedView, Places, ViewMaintainer
+    from ksql.views.stores import Rows
 
 _READY_S: Final = 10.0
 _FIRST_S: Final = 20.0

@@ -1,1 +1,50 @@
 """Tables that can be read: their stores, what fills them, and scans over them."""
+
+from __future__ import annotations
+
+from ksql.views.access_path import (
+    MOST_ALTERNATIVES,
+    Access,
+    ByKey,
+    Windows,
+    access_to,
+    alternatives,
+    combined,
+    windows_of,
+)
+from ksql.views.errors import MORE, PUSH_HINT, NotQueryable, TableMoves, TableNotReady
+from ksql.views.materialized_view import EndOffsets, MaterializedView, Places, TopicExtents
+from ksql.views.store_config import store_config_of
+from ksql.views.store_manager import query_id_of
+from ksql.views.store_writer import PartitionStore, Place
+from ksql.views.table_scan import CHUNK_ROWS, Chunks, TableScan, row_columns
+from ksql.views.view_maintainer import ViewMaintainer
+
+__all__ = [
+    "CHUNK_ROWS",
+    "MORE",
+    "MOST_ALTERNATIVES",
+    "PUSH_HINT",
+    "Access",
+    "ByKey",
+    "Chunks",
+    "EndOffsets",
+    "MaterializedView",
+    "NotQueryable",
+    "PartitionStore",
+    "Place",
+    "Places",
+    "TableMoves",
+    "TableNotReady",
+    "TableScan",
+    "TopicExtents",
+    "ViewMaintainer",
+    "Windows",
+    "access_to",
+    "alternatives",
+    "combined",
+    "query_id_of",
+    "row_columns",
+    "store_config_of",
+    "windows_of",
+]

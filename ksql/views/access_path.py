@@ -15,20 +15,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ksql.core.types import decimals, model
-from ksql.core.types.format import capabilities
-from ksql.core.types.model import BYTES, STRING
-from ksql.core.types.schema import WINDOWEND, WINDOWSTART
+from ksql.core.types import BYTES, STRING, WINDOWEND, WINDOWSTART, capabilities, decimals, model
 from ksql.sql.binder import bound as b
 from ksql.views.stores.base import after
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
-    from ksql.sql.binder.bound import Bound
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core.types import Column, SqlType
+    from ksql.sql.binder import Bound
+    from ksql.sql.catalog import DataSource
 
 T = TypeVar("T")
 _MOST_LOOKUPS = 1000

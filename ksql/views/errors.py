@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import KsqlError, StatementError
+from ksql.core import KsqlError, StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

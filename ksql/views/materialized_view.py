@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.sql.catalog.model import DataSource
+from ksql.sql.catalog import DataSource
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore, Place
 
 if TYPE_CHECKING:
-    from ksql.kafka.admin import Identity
+    from ksql.kafka import Identity
     from ksql.views.stores.base import Rows, Store
 
 

@@ -12,20 +12,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.config import canonical
-from ksql.core.records import QueryId
-from ksql.core.types.times import UNIT_MS, format_timestamp
+from ksql.core import QueryId, canonical
+from ksql.core.types import UNIT_MS, format_timestamp
+from ksql.exec.dataflow import plan_of
 from ksql.exec.dataflow.layout import layout
-from ksql.exec.dataflow.topic_acl import plan_of
-from ksql.sql.plan import codec
-from ksql.sql.plan.nodes import Aggregate
+from ksql.sql.plan import Aggregate, codec
 from ksql.sql.plan.walk import nodes
 from ksql.views.stores.store_types import SETTING, StoreType, store_type
 
 if TYPE_CHECKING:
-    from ksql.core.config import Settings
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core import Settings
+    from ksql.sql.catalog import Catalog, DataSource
     from ksql.views.stores.base import Hidden
 
 

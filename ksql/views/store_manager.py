@@ -18,9 +18,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
-from ksql.core import versioned_json
-from ksql.core.errors import KsqlError
-from ksql.core.files import write_atomically
+from ksql.core import KsqlError, versioned_json, write_atomically
 from ksql.views.stores.base import NewerStore, Store, StoreDamaged, StoreFailed
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
@@ -32,9 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from ksql.core.config import Settings
-    from ksql.core.files import Trash
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core import Settings, Trash
+    from ksql.sql.catalog import DataSource
     from ksql.views.store_config import StoreConfig
     from ksql.views.stores.upgrades import UpgradeState
 

@@ -21,14 +21,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ksql.core.records import Offset
+from ksql.core import Offset
 from ksql.views.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.views.stores.retention_store import RetentionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.kafka.admin import StableEnd
+    from ksql.kafka import StableEnd
 
 _log = logging.getLogger(__name__)
 

@@ -7,22 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.model import BIGINT
-from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS
-from ksql.core.types.windowed import WindowedKeys, window_key
-from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
-from ksql.formats.schemas import topic_serde
-from ksql.formats.table import EncodeError, Serde, Skip
-from ksql.sql.catalog.model import DataSource
+from ksql.core.types import BIGINT, ROWTIME, WINDOW_COLUMNS, WindowedKeys, window_key
+from ksql.exec.dataflow.partitioning import partitions_of
+from ksql.formats import EncodeError, Serde, Skip, topic_serde
+from ksql.sql.catalog import DataSource
 from ksql.views.access_path import ByKey, ByRange
 from ksql.views.store_config import hidden_note
 from ksql.views.stores.base import Rows, StoredRow, after, united
 
 if TYPE_CHECKING:
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.windowed import Bounds
-    from ksql.formats.schema_registry import Registry
+    from ksql.core import Row
+    from ksql.core.types import Bounds, SqlType
+    from ksql.formats import Registry
     from ksql.views.access_path import Access, Windows
 
 Chunks = Iterator[list[Any]]

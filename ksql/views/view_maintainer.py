@@ -13,14 +13,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
-from ksql.kafka.admin import Admin
-from ksql.kafka.reader import Reader
-from ksql.kafka.topic_watch import Watched
-from ksql.kafka.versions import NewerRecord
-from ksql.sql.catalog.model import DataSource
+from ksql.core import KsqlError, Settings
+from ksql.core.process import PeriodicWorker, RepeatedFailure
+from ksql.kafka import Admin, NewerRecord, Reader, Watched
+from ksql.sql.catalog import DataSource
 from ksql.views.materialized_view import MaterializedView
 from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
@@ -32,10 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ksql.core.files import Trash
-    from ksql.kafka.settings import Config, KafkaSettings
-    from ksql.kafka.topic_watch import Identities
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.core import Trash
+    from ksql.kafka import Config, Identities, KafkaSettings
+    from ksql.sql.catalog import Catalog
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from ksql.core.types.render import java_double
-from ksql.functions.udf import udaf, udf, udtf
+from ksql.core.types import java_double
+from ksql.functions import udaf, udtf
+from ksql.functions.udf import udf
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 Int = Annotated[int, "INT"]
 

@@ -20,16 +20,12 @@ from typing import Any, ClassVar, Final, Protocol
 
 import orjson
 
-from ksql.cluster.replicas.failover import Freshness
-from ksql.cluster.replicas.read_request import standing_form
-from ksql.core.types import model, times
-from ksql.core.types.format import Format
-from ksql.core.types.model import Kind, SqlType
-from ksql.core.types.schema import Column, Role
+from ksql.cluster.replicas import Freshness, standing_form
+from ksql.core.types import Column, Format, Kind, Role, SqlType, model, times
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.java.text import mended
-from ksql.serving.results import ResultRow, ResultStream, host_of, notes_of
+from ksql.java import mended
+from ksql.serving import ResultRow, ResultStream, host_of, notes_of
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 
 Converter = Callable[[Any], Any]

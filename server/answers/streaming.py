@@ -13,8 +13,8 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ksql.core.errors import KsqlError
-from ksql.serving.results import (
+from ksql.core import KsqlError
+from ksql.serving import (
     ResultRow,
     ResultStream,
     TextStream,

@@ -13,17 +13,10 @@ from typing import Any, Final
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
-from ksql.cluster.replicas.replicated import Caller
-from ksql.control.statements.entities import FieldInfo
-from ksql.core.token import requested_token
-from ksql.serving.results import (
-    ResultStream,
-    TextStream,
-    freshness_of,
-    is_dated,
-    notes_of,
-    token_of,
-)
+from ksql.cluster.replicas import Caller
+from ksql.control.statements import FieldInfo
+from ksql.core import requested_token
+from ksql.serving import ResultStream, TextStream, freshness_of, is_dated, notes_of, token_of
 from server.answers.row_encoders import (
     StreamedRows,
     consistency_object,

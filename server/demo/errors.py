@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 
 
 class DemoFailed(KsqlError):

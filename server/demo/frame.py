@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from server.cli.client import ServerFailure, Unreachable
 from server.demo.errors import Defect
 from server.demo.expected import Check

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ksql.app.service import KsqlService
-from ksql.core.config import Settings
-from ksql.kafka.admin import Admin
-from ksql.kafka.registry_client import RegistrySettings
-from ksql.kafka.settings import KafkaSettings
-from ksql.spark.session.runtime import SparkRuntime
+from ksql.app import KsqlService
+from ksql.core import Settings
+from ksql.kafka import Admin, KafkaSettings, RegistrySettings
+from ksql.spark.session import SparkRuntime
 from server.app import behind_http
 from server.cli.client import Client
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable

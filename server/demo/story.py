@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ksql.kafka.producers.sender import Sender
+from ksql.kafka.producers import Sender
 from server.cli.client import JsonObject
 from server.demo import script, topics
 from server.demo.data import Data, Record

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ksql.core.records import RawRecord
-from ksql.kafka.reader import Reader
-from ksql.kafka.settings import KafkaSettings
+from ksql.core import RawRecord
+from ksql.kafka import KafkaSettings, Reader
 from server.demo.expected import Row, Rows
 
 _TIME_BYTES = 8

@@ -10,8 +10,8 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from ksql.cluster import Server
 from ksql.cluster import members as c
-from ksql.cluster.members import Server
 from server.answers.row_encoders import dumps
 from server.api import answers, takes
 from server.dependencies import Context, JsonKind, accepted_body, context_of

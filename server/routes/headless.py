@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from ksql.control.statements.queriesfile import FILE
-from ksql.core.errors import NotFound
+from ksql.control.statements import FILE
+from ksql.core import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

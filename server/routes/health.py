@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Response
 
-from ksql.control.statements.entities import OMIT_NONE
-from ksql.control.statements.execute import Health
-from ksql.core.errors import NotReady
+from ksql.control.statements import OMIT_NONE, Health
+from ksql.core import NotReady
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind

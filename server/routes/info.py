@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from ksql.control.statements.execute import ServerInfo
+from ksql.control.statements import ServerInfo
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.context import AppContext

@@ -19,10 +19,9 @@ from pydantic import Field
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ksql.control.statements.execute import UnknownField
-from ksql.control.statements.services import Delivery
-from ksql.core.token import Token, requested_token
-from ksql.http.access import BodyTooLong
+from ksql.control.statements import Delivery, UnknownField
+from ksql.core import Token, requested_token
+from ksql.http import BodyTooLong
 from server.answers.row_encoders import dumps
 from server.api import answers, takes
 from server.context import AppContext

@@ -13,9 +13,8 @@ import httpx
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.control.statements.entities import Entity
-from ksql.core.errors import KsqlError
-from ksql.core.token import requested_token
+from ksql.control.statements import Entity
+from ksql.core import KsqlError, requested_token
 from server.answers.row_encoders import dumps
 from server.api import answers, one_of, takes
 from server.dependencies import Context, JsonKind, body_of
@@ -23,7 +22,7 @@ from server.leader_proxy import Answer, LeaderProxy, passed_on
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
 if TYPE_CHECKING:
-    from ksql.cluster.members import Server
+    from ksql.cluster import Server
     from server.context import AppContext
 
 router = APIRouter(tags=["statements"])

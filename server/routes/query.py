@@ -12,10 +12,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.cluster.replicas.replicated import Caller
-from ksql.core import token
-from ksql.core.errors import KsqlError
-from ksql.serving.results import ResultStream, is_brief
+from ksql.cluster.replicas import Caller
+from ksql.core import KsqlError, token
+from ksql.serving import ResultStream, is_brief
 from server.answers.row_encoders import (
     FORMS_OF_QUERY,
     FORMS_OF_QUERY_STREAM,

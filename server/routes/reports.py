@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ksql.control.statements.reports import PATH, QUERY
+from ksql.control.statements import PATH, QUERY
 from server.dependencies import Context
 from server.wire import JSON
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
-from ksql.control.engine.ports import CommandStatus, StatusName
-from ksql.core.errors import NotFound
+from ksql.control.engine import CommandStatus, StatusName
+from ksql.core import NotFound
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind

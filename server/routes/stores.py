@@ -17,8 +17,7 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from ksql.cluster.replicas import frames, read_request
-from ksql.cluster.replicas.read_request import (
+from ksql.cluster.replicas import (
     MEDIA,
     PATH,
     PROCESSED,
@@ -26,15 +25,17 @@ from ksql.cluster.replicas.read_request import (
     ReadRejected,
     ReadRequest,
     Unreachable,
+    frames,
+    read_request,
 )
-from ksql.core.versioned_json import NewerVersion
+from ksql.core import NewerVersion
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind, context_of
 from server.wire import BadRequest
 
 if TYPE_CHECKING:
-    from ksql.cluster.replicas.replica_status import ReplicaStatus
+    from ksql.cluster.replicas import ReplicaStatus
     from server.context import AppContext
     from server.service import Service
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response, WebSocket
 
-from ksql.core.errors import KsqlError
-from ksql.http.websocket import LONGEST_TARGET
+from ksql.core import KsqlError
+from ksql.http import LONGEST_TARGET
 from server.answers.websocket_stream import converse, refuse
 from server.wire import BadRequest, KsqlRequest, parse_body
 

@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ksql.core.errors import StartError
+from ksql.core import StartError
 from ksql.core.process.jars import jars
-from ksql.spark.session.cds_archive import prepared_stand
+from ksql.spark.session import prepared_stand
 
 
 def main() -> int:

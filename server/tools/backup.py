@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ksql.app.backup.save import save
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError, Settings
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 

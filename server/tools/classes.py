@@ -8,14 +8,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.core.process.jars import jars
-from ksql.kafka.admin import Admin
-from ksql.kafka.embedded.broker import EmbeddedBroker
-from ksql.kafka.settings import KafkaSettings
-from ksql.spark.session.cds_archive import WRITE, JvmHome, forget_others
-from ksql.spark.session.jvm import SparkSettings
-from ksql.spark.session.runtime import SparkRuntime
+from ksql.kafka import Admin, KafkaSettings
+from ksql.kafka.embedded import EmbeddedBroker
+from ksql.spark.session import WRITE, JvmHome, SparkRuntime, SparkSettings, forget_others
 from server.cli.client import Client, Row, ServerFailure, Unreachable
 from server.demo.site import service
 

@@ -16,8 +16,8 @@ import httpx
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from ksql.core.errors import StartError
-from ksql.core.process.jars import Jar, jar_dir, locked, present, sha256
+from ksql.core import StartError
+from ksql.core.process import Jar, jar_dir, locked, present, sha256
 
 _CENTRAL = "https://repo1.maven.org/maven2"
 _AT_ONCE = 4

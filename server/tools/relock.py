@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from jgo.maven import Dependency, MavenContext
 
-from ksql.core.process.jars import LOCK, JarSet, sha256
+from ksql.core.process import LOCK, JarSet, sha256
 
 # Resolution alone would pick older clients next to the broker: they are named explicitly.
 BROKER_ROOTS = (

@@ -9,9 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ksql.app.backup.restore import Restore, Wish
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
+from ksql.app.backup import Restore, Wish
+from ksql.core import KsqlError, Settings
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
 

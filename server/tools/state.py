@@ -12,9 +12,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError, StartError
-from ksql.core.files import Trash, TrashEntry, directory
+from ksql.core import KsqlError, Settings, StartError, Trash, TrashEntry, directory
 from server.settings import add_configuration, odd_properties, read_configuration
 
 

@@ -1,1 +1,10 @@
 """A service's memory saved and brought back: its topics, and its state directory."""
+
+from __future__ import annotations
+
+from ksql.app.backup.restore import Restore, Wish
+
+__all__ = [
+    "Restore",
+    "Wish",
+]

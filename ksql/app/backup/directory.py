@@ -1,4 +1,6 @@
-"""The state directory, copied; nobody may use it meanwhile.
+"""The files of a backup: the copied state directory, and the folder that holds all.
+
+Nobody may use the state directory while it is copied.
 
 The folder of a backup: made at once or not at all, and compared in whole before it is used.
 """
@@ -15,9 +17,8 @@ from ksql.app.backup import form
 from ksql.app.backup.errors import NoBackup
 from ksql.app.backup.form import digest
 from ksql.app.state import RESTORING
-from ksql.core.error_table import TARGET_THERE
-from ksql.core.files import sync_folder, write_atomically
-from ksql.core.process.lock import FileLock
+from ksql.core import TARGET_THERE, sync_folder, write_atomically
+from ksql.core.process import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StartError
+from ksql.core import StartError
 
 if TYPE_CHECKING:
     from pathlib import Path

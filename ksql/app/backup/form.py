@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.app.backup.errors import NoBackup
-from ksql.core import versioned_json
-from ksql.core.error_table import NEWER_BACKUP
-from ksql.core.records import RawRecord
+from ksql.core import NEWER_BACKUP, RawRecord, versioned_json
 
 if TYPE_CHECKING:
     from pathlib import Path

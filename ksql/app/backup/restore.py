@@ -27,29 +27,29 @@ from ksql.app.backup.directory import checked
 from ksql.app.backup.errors import NoBackup
 from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
 from ksql.app.state import RESTORING, identity_of, write_identity
-from ksql.cluster.leadership.leadership import SILENCE_S
-from ksql.control.engine.changes import IdsFrom, applied
-from ksql.control.engine.ports import Command
-from ksql.control.log.log import AppliedOffsetFile, topic_name
-from ksql.control.log.quarantine import UnreadableCommand
-from ksql.control.log.record import decode, encode
-from ksql.core import versioned_json
-from ksql.core.config import Settings
-from ksql.core.error_table import OTHER_SERVICE, SERVER_RUNS, STATE_THERE, TOPIC_THERE
-from ksql.core.files import directory as state_directory
-from ksql.core.files import write_atomically
-from ksql.core.process.lock import FileLock
-from ksql.core.records import RawRecord
-from ksql.kafka.admin import Admin
-from ksql.kafka.leadership_log import KafkaLeadershipLog
-from ksql.kafka.settings import KafkaSettings
-from ksql.registry.kafkalog import writer_id
-from ksql.sql.catalog.catalog import Catalog
+from ksql.cluster.leadership import SILENCE_S
+from ksql.control.engine import Command, IdsFrom, applied
+from ksql.control.log import AppliedOffsetFile, UnreadableCommand, decode, encode, topic_name
+from ksql.core import (
+    OTHER_SERVICE,
+    SERVER_RUNS,
+    STATE_THERE,
+    TOPIC_THERE,
+    RawRecord,
+    Settings,
+    versioned_json,
+    write_atomically,
+)
+from ksql.core import directory as state_directory
+from ksql.core.process import FileLock
+from ksql.kafka import Admin, KafkaLeadershipLog, KafkaSettings
+from ksql.registry import writer_id
+from ksql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.control.engine.changes import Change
+    from ksql.control.engine import Change
 
 
 _VERSIONS: Final[versioned_json.Fields] = {1: frozenset({"backup", "began_ms"})}

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Final
 from ksql.app.backup import directory, form, topics
 from ksql.app.backup.directory import finish, new_folder
 from ksql.app.backup.errors import NothingToSave
-from ksql.control.log.log import topic_name
-from ksql.core.error_table import BROKER_INSIDE
-from ksql.core.files import directory as state_directory
-from ksql.core.process.lock import DirectoryBusy, FileLock
-from ksql.kafka.admin import Admin
-from ksql.kafka.settings import KafkaSettings
-from ksql.registry.registry import TOPIC as SCHEMAS_TOPIC
-from ksql.registry.registry import URL as REGISTRY
+from ksql.control.log import topic_name
+from ksql.core import BROKER_INSIDE
+from ksql.core import directory as state_directory
+from ksql.core.process import DirectoryBusy, FileLock
+from ksql.kafka import Admin, KafkaSettings
+from ksql.registry import TOPIC as SCHEMAS_TOPIC
+from ksql.registry import URL as REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 COMMANDS: Final = "command_topic.jsonl"
 SCHEMAS: Final = "schemas.jsonl"

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.app.backup.errors import NotBroughtBack, NothingToSave
 from ksql.app.backup.form import SavedTopic, digest, write_records
-from ksql.kafka.producers.sender import TransactionalSender
-from ksql.kafka.reader import Reader
-from ksql.kafka.topic_integrity import span_of
-from ksql.sql.catalog.model import Topic
+from ksql.kafka import Reader, span_of
+from ksql.kafka.producers import TransactionalSender
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ksql.core.records import RawRecord
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import RawRecord
+    from ksql.kafka import Admin, KafkaSettings
 
 Standing = Literal["missing", "empty", "whole", "other"]
 """A topic as it is now: nothing to lose, or all that was saved and maybe more, or else."""

@@ -9,11 +9,9 @@ import logging
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.log.log import CommandTopicAnew
-from ksql.control.log.quarantine import CommandTrouble
-from ksql.core.errors import KsqlError
-from ksql.core.process.background import in_background
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.control.log import CommandTopicAnew, CommandTrouble
+from ksql.core import KsqlError
+from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,19 +15,15 @@ from datetime import UTC, datetime
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core.error_table import LEASE_UNWRITABLE
-from ksql.core.errors import KsqlError, StartError
-from ksql.core.process import lease
-from ksql.core.process.background import in_background
-from ksql.core.process.lease import NotLeader
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.core import LEASE_UNWRITABLE, KsqlError, StartError
+from ksql.core.process import NotLeader, PeriodicWorker, RepeatedFailure, in_background, lease
+from ksql.kafka import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ksql.kafka.leadership_log import LeadershipRecord
+    from ksql.kafka import LeadershipRecord
 
 
 _log = logging.getLogger(__name__)

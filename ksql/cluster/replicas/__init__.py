@@ -1,1 +1,58 @@
 """The copies of a table's rows: which servers hold them, how far each is, how one is read."""
+
+from __future__ import annotations
+
+from ksql.cluster.replicas import frames, read_request
+from ksql.cluster.replicas.cluster import ENABLED, HeartbeatsOff, own_host, own_scheme, own_server
+from ksql.cluster.replicas.consistency import ConsistencyResolver, NotFollowed, TokenNotReached
+from ksql.cluster.replicas.failover import Freshness, ReadProvenance
+from ksql.cluster.replicas.partition_assignment import PartitionAssignment
+from ksql.cluster.replicas.peers import Peers
+from ksql.cluster.replicas.read_request import (
+    MEDIA,
+    PATH,
+    PROCESSED,
+    STANDINGS,
+    Processed,
+    ReadRejected,
+    ReadRequest,
+    ReadResult,
+    Unreachable,
+    standing_form,
+)
+from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
+from ksql.cluster.replicas.replica_status import ReplicaStatus, StalenessLimits
+from ksql.cluster.replicas.replicated import Caller, Reader
+
+__all__ = [
+    "ENABLED",
+    "MEDIA",
+    "PATH",
+    "PROCESSED",
+    "STANDBYS",
+    "STANDINGS",
+    "Caller",
+    "ConsistencyResolver",
+    "Freshness",
+    "HeartbeatsOff",
+    "NotFollowed",
+    "PartitionAssignment",
+    "Peers",
+    "Processed",
+    "ReadProvenance",
+    "ReadRejected",
+    "ReadRequest",
+    "ReadResult",
+    "Reader",
+    "ReplicaService",
+    "ReplicaStatus",
+    "StalenessLimits",
+    "TokenNotReached",
+    "Unreachable",
+    "frames",
+    "own_host",
+    "own_scheme",
+    "own_server",
+    "read_request",
+    "standing_form",
+]

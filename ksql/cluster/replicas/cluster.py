@@ -21,11 +21,10 @@ from ksql.cluster.members import (
     Server,
     StateStoreLags,
 )
-from ksql.control.statements.entities import TopicPartition
-from ksql.core.errors import NotFound
-from ksql.http.access import ADVERTISED, INTERNAL
-from ksql.http.tls import Renewable, client_context
-from ksql.views.store_manager import query_id_of
+from ksql.control.statements import TopicPartition
+from ksql.core import NotFound
+from ksql.http import ADVERTISED, INTERNAL, Renewable, client_context
+from ksql.views import query_id_of
 
 if TYPE_CHECKING:
     import ssl
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 
     from ksql.cluster.replicas.local_replicas import LocalReplicas
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-    from ksql.core.config import Settings
-    from ksql.views.materialized_view import MaterializedView
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.core import Settings
+    from ksql.views import MaterializedView, ViewMaintainer
 
 ENABLED: Final = "ksql.heartbeat.enable"
 WINDOW: Final = "ksql.heartbeat.window.ms"

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.cluster.replicas.read_request import Processed
-from ksql.core.errors import KsqlError
-from ksql.core.token import Place, Token, merged
-from ksql.sql.catalog.catalog import Catalog
-from ksql.views.errors import TableNotReady
+from ksql.core import KsqlError, Place, Token, merged
+from ksql.sql.catalog import Catalog
+from ksql.views import TableNotReady
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 _REMEMBERED: Final = 1000
 

@@ -28,9 +28,8 @@ from ksql.cluster.replicas.read_request import (
     Unreachable,
 )
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits
-from ksql.core.errors import KsqlError
-from ksql.core.token import Place
-from ksql.views.stores.base import Hidden, Rows, Stored, StoredRow, united
+from ksql.core import KsqlError, Place
+from ksql.views.stores import Hidden, Rows, Stored, StoredRow, united
 
 _MOST_KEYS = 1000
 

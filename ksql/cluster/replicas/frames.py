@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from ksql.core.errors import ServerError
-from ksql.views.stores.base import Hidden, Stored, StoredRow
+from ksql.core import ServerError
+from ksql.views.stores import Hidden, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

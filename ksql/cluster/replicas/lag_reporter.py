@@ -16,9 +16,9 @@ import orjson
 
 from ksql.cluster.replicas.cluster import ENABLED
 from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
-from ksql.core.errors import KsqlError
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
-from ksql.views.store_manager import query_id_of
+from ksql.core import KsqlError
+from ksql.core.process import PeriodicWorker, RepeatedFailure
+from ksql.views import query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.local_replicas import LocalReplicas
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.peers import Peers
-    from ksql.core.config import Settings
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.core import Settings
+    from ksql.views import ViewMaintainer
 
 REPORTING: Final = "ksql.lag.reporting.enable"
 _REPORT_MS: Final = "ksql.lag.reporting.send.interval.ms"

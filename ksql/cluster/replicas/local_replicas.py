@@ -27,17 +27,15 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ksql.cluster.replicas.read_request import ReadRejected, ReadResult, ReplicaReader, Unreachable
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
-from ksql.core.errors import KsqlError
-from ksql.views.store_manager import query_id_of
-from ksql.views.table_scan import CHUNK_ROWS
+from ksql.core import KsqlError
+from ksql.views import CHUNK_ROWS, query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ksql.cluster.replicas.partition_assignment import Role
     from ksql.cluster.replicas.read_request import ReadRequest
-    from ksql.views.store_writer import PartitionStore, Place
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.views import PartitionStore, Place, ViewMaintainer
 
 
 T = TypeVar("T")

@@ -32,9 +32,7 @@ from ksql.cluster.replicas.read_request import (
     standing_of,
 )
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
-from ksql.core.errors import KsqlError
-from ksql.core.token import HEADER
-from ksql.core.versioned_json import NewerVersion
+from ksql.core import HEADER, KsqlError, NewerVersion
 
 if TYPE_CHECKING:
     import ssl
@@ -42,8 +40,8 @@ if TYPE_CHECKING:
 
     from ksql.cluster.calls import Called
     from ksql.cluster.members import Server
-    from ksql.core.token import ServerSecret
-    from ksql.views.stores.base import Hidden
+    from ksql.core import ServerSecret
+    from ksql.views.stores import Hidden
 
 T = TypeVar("T")
 _CONNECT_S: Final = 1.0

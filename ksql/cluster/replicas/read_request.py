@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast, get_ar
 from ksql.cluster.replicas.partition_assignment import Role
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits, State
 from ksql.core import versioned_json
-from ksql.views.stores.base import Hidden, Stored, StoredRow
+from ksql.views.stores import Hidden, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,10 @@ from ksql.cluster.replicas.lag_reporter import LagReporter
 from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.peers import Peers
 from ksql.cluster.replicas.replicated import Replicas
-from ksql.core.errors import KsqlError, StartError, UnknownName
-from ksql.core.timing import boot_s
-from ksql.core.token import ServerSecret
-from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
-from ksql.formats.schemas import topic_serde
-from ksql.formats.table import EncodeError
-from ksql.views.errors import NotQueryable
-from ksql.views.store_manager import query_id_of
+from ksql.core import KsqlError, ServerSecret, StartError, UnknownName, boot_s
+from ksql.exec.dataflow.partitioning import partitions_of
+from ksql.formats import EncodeError, topic_serde
+from ksql.views import NotQueryable, query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +22,10 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.read_request import ReadRequest, ReadResult
     from ksql.cluster.replicas.replica_status import ReplicaStatus
-    from ksql.core.config import Settings
-    from ksql.formats.schema_registry import Registry
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import DataSource
-    from ksql.views.materialized_view import EndOffsets
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.core import Settings
+    from ksql.formats import Registry
+    from ksql.sql.catalog import Catalog, DataSource
+    from ksql.views import EndOffsets, ViewMaintainer
 
 TIMEOUT: Final = "ksql.query.pull.forwarding.timeout.ms"
 CREDENTIALS: Final = "ksql.internal.credentials.file"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.cluster.replicas.partition_assignment import Role
 
 if TYPE_CHECKING:
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 STANDBY_READS: Final = "ksql.query.pull.enable.standby.reads"
 OFFSET_LAG: Final = "ksql.query.pull.max.allowed.offset.lag"

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance, ReplicaDown, Route
 from ksql.cluster.replicas.replica_status import StalenessLimits
-from ksql.core.token import Token
-from ksql.views.store_manager import query_id_of
+from ksql.core import Token
+from ksql.views import query_id_of
 
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.peers import Peers
     from ksql.cluster.replicas.read_request import ReplicaReader
-    from ksql.sql.catalog.model import DataSource
-    from ksql.views.stores.base import Rows
-    from ksql.views.view_maintainer import ViewMaintainer
+    from ksql.sql.catalog import DataSource
+    from ksql.views import ViewMaintainer
+    from ksql.views.stores import Rows
 
 READY_S: Final = 10.0
 _PAUSE_S: Final = 0.05

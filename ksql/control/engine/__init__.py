@@ -1,1 +1,35 @@
 """One statement at a time: checked, ordered, carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.control.engine.changes import Change, IdsFrom, applied
+    from ksql.control.engine.command_execution import Upgrade
+    from ksql.control.engine.engine import Engine
+    from ksql.control.engine.ports import Command, CommandStatus, MemoryLog, StatusName
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "changes": "Change IdsFrom applied",
+            "command_execution": "Upgrade",
+            "engine": "Engine",
+            "ports": "Command CommandStatus MemoryLog StatusName",
+        },
+    )
+
+__all__ = [
+    "Change",
+    "Command",
+    "CommandStatus",
+    "Engine",
+    "IdsFrom",
+    "MemoryLog",
+    "StatusName",
+    "Upgrade",
+    "applied",
+]

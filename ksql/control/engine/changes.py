@@ -11,7 +11,7 @@ from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, R
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ksql.control.engine.context import Prepared
-    from ksql.core.query_version import QueryVersion
-    from ksql.exec.ports import AwaitFirst, Switch
+    from ksql.core import QueryVersion
+    from ksql.exec import AwaitFirst, Switch
 
 _log = logging.getLogger(__name__)
 

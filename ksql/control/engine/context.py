@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
 from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
-from ksql.core.config import PROPERTIES, Settings
-from ksql.exec.ports import Topics
-from ksql.formats.schema_registry import Registry
-from ksql.functions.registry import Functions
-from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.model import Topic
-from ksql.sql.upgrade.verdict import Difference, Verdict
+from ksql.core import PROPERTIES, Settings
+from ksql.exec import Topics
+from ksql.formats import Registry
+from ksql.functions import Functions
+from ksql.sql.catalog import Catalog, Topic
+from ksql.sql.upgrade import Difference, Verdict
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 
 @dataclass(frozen=True, kw_only=True)

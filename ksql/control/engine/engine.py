@@ -44,15 +44,14 @@ from ksql.control.engine.replacement_locks import (
 from ksql.control.engine.replayed_upgrades import note_rebuild
 from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import prepare
-from ksql.core.errors import KsqlError, ServerError, StatementError
-from ksql.core.query_version import QueryVersion
-from ksql.exec.ports import HALF_WRITTEN, Runner, Switch, Topics
-from ksql.formats.schema_registry import Registry
-from ksql.functions.registry import Functions
-from ksql.sql.catalog.catalog import Catalog
+from ksql.core import KsqlError, QueryVersion, ServerError, StatementError
+from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
+from ksql.formats import Registry
+from ksql.functions import Functions
+from ksql.sql.catalog import Catalog
 from ksql.sql.plan import codec
+from ksql.sql.upgrade import Verdict
 from ksql.sql.upgrade.validate import validate
-from ksql.sql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import PREPARING, ParseError, StatementError, excerpt
-from ksql.core.ident import SURE, did_you_mean
+from ksql.core import PREPARING, SURE, ParseError, StatementError, did_you_mean, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.errors import Span
-    from ksql.formats.table import Side
-    from ksql.sql.catalog.model import DataSource
-    from ksql.sql.syntax.ast import SourceKind
-    from ksql.sql.upgrade.verdict import Verdict
+    from ksql.core import Span
+    from ksql.formats import Side
+    from ksql.sql.catalog import DataSource
+    from ksql.sql.syntax import SourceKind
+    from ksql.sql.upgrade import Verdict
 
 
 class AlreadyExists(StatementError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.sql.syntax import ast
+from ksql.core import StatementError
+from ksql.sql.syntax import ast, collect
 from ksql.sql.syntax import expr as ex
-from ksql.sql.syntax.walk import collect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

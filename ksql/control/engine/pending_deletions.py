@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.control.engine.changes import Change
-    from ksql.exec.ports import Topics
-    from ksql.formats.schema_registry import Registry
+    from ksql.exec import Topics
+    from ksql.formats import Registry
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,4 @@
-"""The command log, as the engine needs it to order its commands.
-
-A command log in memory, for tests.
+"""The command log, as the engine needs it to order its commands, and one in memory for tests.
 
 The progress of a command, as ``/status`` shows it.
 """
@@ -12,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ksql.control.engine.changes import Change
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.command_execution import CommandExecution
     from ksql.control.engine.context import Prepared
-    from ksql.core.records import QueryId
+    from ksql.core import QueryId
 
 _UNAVAILABLE = 50300
 

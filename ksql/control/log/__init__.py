@@ -1,1 +1,43 @@
 """The order of truth: statements as records of one topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.control.log.log import (
+        AppliedOffsetFile,
+        CommandTopicAnew,
+        CommandTopicLost,
+        KafkaCommandLog,
+        topic_name,
+    )
+    from ksql.control.log.quarantine import SKIP, CommandTrouble, UnreadableCommand, offsets_of
+    from ksql.control.log.record import decode, encode
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "log": (
+                "AppliedOffsetFile CommandTopicAnew CommandTopicLost KafkaCommandLog topic_name"
+            ),
+            "quarantine": "CommandTrouble SKIP UnreadableCommand offsets_of",
+            "record": "decode encode",
+        },
+    )
+
+__all__ = [
+    "SKIP",
+    "AppliedOffsetFile",
+    "CommandTopicAnew",
+    "CommandTopicLost",
+    "CommandTrouble",
+    "KafkaCommandLog",
+    "UnreadableCommand",
+    "decode",
+    "encode",
+    "offsets_of",
+    "topic_name",
+]

@@ -24,21 +24,29 @@ from ksql.control.log.quarantine import (
     stepping_over,
 )
 from ksql.control.log.record import check_size, decode, encode
-from ksql.core import versioned_json
-from ksql.core.error_table import APPLIED_OFFSET_DAMAGED
-from ksql.core.errors import KsqlError, ServerError
-from ksql.core.files import write_atomically
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
-from ksql.kafka.journal import Journal, OpenTransaction
-from ksql.kafka.producers.record_writer import CommitInDoubt
-from ksql.kafka.topic_integrity import TopicIntegrity, span_of
+from ksql.core import (
+    APPLIED_OFFSET_DAMAGED,
+    KsqlError,
+    ServerError,
+    versioned_json,
+    write_atomically,
+)
+from ksql.kafka import (
+    Journal,
+    KafkaUnreachable,
+    OpenTransaction,
+    ProducerFenced,
+    TopicIntegrity,
+    span_of,
+)
+from ksql.kafka.producers import CommitInDoubt
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ksql.core.records import RawRecord
-    from ksql.kafka.producers.sender import TransactionalSender
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.core import RawRecord
+    from ksql.kafka import KafkaSettings
+    from ksql.kafka.producers import TransactionalSender
 
 
 _log = logging.getLogger(__name__)

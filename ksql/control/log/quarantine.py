@@ -21,13 +21,12 @@ from ksql.control.engine.changes import (
     StepOver,
 )
 from ksql.control.engine.ports import Command
-from ksql.core.config import comma_list
-from ksql.core.errors import KsqlError, ServerError
+from ksql.core import KsqlError, ServerError, comma_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.sql.catalog import Catalog
 
 SKIP: Final = "ksql.command.topic.skip"
 

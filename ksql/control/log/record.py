@@ -16,14 +16,11 @@ from ksql.control.engine import changes
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
 from ksql.control.engine.ports import Command
 from ksql.control.log.quarantine import UnreadableCommand
-from ksql.core import versioned_json
-from ksql.core.errors import KsqlError, StatementError
-from ksql.core.query_version import FIRST
-from ksql.core.structs import Form, Structs, form
-from ksql.core.types.schema import FORMS as TYPES
+from ksql.core import FIRST, Form, KsqlError, StatementError, Structs, form, versioned_json
+from ksql.core.types import FORMS as TYPES
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.catalog.model import FORMS as CATALOG
-from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
+from ksql.sql.catalog import FORMS as CATALOG
+from ksql.sql.plan import DAMAGE, UnreadablePlan, loads
 
 if TYPE_CHECKING:
     from ksql.sql.catalog.model import PersistentQuery

@@ -1,1 +1,39 @@
 """The pure steps from a parsed statement to a command: resolve, plan, compare, effects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.control.planning.columns import columns_of
+    from ksql.control.planning.plan_queries import transient_plan
+    from ksql.control.planning.properties import (
+        FormatClause,
+        With,
+        configured_formats,
+        with_configured_wrap,
+    )
+    from ksql.control.planning.schemas import forget, subjects_of
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "columns": "columns_of",
+            "plan_queries": "transient_plan",
+            "properties": "FormatClause With configured_formats with_configured_wrap",
+            "schemas": "forget subjects_of",
+        },
+    )
+
+__all__ = [
+    "FormatClause",
+    "With",
+    "columns_of",
+    "configured_formats",
+    "forget",
+    "subjects_of",
+    "transient_plan",
+    "with_configured_wrap",
+]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import ParseError, StatementError
-from ksql.core.ident import quote, quote_always
-from ksql.core.types import model
-from ksql.core.types.schema import SYSTEM_NAMES, Column, Role, Schema
+from ksql.core import ParseError, StatementError, quote, quote_always
+from ksql.core.types import SYSTEM_NAMES, Column, Role, Schema, model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

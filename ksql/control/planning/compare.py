@@ -22,7 +22,6 @@ from ksql.sql.plan import codec
 from ksql.sql.plan.nodes import QueryPlan
 from ksql.sql.upgrade.settings import inherited, notes
 from ksql.sql.upgrade.validate import validate
-from ksql.sql.upgrade.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Moment
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import DataSource, PersistentQuery
+    from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 
 
 @dataclass(frozen=True, slots=True)

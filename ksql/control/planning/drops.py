@@ -9,10 +9,9 @@ from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, EndQ
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, OtherKind, StillUsed
 from ksql.control.planning import schemas
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote_always
+from ksql.core import StatementError, quote_always
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.catalog.model import DataSource
+from ksql.sql.catalog import DataSource
 
 if TYPE_CHECKING:
     from ksql.sql.syntax import ast

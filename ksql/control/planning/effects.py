@@ -13,7 +13,7 @@ from ksql.core.query_version import FIRST
 from ksql.core.records import QueryId
 from ksql.sql.catalog.model import PersistentQuery, Rebuild
 from ksql.sql.plan import codec
-from ksql.sql.upgrade.settings import inherited_properties
+from ksql.sql.upgrade import inherited_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_sources import PlannedSource
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
     from ksql.control.planning.topics import SettledTopic
-    from ksql.sql.catalog.model import DataSource, Topic
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.catalog import DataSource, Topic
+    from ksql.sql.plan import QueryPlan
 
 
 def created_as(

@@ -21,36 +21,40 @@ from ksql.control.engine.errors import ReadsItself
 from ksql.control.planning import schemas, topics
 from ksql.control.planning.columns import check_timestamp
 from ksql.control.planning.properties import with_configured_wrap
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote_always
-from ksql.core.types.coerce import can_coerce
-from ksql.core.types.format import Format, capabilities
-from ksql.core.types.model import Decimal, SqlType
-from ksql.core.types.schema import Column, Role, Schema
+from ksql.core import StatementError, quote_always
+from ksql.core.types import Column, Decimal, Format, Role, Schema, SqlType, can_coerce, capabilities
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.dataflow.partitioning.placement import placement
-from ksql.exec.expressions.constants import strict
-from ksql.formats.table import validate
+from ksql.exec.expressions import strict
+from ksql.formats import validate
+from ksql.sql.binder import Named, check_overlap, keys, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder import keys
-from ksql.sql.binder.bound import Named, type_of
-from ksql.sql.binder.windows import check_overlap
-from ksql.sql.catalog.model import DataSource
-from ksql.sql.plan.build import Built, build
-from ksql.sql.plan.nodes import Aggregate, ForeignKeyJoin, Join, Plan, QueryPlan, Select, Sink
-from ksql.sql.plan.walk import follows_time, nodes, sources, with_windows_placed
-from ksql.sql.upgrade.code import code_of
-from ksql.sql.upgrade.settings import LISTED
+from ksql.sql.catalog import DataSource
+from ksql.sql.plan import (
+    Aggregate,
+    Built,
+    ForeignKeyJoin,
+    Join,
+    Plan,
+    QueryPlan,
+    Select,
+    Sink,
+    follows_time,
+    sources,
+    with_windows_placed,
+)
+from ksql.sql.plan.build import build
+from ksql.sql.plan.walk import nodes
+from ksql.sql.upgrade import LISTED, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ksql.control.engine.context import Moment
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
-    from ksql.core.types.format import KeyWindow
-    from ksql.sql.binder.scope import FromSource
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import Topic
+    from ksql.core.types import KeyWindow
+    from ksql.sql.binder import FromSource
+    from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
 
 

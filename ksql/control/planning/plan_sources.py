@@ -15,21 +15,18 @@ from ksql.control.planning import topics
 from ksql.control.planning.columns import check_columns, check_timestamp, columns_of
 from ksql.control.planning.plan_queries import query_plan
 from ksql.control.planning.resolve import new_query_id
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote_always
-from ksql.core.records import QueryId, application_id
-from ksql.core.types.format import Format, capabilities
-from ksql.core.types.schema import Schema
-from ksql.formats.table import validate
+from ksql.core import QueryId, StatementError, application_id, quote_always
+from ksql.core.types import Format, Schema, capabilities
+from ksql.formats import validate
+from ksql.sql.binder import Named
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import Named
-from ksql.sql.catalog.model import HEADERS_FORMAT, DataSource, Materialization, Topic, kept_schema
-from ksql.sql.plan.nodes import QueryPlan, Select, Sink, Source
+from ksql.sql.catalog import HEADERS_FORMAT, DataSource, Materialization, Topic, kept_schema
+from ksql.sql.plan import QueryPlan, Select, Sink, Source
 
 if TYPE_CHECKING:
     from ksql.control.engine.context import Moment
     from ksql.control.planning.resolve import ResolvedSource
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column
     from ksql.sql.syntax import ast
 
 

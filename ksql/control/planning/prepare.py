@@ -24,14 +24,14 @@ from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import ACTIVE_LIMIT, DoesNotExist, TooManyQueries
 from ksql.control.engine.feature_flags import check_switches
 from ksql.control.planning import compare, drops, effects, plan_queries, plan_sources, resolve
-from ksql.core.errors import ServerError, StatementError
+from ksql.core import ServerError, StatementError
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 
 DISTRIBUTED = (

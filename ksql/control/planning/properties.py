@@ -12,18 +12,15 @@ from ksql.control.engine.errors import (
     InvalidValue,
     MissingFormat,
 )
-from ksql.core.config import PROPERTIES
-from ksql.core.ident import did_you_mean
-from ksql.core.types.format import Format, KeyWindow, TimestampColumn, capabilities
-from ksql.core.types.ints import INT_MAX, INT_MIN
-from ksql.formats.schemas import key_schema_name
-from ksql.formats.table import UnsupportedProperties, configured_wrap
+from ksql.core import PROPERTIES, did_you_mean
+from ksql.core.types import INT_MAX, INT_MIN, Format, KeyWindow, TimestampColumn, capabilities
+from ksql.formats import UnsupportedProperties, configured_wrap, key_schema_name
 from ksql.java.timeformat import timestamp_parser
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from ksql.core.config import Settings
+    from ksql.core import Settings
 
 STORE: Final = "default.dsl.store"
 """The setting that STORE_TYPE stands for."""

@@ -29,15 +29,18 @@ from ksql.control.planning.properties import (
     configured_formats,
     with_configured_wrap,
 )
-from ksql.core.errors import PREPARING, ParseError, StatementError
-from ksql.core.ident import quote_always
-from ksql.core.records import QueryId, persistent_query_id
-from ksql.core.types.format import Format, KeyWindow, TimestampColumn, capabilities
-from ksql.core.types.schema import Schema
+from ksql.core import (
+    PREPARING,
+    ParseError,
+    QueryId,
+    StatementError,
+    persistent_query_id,
+    quote_always,
+)
+from ksql.core.types import Format, KeyWindow, Schema, TimestampColumn, capabilities
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.binder.errors import position_text
-from ksql.sql.binder.relation import sources_of
-from ksql.sql.catalog.model import DataSource, PersistentQuery, Topic
+from ksql.sql.binder import position_text, sources_of
+from ksql.sql.catalog import DataSource, PersistentQuery, Topic
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
 
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.control.engine.context import Context, Moment
-    from ksql.core.errors import Span
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.core import Span
+    from ksql.sql.catalog import Catalog
 
 
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")

@@ -12,28 +12,31 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.engine.changes import DeleteSubject
 from ksql.control.planning.properties import FormatWish, With, declared_formats
-from ksql.core.errors import ServerError, StatementError
-from ksql.core.types.format import capabilities
-from ksql.formats.schema_registry import Schema, subject_name
-from ksql.formats.schemas import (
+from ksql.core import ServerError, StatementError
+from ksql.core.types import capabilities
+from ksql.formats import (
+    Columns,
     FoundSchema,
+    NoRegistry,
+    Schema,
+    Side,
     check_given_schema,
     inferred_columns,
     kind_of,
     look_up,
     schema_for,
+    subject_name,
 )
-from ksql.formats.table import Columns, NoRegistry, Side
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ksql.control.engine.context import Context
-    from ksql.core.types.format import Format
-    from ksql.formats.schema_registry import Registered as Version
-    from ksql.formats.schema_registry import Registry
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core.types import Format
+    from ksql.formats import Registered as Version
+    from ksql.formats import Registry
+    from ksql.sql.catalog import DataSource
 
 
 @dataclass(frozen=True, slots=True)

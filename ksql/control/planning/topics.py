@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
+from ksql.core import StatementError
 from ksql.exec.dataflow import topic_acl
-from ksql.sql.catalog.model import Topic
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
     from ksql.control.planning.properties import With
-    from ksql.core.config import Settings
-    from ksql.exec.ports import Topics
-    from ksql.sql.syntax.ast import SourceKind
+    from ksql.core import Settings
+    from ksql.exec import Topics
+    from ksql.sql.syntax import SourceKind
 
 _RETENTION = "retention.ms"
 _DEFAULT_RETENTION_MS = 604_800_000

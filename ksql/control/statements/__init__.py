@@ -1,1 +1,100 @@
 """Statements: one handler for each kind, with its effect and its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.control.statements import distributed, entities, execute, reports
+    from ksql.control.statements.bounds import STATEMENTS
+    from ksql.control.statements.entities import OMIT_NONE, Entity, FieldInfo, TopicPartition
+    from ksql.control.statements.execute import (
+        HANDLERS,
+        Health,
+        RequestFailed,
+        ServerInfo,
+        UnknownField,
+        run,
+        session,
+        single,
+    )
+    from ksql.control.statements.insert import check_count
+    from ksql.control.statements.inserts import RowWriter, row_writer
+    from ksql.control.statements.queriesfile import FILE, StatedCommands, left_to_run
+    from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
+    from ksql.control.statements.services import (
+        CommandRate,
+        Delivery,
+        Monitor,
+        Offsets,
+        QueryHealth,
+        Request,
+        RunningPush,
+        Services,
+        StageState,
+    )
+    from ksql.control.statements.teardown import end_cluster
+    from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "bounds": "STATEMENTS",
+            "entities": "Entity FieldInfo OMIT_NONE TopicPartition",
+            "execute": ("HANDLERS Health RequestFailed ServerInfo UnknownField run session single"),
+            "insert": "check_count",
+            "inserts": "RowWriter row_writer",
+            "queriesfile": "FILE StatedCommands left_to_run",
+            "reports": "HostReport PATH QUERY QueryDetails",
+            "services": (
+                "CommandRate Delivery Monitor Offsets QueryHealth Request RunningPush "
+                "Services StageState"
+            ),
+            "teardown": "end_cluster",
+            "upgradereport": "SwitchPoint UpgradeReport",
+        },
+    )
+
+__all__ = [
+    "FILE",
+    "HANDLERS",
+    "OMIT_NONE",
+    "PATH",
+    "QUERY",
+    "STATEMENTS",
+    "CommandRate",
+    "Delivery",
+    "Entity",
+    "FieldInfo",
+    "Health",
+    "HostReport",
+    "Monitor",
+    "Offsets",
+    "QueryDetails",
+    "QueryHealth",
+    "Request",
+    "RequestFailed",
+    "RowWriter",
+    "RunningPush",
+    "ServerInfo",
+    "Services",
+    "StageState",
+    "StatedCommands",
+    "SwitchPoint",
+    "TopicPartition",
+    "UnknownField",
+    "UpgradeReport",
+    "check_count",
+    "distributed",
+    "end_cluster",
+    "entities",
+    "execute",
+    "left_to_run",
+    "reports",
+    "row_writer",
+    "run",
+    "session",
+    "single",
+]

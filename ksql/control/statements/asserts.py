@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
 from ksql.control.statements.services import StillWaiting
-from ksql.core.errors import AssertionFailed, RegistryMissing, StatementError
-from ksql.formats.schema_registry import SchemaNotFound
+from ksql.core import AssertionFailed, RegistryMissing, StatementError
+from ksql.formats import SchemaNotFound
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ksql.control.statements.services import Handlers, Request
-    from ksql.core.errors import Span
-    from ksql.formats.schema_registry import Registry
+    from ksql.core import Span
+    from ksql.formats import Registry
 
 _TOPIC_TIMEOUT = "ksql.assert.topic.default.timeout.ms"
 _SCHEMA_TIMEOUT = "ksql.assert.schema.default.timeout.ms"

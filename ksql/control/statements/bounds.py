@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import StatementError
+from ksql.core import StatementError
 
 if TYPE_CHECKING:
     from ksql.control.statements.entities import Entity
-    from ksql.core.config import Settings
-    from ksql.sql.syntax.parser import Parsed, RawStatement
+    from ksql.core import Settings
+    from ksql.sql.syntax import Parsed, RawStatement
 
 STATEMENTS: Final = "ksql.server.statements.max"
 BODY: Final = "ksql.server.request.max.bytes"

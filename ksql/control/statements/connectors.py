@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.statements import entities as e
-from ksql.core.errors import StatementError, excerpt
+from ksql.core import StatementError, excerpt
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:

@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
-from ksql.core.errors import UnknownName
-from ksql.core.ident import near
-from ksql.core.records import application_id
-from ksql.exec.dataflow.topic_acl import plan_of
-from ksql.exec.dataflow.topology import changes_sent, stages, time_counted, topology
+from ksql.core import UnknownName, application_id, near
+from ksql.exec.dataflow import changes_sent, plan_of, time_counted
+from ksql.exec.dataflow.topology import stages, topology
 from ksql.functions import describe as functions
+from ksql.sql.plan import sources as plan_sources
 from ksql.sql.plan.explain import explain as plan_text
-from ksql.sql.plan.walk import sources as plan_sources
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
@@ -25,9 +23,9 @@ if TYPE_CHECKING:
         RunningPush,
         StageState,
     )
-    from ksql.core.types.schema import Column
-    from ksql.sql.catalog.model import DataSource, PersistentQuery
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.core.types import Column
+    from ksql.sql.catalog import DataSource, PersistentQuery
+    from ksql.sql.plan import QueryPlan
 
 SPARK_PLAN = "ksql.explain.spark.plan"
 

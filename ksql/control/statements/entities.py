@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements.upgradereport import UpgradeReport
-from ksql.core.types.model import SqlType
-from ksql.core.types.schema import Column, Role
+from ksql.core.types import Column, Role, SqlType
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 

@@ -29,13 +29,12 @@ from ksql.control.statements import (
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
 from ksql.control.statements.services import Request, Services, StillWaiting
-from ksql.core.errors import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError
-from ksql.core.types.model import SqlType
-from ksql.exec.ports import Topics
-from ksql.formats.schema_registry import SandboxRegistry
-from ksql.sql.catalog.model import Topic
-from ksql.sql.syntax import ast
-from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError
+from ksql.core.types import SqlType
+from ksql.exec import Topics
+from ksql.formats import SandboxRegistry
+from ksql.sql.catalog import Topic
+from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,9 +42,8 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Context
     from ksql.control.statements.entities import Entity
     from ksql.control.statements.services import Handler, Handlers
-    from ksql.core.config import Settings
-    from ksql.core.token import Token
-    from ksql.sql.catalog.catalog import Catalog
+    from ksql.core import Settings, Token
+    from ksql.sql.catalog import Catalog
 
 
 _POLL_S = 0.1

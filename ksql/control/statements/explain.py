@@ -12,17 +12,15 @@ from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
 from ksql.control.statements.describe import of_plan, push_description, push_of, query_description
 from ksql.control.statements.upgradereport import UpgradeReport
-from ksql.core.errors import StatementError, UnknownName
-from ksql.core.ident import near
-from ksql.exec.dataflow.compiled import generated_code
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.core import StatementError, UnknownName, near
+from ksql.exec.dataflow import generated_code, plan_of
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from ksql.control.engine.context import Context
     from ksql.control.statements.services import Handlers, Request
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.plan import QueryPlan
 
     Explained = tuple[QueryPlan, e.QueryDescription]
 

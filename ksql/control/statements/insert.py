@@ -8,28 +8,29 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import PREPARING, ParseError, StatementError
-from ksql.core.ident import did_you_mean, quote, quote_always
-from ksql.core.records import LATEST_MS
-from ksql.core.types.format import capabilities
-from ksql.core.types.model import BIGINT
-from ksql.core.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
+from ksql.core import (
+    LATEST_MS,
+    PREPARING,
+    ParseError,
+    StatementError,
+    did_you_mean,
+    quote,
+    quote_always,
+)
+from ksql.core.types import BIGINT, PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, capabilities
 from ksql.exec.dataflow import topic_acl
-from ksql.exec.expressions import meter
-from ksql.exec.expressions.constants import constant_value
-from ksql.formats.schema_registry import subject_name
-from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
-from ksql.formats.table import EncodeError, Serde
-from ksql.sql.binder.errors import UnknownSource, describe
+from ksql.exec.expressions import constant_value, meter
+from ksql.formats import EncodeError, Serde, key_schema_fits, schema_for, subject_name, topic_serde
+from ksql.sql.binder import UnknownSource, describe
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.control.statements.services import Handlers, Request
-    from ksql.core.errors import Span
-    from ksql.formats.schema_registry import Registry
-    from ksql.sql.catalog.model import DataSource
+    from ksql.core import Span
+    from ksql.formats import Registry
+    from ksql.sql.catalog import DataSource
     from ksql.sql.syntax import expr as ex
 
 

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.control.statements.execute import RequestFailed, UnknownField, session
 from ksql.control.statements.insert import CannotInsert, serdes, target
-from ksql.core.errors import KsqlError
-from ksql.core.ident import quote_always
-from ksql.core.types import coerce, decimals, model
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.exec.expressions.constants import strict
-from ksql.formats.table import EncodeError
+from ksql.core import KsqlError, quote_always
+from ksql.core.types import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, coerce, decimals, model
+from ksql.exec.expressions import strict
+from ksql.formats import EncodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ksql.control.statements.services import Delivery, Request, Services
-    from ksql.core.config import Settings
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Settings
+    from ksql.core.types import Column, SqlType
 
 _QUOTES = '`"'
 

@@ -15,21 +15,17 @@ from ksql.control.engine.changes import PutQuery, PutSource
 from ksql.control.statements import settings
 from ksql.control.statements.execute import parsed_one
 from ksql.control.statements.services import Request
-from ksql.core.error_table import NO_QUERIES
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote_always
-from ksql.core.records import QueryId
-from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.syntax import ast
-from ksql.sql.syntax.parser import RawStatement, split
+from ksql.core import NO_QUERIES, QueryId, StatementError, quote_always
+from ksql.sql.catalog import Catalog
+from ksql.sql.syntax import RawStatement, ast, split
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.control.engine.ports import Command
-    from ksql.core.errors import Span
-    from ksql.sql.catalog.model import DataSource
-    from ksql.sql.syntax.parser import Parsed
+    from ksql.core import Span
+    from ksql.sql.catalog import DataSource
+    from ksql.sql.syntax import Parsed
 
 FILE: Final = "ksql.queries.file"
 _TAKEN: Final = (

@@ -21,8 +21,8 @@ from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
     from ksql.control.statements.services import Services
-    from ksql.core.records import QueryId
-    from ksql.functions.registry import Functions
+    from ksql.core import QueryId
+    from ksql.functions import Functions
 
 VERSION: Final = 1
 PATH: Final = "/queries/reports"

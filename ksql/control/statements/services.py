@@ -18,7 +18,7 @@ from ksql.core.timing import PerSecond
 from ksql.sql.plan.nodes import QueryPlan
 
 if TYPE_CHECKING:
-    from ksql.core.records import Headers, Written
+    from ksql.core import Headers, Written
 
 Offsets = Mapping[str, Mapping[int, int]]
 

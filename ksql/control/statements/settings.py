@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
-from ksql.core.config import PROPERTIES, STREAMS_PREFIX, canonical, without_effect
-from ksql.core.errors import StatementError, excerpt
-from ksql.core.secrets import without_secrets
+from ksql.core import (
+    PROPERTIES,
+    STREAMS_PREFIX,
+    StatementError,
+    canonical,
+    excerpt,
+    without_effect,
+    without_secrets,
+)
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:

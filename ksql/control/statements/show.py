@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.control.statements.services import Handlers, Request
-    from ksql.sql.catalog.model import DataSource, PersistentQuery
+    from ksql.sql.catalog import DataSource, PersistentQuery
 
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ksql.sql.upgrade.verdict import Difference, Guarantee
+from ksql.sql.upgrade import Difference, Guarantee
 
 if TYPE_CHECKING:
-    from ksql.sql.upgrade.verdict import Verdict
+    from ksql.sql.upgrade import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,64 @@
 """Processes of this machine: children, locks, the lease to write, Java and its jars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.core.process import lease
+    from ksql.core.process.background import call_within, in_background
+    from ksql.core.process.child import Child
+    from ksql.core.process.jars import (
+        LOCK,
+        Jar,
+        JarSet,
+        cache_dir,
+        jar_dir,
+        locked,
+        present,
+        sha256,
+    )
+    from ksql.core.process.jvm import Java, as_admin, find_java
+    from ksql.core.process.lease import Lease, NotLeader
+    from ksql.core.process.lock import DirectoryBusy, FileLock, await_predecessors
+    from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "background": "call_within in_background",
+            "child": "Child",
+            "jars": "Jar JarSet LOCK cache_dir jar_dir locked present sha256",
+            "jvm": "Java as_admin find_java",
+            "lease": "Lease NotLeader",
+            "lock": "DirectoryBusy FileLock await_predecessors",
+            "periodic": "PeriodicWorker RepeatedFailure",
+        },
+    )
+
+__all__ = [
+    "LOCK",
+    "Child",
+    "DirectoryBusy",
+    "FileLock",
+    "Jar",
+    "JarSet",
+    "Java",
+    "Lease",
+    "NotLeader",
+    "PeriodicWorker",
+    "RepeatedFailure",
+    "as_admin",
+    "await_predecessors",
+    "cache_dir",
+    "call_within",
+    "find_java",
+    "in_background",
+    "jar_dir",
+    "lease",
+    "locked",
+    "present",
+    "sha256",
+]

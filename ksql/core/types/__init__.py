@@ -1,1 +1,195 @@
 """SQL's types and the shape of a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.core.types import coerce, decimals, ints, model, render, schema, times
+    from ksql.core.types.coerce import can_coerce
+    from ksql.core.types.decimals import Operator
+    from ksql.core.types.format import (
+        Capabilities,
+        Format,
+        FormatName,
+        KeyWindow,
+        Side,
+        TimestampColumn,
+        as_written,
+        capabilities,
+    )
+    from ksql.core.types.ints import (
+        INT_MAX,
+        INT_MIN,
+        LONG_MAX,
+        LONG_MIN,
+        WRAP32,
+        WRAP64,
+        divide_double,
+        saturate,
+        wrap32,
+        wrap64,
+    )
+    from ksql.core.types.model import (
+        BIGINT,
+        BOOLEAN,
+        BYTES,
+        DATE,
+        DOUBLE,
+        INTEGER,
+        NULL,
+        STRING,
+        TIME,
+        TIMESTAMP,
+        Array,
+        Decimal,
+        Field,
+        Kind,
+        Map,
+        SqlType,
+        Struct,
+        holds_null,
+        is_numeric,
+        type_text,
+    )
+    from ksql.core.types.render import entries, java_double, java_string, stringer
+    from ksql.core.types.schema import (
+        FORMS,
+        PSEUDO_COLUMNS,
+        ROWOFFSET,
+        ROWPARTITION,
+        ROWTIME,
+        SYSTEM_NAMES,
+        WINDOW_COLUMNS,
+        WINDOWEND,
+        WINDOWSTART,
+        Column,
+        Role,
+        Schema,
+    )
+    from ksql.core.types.times import (
+        DAY_MS,
+        UNIT_MS,
+        civil,
+        epoch_day,
+        format_date,
+        format_time,
+        format_timestamp,
+    )
+    from ksql.core.types.windowed import (
+        Bounds,
+        WindowedKeys,
+        all_kept_by,
+        kept_by,
+        session_key,
+        window_key,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "coerce": "can_coerce",
+            "decimals": "Operator",
+            "format": (
+                "Capabilities Format FormatName KeyWindow Side TimestampColumn "
+                "as_written capabilities"
+            ),
+            "ints": (
+                "INT_MAX INT_MIN LONG_MAX LONG_MIN WRAP32 WRAP64 divide_double saturate "
+                "wrap32 wrap64"
+            ),
+            "model": (
+                "Array BIGINT BOOLEAN BYTES DATE DOUBLE Decimal Field INTEGER Kind Map "
+                "NULL STRING SqlType Struct TIME TIMESTAMP holds_null is_numeric "
+                "type_text"
+            ),
+            "render": "entries java_double java_string stringer",
+            "schema": (
+                "Column FORMS PSEUDO_COLUMNS ROWOFFSET ROWPARTITION ROWTIME Role "
+                "SYSTEM_NAMES Schema WINDOWEND WINDOWSTART WINDOW_COLUMNS"
+            ),
+            "times": ("DAY_MS UNIT_MS civil epoch_day format_date format_time format_timestamp"),
+            "windowed": "Bounds WindowedKeys all_kept_by kept_by session_key window_key",
+        },
+    )
+
+__all__ = [
+    "BIGINT",
+    "BOOLEAN",
+    "BYTES",
+    "DATE",
+    "DAY_MS",
+    "DOUBLE",
+    "FORMS",
+    "INTEGER",
+    "INT_MAX",
+    "INT_MIN",
+    "LONG_MAX",
+    "LONG_MIN",
+    "NULL",
+    "PSEUDO_COLUMNS",
+    "ROWOFFSET",
+    "ROWPARTITION",
+    "ROWTIME",
+    "STRING",
+    "SYSTEM_NAMES",
+    "TIME",
+    "TIMESTAMP",
+    "UNIT_MS",
+    "WINDOWEND",
+    "WINDOWSTART",
+    "WINDOW_COLUMNS",
+    "WRAP32",
+    "WRAP64",
+    "Array",
+    "Bounds",
+    "Capabilities",
+    "Column",
+    "Decimal",
+    "Field",
+    "Format",
+    "FormatName",
+    "KeyWindow",
+    "Kind",
+    "Map",
+    "Operator",
+    "Role",
+    "Schema",
+    "Side",
+    "SqlType",
+    "Struct",
+    "TimestampColumn",
+    "WindowedKeys",
+    "all_kept_by",
+    "as_written",
+    "can_coerce",
+    "capabilities",
+    "civil",
+    "coerce",
+    "decimals",
+    "divide_double",
+    "entries",
+    "epoch_day",
+    "format_date",
+    "format_time",
+    "format_timestamp",
+    "holds_null",
+    "ints",
+    "is_numeric",
+    "java_double",
+    "java_string",
+    "kept_by",
+    "model",
+    "render",
+    "saturate",
+    "schema",
+    "session_key",
+    "stringer",
+    "times",
+    "type_text",
+    "window_key",
+    "wrap32",
+    "wrap64",
+]

@@ -17,20 +17,20 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.codegen import indent, tuple_of
-from ksql.core.types.windowed import window_key
+from ksql.core import indent, tuple_of
+from ksql.core.types import window_key
 from ksql.exec.codegen.fused import body_of, document_of
 from ksql.exec.operators import keys
 from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
 from ksql.exec.operators.folds import change, functions_of, log_failure, merging
 from ksql.exec.operators.stream_partitions import by_lane, together
-from ksql.formats.table import EncodeError
+from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from ksql.core.records import OutRecord, Row
+    from ksql.core import OutRecord, Row
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.dataflow.stages import CompiledStage
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.folds import Slot, State
     from ksql.exec.operators.windows import Windows
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.plan import Sink
 
 _LABEL = "Project"
 _LOOP = """\

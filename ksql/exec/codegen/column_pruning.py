@@ -12,15 +12,15 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.trees import columns
-from ksql.sql.plan.nodes import StreamTableJoin
+from ksql.sql.binder import columns
+from ksql.sql.plan import StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.segment import RowShape, Segment
-    from ksql.sql.binder.bound import Bound
+    from ksql.sql.binder import Bound
 
 
 def narrowed(cut: Layout) -> Layout:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core.codegen import indent, tuple_of
+from ksql.core import indent, tuple_of
 from ksql.exec.codegen.fused import document_of
 from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
 from ksql.exec.dataflow.segment import conjunction
@@ -20,15 +20,15 @@ from ksql.exec.dataflow.stage_inputs import Encoder
 from ksql.exec.expressions.compile import Body, compile_body
 from ksql.exec.operators import keys
 from ksql.sql.binder import bound as b
-from ksql.sql.plan.nodes import StreamStreamJoin, StreamTableJoin
+from ksql.sql.plan import StreamStreamJoin, StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.exec.dataflow.layout import Layout, Stage
     from ksql.exec.dataflow.stage_inputs import CompileContext
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.plan import Sink
 
 _LABEL = "Project"
 

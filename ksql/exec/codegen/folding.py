@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.codegen import indent, tuple_of
+from ksql.core import indent, tuple_of
 from ksql.exec.codegen.fused import (
     COLUMNS,
     BatchDecoder,

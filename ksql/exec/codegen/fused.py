@@ -15,19 +15,19 @@ from __future__ import annotations
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core.codegen import indent, tuple_of
-from ksql.core.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, Role
+from ksql.core import indent, tuple_of
+from ksql.core.types import ROWOFFSET, ROWPARTITION, ROWTIME, Role
 from ksql.exec.dataflow.layout import source_cells
 from ksql.exec.dataflow.segment import conjunction
 from ksql.exec.dataflow.stage_inputs import NULL_KEY
 from ksql.exec.expressions.compile import Body, compile_body
-from ksql.formats.table import SKIP, EncodeError
+from ksql.formats import SKIP, EncodeError
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.core.records import OutRecord, Row
+    from ksql.core import OutRecord, Row
     from ksql.exec.dataflow.layout import Exit, StageInput
     from ksql.exec.dataflow.program import MovedRecord, RawBatch
     from ksql.exec.dataflow.reading import Reader
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.order import SequenceKeys
-    from ksql.formats.table import DecodeError
-    from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Sink, Source
+    from ksql.formats import DecodeError
+    from ksql.sql.binder import Bound
+    from ksql.sql.plan import Sink, Source
 
 _LABEL = "Project"
 _PSEUDO = {ROWTIME: "t", ROWPARTITION: "p", ROWOFFSET: "o"}

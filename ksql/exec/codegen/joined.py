@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 from ksql.exec.codegen.emission import Emitted, emission
 from ksql.exec.operators.joining.joins import JoinProcessor, Rows
 from ksql.exec.operators.stream_partitions import by_lane, together
-from ksql.formats.table import EncodeError
+from ksql.formats import EncodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from ksql.core.records import OutRecord, Row
+    from ksql.core import OutRecord, Row
     from ksql.exec.codegen.emission import Emission
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.joining.streams import StreamJoinProcessor
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.plan import Sink
 
 
 _LOOP = """\

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 
-from ksql.core.codegen import indent, tuple_of
-from ksql.core.types.model import STRING
+from ksql.core import indent, tuple_of
+from ksql.core.types import STRING
 from ksql.exec.codegen.fused import COLUMNS, BatchDecoder, body_of, cells_of, is_ordinary
 from ksql.exec.dataflow.stage_inputs import NULL_KEY
 from ksql.exec.operators import keys

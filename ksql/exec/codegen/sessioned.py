@@ -11,8 +11,8 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.codegen import indent
-from ksql.core.types.windowed import session_key
+from ksql.core import indent
+from ksql.core.types import session_key
 from ksql.exec.codegen.aggregated import (
     LoggedEntries,
     Writing,
@@ -27,18 +27,18 @@ from ksql.exec.operators.folds import change, functions_of, log_failure
 from ksql.exec.operators.sessions import SessionProcessor, log_late
 from ksql.exec.operators.sessionstate import Session
 from ksql.exec.operators.stream_partitions import by_lane, together
-from ksql.formats.table import EncodeError
+from ksql.formats import EncodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.dataflow.stages import CompiledStage
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.sessionstate import Bucket
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.plan import Sink
 
 _LOOP = """\
 def run(records, bucket, groups, log):

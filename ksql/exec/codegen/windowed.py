@@ -14,7 +14,7 @@ from ksql.exec.operators.panes import Panes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.codegen.folding import PaneFolding
     from ksql.exec.codegen.fused import Decoded
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps

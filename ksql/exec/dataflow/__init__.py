@@ -1,1 +1,48 @@
 """A plan as running code, and what hosts it; no Spark, no Kafka client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.exec.dataflow import muted, topic_acl
+    from ksql.exec.dataflow.compiled import answering, generated_code
+    from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
+    from ksql.exec.dataflow.load import packed, unpacked
+    from ksql.exec.dataflow.program import MovedRecord, Program, RawBatch, through
+    from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
+    from ksql.exec.dataflow.topology import changes_sent, time_counted
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "compiled": "answering generated_code",
+            "future_timestamps": "FutureTimestamps WarningsWritten",
+            "load": "packed unpacked",
+            "program": "MovedRecord Program RawBatch through",
+            "topic_acl": "plan_of read_topics stated_settings",
+            "topology": "changes_sent time_counted",
+        },
+    )
+
+__all__ = [
+    "FutureTimestamps",
+    "MovedRecord",
+    "Program",
+    "RawBatch",
+    "WarningsWritten",
+    "answering",
+    "changes_sent",
+    "generated_code",
+    "muted",
+    "packed",
+    "plan_of",
+    "read_topics",
+    "stated_settings",
+    "through",
+    "time_counted",
+    "topic_acl",
+    "unpacked",
+]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-from ksql.core.codegen import gathered
-from ksql.core.types.windowed import WindowedKeys
+from ksql.core import gathered
+from ksql.core.types import WindowedKeys
 from ksql.exec.codegen.aggregated import aggregated
 from ksql.exec.codegen.column_pruning import narrowed
 from ksql.exec.codegen.folding import group_folding, pane_folding
@@ -34,10 +34,10 @@ from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.order import in_order
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.stream_partitions import each_lane
-from ksql.sql.plan.nodes import Aggregate
+from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows
     from ksql.exec.codegen.joined import Joined, Paired
     from ksql.exec.codegen.sessioned import AggregatedSessions
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.program import Ingest, MovedRecord, RawBatch
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
-    from ksql.sql.plan.nodes import QueryPlan, Sink
+    from ksql.formats import Registry
+    from ksql.functions import Functions
+    from ksql.sql.plan import QueryPlan, Sink
 
 
 _time = itemgetter(2)

@@ -11,7 +11,7 @@ from ksql.exec.operators import keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.records import Headers, Row
+    from ksql.core import Headers, Row
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Arrivals, Reader
     from ksql.exec.dataflow.stage_inputs import SinkOutput

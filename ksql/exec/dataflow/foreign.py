@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ksql.core.types.format import Format
-from ksql.core.types.schema import Role
+from ksql.core.types import Format, Role
 from ksql.exec.dataflow.partitioning.keybytes import key_bytes
 from ksql.exec.operators.joining.foreign import Answers, Referred, Referrer
 from ksql.exec.operators.joining.join_layout import Side
-from ksql.formats.schema_registry import MemoryRegistry
-from ksql.sql.plan.nodes import ForeignKeyJoin, Source
+from ksql.formats import MemoryRegistry
+from ksql.sql.plan import ForeignKeyJoin, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

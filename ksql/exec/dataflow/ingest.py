@@ -14,7 +14,7 @@ from ksql.exec.operators.partial_aggregation import Combiner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.codegen.folding import GroupFolding, PaneFolding
     from ksql.exec.codegen.keying import Keying
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps

@@ -13,14 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.types.model import BIGINT, SqlType
-from ksql.core.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
+from ksql.core.types import BIGINT, PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role, SqlType
 from ksql.exec.dataflow.foreign import ForeignInputs, ForeignStep
 from ksql.exec.dataflow.segment import Entry, RowShape, Segment, entering, exploded, extend
+from ksql.sql.binder import Bound, Named, trees, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Bound, Named, type_of
-from ksql.sql.plan.nodes import (
+from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
     Explode,
@@ -34,8 +32,10 @@ from ksql.sql.plan.nodes import (
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
+    result_kind,
+    sources,
 )
-from ksql.sql.plan.walk import nodes, result_kind, sources
+from ksql.sql.plan.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,21 +14,20 @@ from dataclasses import astuple
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.exec.dataflow.compiled import Compiled, writing
-from ksql.functions.registry import BUILTINS, Functions
-from ksql.functions.udf import load_sources
-from ksql.functions.user.watch import Limits, Watch, watched
+from ksql.functions import BUILTINS, Functions, load_sources
+from ksql.functions.user import Limits, Watch, watched
 from ksql.sql.plan import codec
-from ksql.sql.upgrade.code import as_run, other_code
+from ksql.sql.upgrade import as_run, other_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.core.records import OutRecord
-    from ksql.formats.schema_registry import Registry
-    from ksql.kafka.registry_client import RegistrySettings
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.core import OutRecord
+    from ksql.formats import Registry
+    from ksql.kafka import RegistrySettings
+    from ksql.sql.plan import QueryPlan
 
 
 @lru_cache(maxsize=128)
@@ -101,7 +100,7 @@ def unpacked(text: str) -> Unpacked:
 def _registry(where: list[Any] | None) -> Registry | None:
     if where is None:
         return None
-    from ksql.kafka.registry_client import RegistrySettings, registry_of  # noqa: PLC0415 - brings an HTTP client
+    from ksql.kafka import RegistrySettings, registry_of  # noqa: PLC0415 - brings an HTTP client
 
     url, options = where
     return registry_of(RegistrySettings(url, tuple((name, value) for name, value in options)))

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from ksql.exec.dataflow.load import program_of, unpacked
 from ksql.exec.operators.memory import MemoryStore
-from ksql.formats.schema_registry import MutedRegistry
+from ksql.formats import MutedRegistry
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.exec.dataflow.program import Out, Program, RawBatch
     from ksql.exec.operators.base import LogError, Record
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.formats import Registry
+    from ksql.functions import Functions
+    from ksql.sql.plan import QueryPlan
 
 
 def load(text: str) -> Program[OutRecord]:

@@ -5,11 +5,8 @@ at once. One with stages has an ingest (decode, filter, project, key; per input 
 stateful stages, each fed by an exchange over buckets. The last one gives the results. Results are
 encoded records for the sink topic, or rows for a client.
 
-Results that cross an exchange on their way to the sink: with what puts them in order there.
-
-The order travels with a result in the place of its headers, which all steps hand on as they are.
-
-A query's results before they are encoded: on their way to the sink, or to a client.
+Results that cross an exchange on their way to the sink carry what puts them in order there. It
+travels in the place of a result's headers, which all steps hand on as they are.
 """
 
 from __future__ import annotations
@@ -17,18 +14,18 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-from ksql.core.records import Headers, Row
-from ksql.core.types.windowed import Bounds
+from ksql.core import Headers, Row
+from ksql.core.types import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
-    from ksql.sql.plan.nodes import Placement
+    from ksql.sql.plan import Placement
 
 
 Out = TypeVar("Out")

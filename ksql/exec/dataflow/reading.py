@@ -7,26 +7,30 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
-from ksql.core import codegen
-from ksql.core.errors import QueryFailed
-from ksql.core.records import BadRecord, Headers, Row
-from ksql.core.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, WINDOWEND, WINDOWSTART, Role
-from ksql.core.types.windowed import Bounds, WindowedKeys
+from ksql.core import BadRecord, Headers, QueryFailed, Row, codegen
+from ksql.core.types import (
+    ROWOFFSET,
+    ROWPARTITION,
+    ROWTIME,
+    WINDOWEND,
+    WINDOWSTART,
+    Bounds,
+    Role,
+    WindowedKeys,
+)
 from ksql.exec.dataflow.layout import source_cells, source_shape
 from ksql.exec.dataflow.timestamps import extractor
-from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
+from ksql.formats import JSON_SR_CONVERTER, topic_serde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ksql.core.types.format import Side
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Side
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.segment import RowShape
     from ksql.exec.operators.base import LogError
-    from ksql.formats.schema_registry import Registry
-    from ksql.formats.table import DecodeError
-    from ksql.sql.plan.nodes import Source
+    from ksql.formats import DecodeError, Registry
+    from ksql.sql.plan import Source
 
 
 @dataclass(slots=True)

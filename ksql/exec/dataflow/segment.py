@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ksql.core.types.model import BIGINT, SqlType
-from ksql.core.types.schema import ROWTIME
+from ksql.core.types import BIGINT, ROWTIME, SqlType
+from ksql.sql.binder import Bound, Named, trees
 from ksql.sql.binder import bound as b
-from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Bound, Named
-from ksql.sql.plan.nodes import Explode, Filter, Rekey, Select, TableCall
+from ksql.sql.plan import Explode, Filter, Rekey, Select, TableCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,19 @@ from __future__ import annotations
 from itertools import compress, repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import QueryFailed
-from ksql.core.records import Headers, OutRecord, Row
-from ksql.core.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
-from ksql.core.types.schema import WINDOWEND, WINDOWSTART
-from ksql.core.types.windowed import WindowedKeys
+from ksql.core import Headers, OutRecord, QueryFailed, Row
+from ksql.core.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    WINDOWEND,
+    WINDOWSTART,
+    WindowedKeys,
+)
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.dataflow.program import Results
 from ksql.exec.dataflow.segment import Segment, conjunction
@@ -21,11 +29,10 @@ from ksql.exec.expressions.compile import Projection, compile_predicate, compile
 from ksql.exec.expressions.errors import cause
 from ksql.exec.operators.base import BadResult, LogError
 from ksql.exec.operators.keys import pack, unpack
-from ksql.formats.schemas import topic_serde
-from ksql.formats.table import EncodeError
-from ksql.functions.instantiate import instantiate_table
+from ksql.formats import EncodeError, topic_serde
+from ksql.functions import instantiate_table
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import type_of
+from ksql.sql.binder import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,10 +42,10 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.program import Result
     from ksql.exec.dataflow.segment import Explosion
     from ksql.exec.operators.base import Record
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
-    from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Sink, TableCall
+    from ksql.formats import Registry
+    from ksql.functions import Functions
+    from ksql.sql.binder import Bound
+    from ksql.sql.plan import Sink, TableCall
 
 
 Keyed = tuple[bytes, Row | None]

@@ -34,9 +34,9 @@ from ksql.exec.operators.sessionstate import SessionWindows
 from ksql.exec.operators.suppress import FinalProcessor
 from ksql.exec.operators.table import TableProcessor
 from ksql.exec.operators.windows import Windows
-from ksql.functions.instantiate import instantiate_aggregate
-from ksql.sql.binder.bound import type_of
-from ksql.sql.plan.nodes import (
+from ksql.functions import instantiate_aggregate
+from ksql.sql.binder import type_of
+from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
     QueryPlan,
@@ -44,8 +44,9 @@ from ksql.sql.plan.nodes import (
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
+    generations,
 )
-from ksql.sql.plan.walk import generations, nodes
+from ksql.sql.plan.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.layout import Layout, Stage
     from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
     from ksql.exec.operators.base import KeyOrder, Paused, Processor
-    from ksql.sql.plan.nodes import Fold, JoinWindow
+    from ksql.sql.plan import Fold, JoinWindow
 
 
 class CompiledStage:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import QueryFailed
-from ksql.core.records import LATEST_MS
-from ksql.core.types.model import STRING, SqlType
+from ksql.core import LATEST_MS, QueryFailed
+from ksql.core.types import STRING, SqlType
 from ksql.java.timeformat import timestamp_parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError
 
 

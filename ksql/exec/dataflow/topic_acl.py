@@ -14,18 +14,14 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.config import comma_list
-from ksql.core.error_table import INTERNAL_TOPIC
-from ksql.core.errors import StartError, StatementError
-from ksql.core.records import application_id
+from ksql.core import INTERNAL_TOPIC, StartError, StatementError, application_id, comma_list
 from ksql.kafka import processing_log
-from ksql.sql.plan import codec
-from ksql.sql.plan.walk import sources
+from ksql.sql.plan import codec, sources
 
 if TYPE_CHECKING:
-    from ksql.core.config import Settings
-    from ksql.sql.catalog.model import PersistentQuery
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.core import Settings
+    from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.plan import QueryPlan
 
 
 AT: Final = "timestamp:"

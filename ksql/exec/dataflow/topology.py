@@ -11,24 +11,25 @@ from ksql.exec.dataflow.partitioning.repartition import regroups, sending
 from ksql.exec.dataflow.partitioning.stream_partitions import moves
 from ksql.exec.dataflow.stage_inputs import CompileContext
 from ksql.exec.dataflow.stages import combining, slots_of
-from ksql.functions.errors import OverloadGone, UnknownFunction
+from ksql.functions import OverloadGone, UnknownFunction
 from ksql.sql.binder.show import show
-from ksql.sql.plan.nodes import (
+from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
+    follows_time,
 )
-from ksql.sql.plan.walk import follows_time, nodes
-from ksql.sql.upgrade.code import hazards, other_code
+from ksql.sql.plan.walk import nodes
+from ksql.sql.upgrade import hazards, other_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.functions.registry import Functions
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.functions import Functions
+    from ksql.sql.plan import QueryPlan
 
 
 def topology(plan: QueryPlan, functions: Functions) -> str:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import re2
 
-from ksql.core.errors import excerpt
+from ksql.core import excerpt
 from ksql.core.types import decimals, model
 from ksql.exec.expressions.emit import doubtful, is_atom, nullable
 from ksql.exec.expressions.errors import NullOperand
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import type_of
+from ksql.sql.binder import type_of
 
 if TYPE_CHECKING:
     from ksql.exec.expressions.generate import Generator

@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core import codegen
-from ksql.core.codegen import indent
-from ksql.core.records import Row
+from ksql.core import Row, codegen, indent
 from ksql.exec.expressions import meter
 from ksql.exec.expressions.emit import Code
 from ksql.exec.expressions.errors import Log, TooDeep, reporter
@@ -26,8 +24,8 @@ from ksql.sql.binder import trees
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.functions.registry import Functions
-    from ksql.sql.binder.bound import Bound
+    from ksql.functions import Functions
+    from ksql.sql.binder import Bound
 
 
 _DROP = "<drop>"

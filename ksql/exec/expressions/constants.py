@@ -8,20 +8,16 @@ from __future__ import annotations
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types import coerce, decimals, model
-from ksql.core.types.render import java_string
+from ksql.core.types import coerce, decimals, java_string, model
 from ksql.exec.expressions.compile import compile_expr
-from ksql.sql.binder.bound import Const, type_of
-from ksql.sql.binder.errors import BadValue
-from ksql.sql.binder.infer import bind
-from ksql.sql.binder.scope import NO_COLUMNS
+from ksql.sql.binder import NO_COLUMNS, BadValue, Const, bind, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.core.types.model import SqlType
-    from ksql.functions.registry import Functions
-    from ksql.sql.syntax.expr import Expr
+    from ksql.core.types import SqlType
+    from ksql.functions import Functions
+    from ksql.sql.syntax import Expr
 
 
 def constant_value(

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ksql.core.codegen import indent
+from ksql.core import indent
+from ksql.sql.binder import Bound, Column, Const, LambdaVar
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import Bound, Column, Const, LambdaVar
 
 MAX_CODE = 400  # longer expressions are cut into statements: Python's parser limits nesting
 MAX_DEPTH = 12  # deeper statements are put into functions of their own: CPython nests 20 blocks

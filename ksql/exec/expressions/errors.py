@@ -6,11 +6,11 @@ import decimal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import StatementError, excerpt
+from ksql.core import StatementError, excerpt
 from ksql.sql.binder.show import show
 
 if TYPE_CHECKING:
-    from ksql.sql.binder.bound import Bound
+    from ksql.sql.binder import Bound
 
 Log = Callable[[str, str, Any], None]
 """``log(context, message, row)``; never raises."""

@@ -13,24 +13,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.codegen import indent
-from ksql.core.types import coerce, model
-from ksql.core.types.model import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
-from ksql.core.types.times import DAY_MS
+from ksql.core import indent
+from ksql.core.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DAY_MS,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    coerce,
+    model,
+)
 from ksql.exec.expressions import support
 from ksql.exec.expressions.compare import compare_code, in_code, like_code
 from ksql.exec.expressions.emit import Block, Code, doubtful, is_atom
 from ksql.exec.expressions.errors import null_boolean
 from ksql.exec.expressions.meter import called, counted, is_counted, walked
 from ksql.exec.expressions.numbers import arithmetic_code, negate_code
-from ksql.functions.instantiate import instantiate_scalar
-from ksql.functions.registry import Functions
+from ksql.functions import Functions, instantiate_scalar
+from ksql.sql.binder import Bound, trees, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Bound, type_of
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 
 NESTED_GUARDS = "ksql.nested.error.set.null"

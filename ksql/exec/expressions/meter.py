@@ -12,15 +12,15 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core.types import model
-from ksql.java.values import LONGEST_RESULT, EvaluationError
+from ksql.java import LONGEST_RESULT, EvaluationError
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.core.types.model import SqlType
-    from ksql.sql.binder.bound import Bound
+    from ksql.core.types import SqlType
+    from ksql.sql.binder import Bound
 
 FEW: Final = 4
 """Calls: so many results of ``LONGEST_RESULT`` fit into memory, and what doubles so often does."""

@@ -1,1 +1,12 @@
 """Queries hosted in memory, for tests and fast feedback."""
+
+from __future__ import annotations
+
+from ksql.exec.memory.driver import MemoryExtents, MemoryFeed, MemoryRunner, MemoryTopics
+
+__all__ = [
+    "MemoryExtents",
+    "MemoryFeed",
+    "MemoryRunner",
+    "MemoryTopics",
+]

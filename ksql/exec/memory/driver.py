@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from ksql.core.records import Headers
     from ksql.exec.ports import AwaitFirst
-    from ksql.formats.schema_registry import Registry
-    from ksql.functions.registry import Functions
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.formats import Registry
+    from ksql.functions import Functions
+    from ksql.sql.catalog import PersistentQuery
 
 
 class Stored(NamedTuple):

@@ -1,1 +1,43 @@
 """Stateful operators as plain Python over a small store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.exec.operators import keys
+    from ksql.exec.operators.base import BadResult, Late, Record
+    from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
+    from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, estimate
+    from ksql.exec.operators.order import KeyedBatch, Queues, SequenceKeys, parts_of
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "base": "BadResult Late Record",
+            "folds": "Folds Slot State compile_folds",
+            "memory": "Bound BoundedStore SETTING estimate",
+            "order": "KeyedBatch Queues SequenceKeys parts_of",
+        },
+    )
+
+__all__ = [
+    "SETTING",
+    "BadResult",
+    "Bound",
+    "BoundedStore",
+    "Folds",
+    "KeyedBatch",
+    "Late",
+    "Queues",
+    "Record",
+    "SequenceKeys",
+    "Slot",
+    "State",
+    "compile_folds",
+    "estimate",
+    "keys",
+    "parts_of",
+]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.types.windowed import window_key
+from ksql.core.types import window_key
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import LogError, Paused, Record, Steps, Store
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, replaced
@@ -22,7 +22,7 @@ from ksql.exec.operators.windows import Clock, Windows
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
 
 GROUPS = b"g"
 Place = tuple[bytes, bytes, int, Record]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ksql.core.records import Headers, Row
-    from ksql.core.types.format import Side
+    from ksql.core import Headers, Row
+    from ksql.core.types import Side
 
 
 class Record(NamedTuple):

@@ -12,7 +12,7 @@ from ksql.exec.operators.stream_partitions import PrefixedStore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError, Steps, Store
 
 _new = tuple.__new__

@@ -15,12 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.core import codegen
-from ksql.core.errors import QueryFailed
-from ksql.core.records import Row
+from ksql.core import QueryFailed, Row, codegen
 from ksql.exec.operators.base import LogError
-from ksql.functions.spec import AggregateFunction, InPlace
-from ksql.functions.state_copy import copied
+from ksql.functions import AggregateFunction, InPlace, copied
 
 if TYPE_CHECKING:
     from ksql.exec.operators.base import Record

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core import codegen
-from ksql.core.codegen import indent
+from ksql.core import codegen, indent
 from ksql.exec.operators.base import Late
 from ksql.exec.operators.folds import Slot, change, fresh, size_of
 from ksql.exec.operators.keys import unpack
@@ -24,7 +23,7 @@ from ksql.exec.operators.partial_aggregation import arguments, group_key, names_
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError, Record
     from ksql.exec.operators.folds import State
     from ksql.exec.operators.windows import Windows

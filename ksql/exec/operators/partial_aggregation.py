@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ksql.core import codegen
-from ksql.core.codegen import indent, tuple_of
-from ksql.core.errors import QueryFailed
+from ksql.core import QueryFailed, codegen, indent, tuple_of
 from ksql.exec.operators.folds import Slot, State, change, fresh, functions_of, size_of
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import KeyedBatch
@@ -19,7 +17,7 @@ from ksql.exec.operators.order import KeyedBatch
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError
 
 _SOURCE = """\

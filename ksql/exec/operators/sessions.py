@@ -12,7 +12,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.records import Row
+from ksql.core import Row
 from ksql.exec.operators.base import KeyOrder, Late, LogError, Paused, Record, Steps, Store
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.exec.operators.sessionstate import Bucket, Group, Session, SessionWindows

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.records import Row
+from ksql.core import Row
 from ksql.exec.operators import keys
 
 if TYPE_CHECKING:

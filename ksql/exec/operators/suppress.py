@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from ksql.core.types.windowed import WindowedKeys, session_key, window_key
+from ksql.core.types import WindowedKeys, session_key, window_key
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import KeyOrder, LogError, Paused, Record, Steps, Store
 from ksql.exec.operators.folds import Folds, State, log_failure, stepped
@@ -32,7 +32,7 @@ from ksql.exec.operators.windows import Clock, Windows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.sessionstate import Bucket, Group, Session
 
 

@@ -10,7 +10,7 @@ from ksql.exec.operators.base import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError, Store
 
 _ROWS = b"s"

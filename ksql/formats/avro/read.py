@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from ksql.core.codegen import Draft, indent
+from ksql.core import Draft, indent
 from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.avro import schema as avro_schema
@@ -27,9 +27,8 @@ from ksql.formats.serde import Bad
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, SqlType
     from ksql.formats.connect import ConnectType
 
 _WIDE = Context(prec=10_000)

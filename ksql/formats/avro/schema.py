@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.core.errors import StatementError
+from ksql.core import StatementError
 from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.avro import tree
@@ -18,8 +18,7 @@ from ksql.formats.avro.tree import Json, Node, is_null
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Room, Strange
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, SqlType
 
 NAMESPACE: Final = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME: Final = f"{NAMESPACE}.KsqlDataSourceSchema"

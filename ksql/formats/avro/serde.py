@@ -19,8 +19,7 @@ from ksql.formats.kind import Kind
 from ksql.formats.registered import registered_serde
 
 if TYPE_CHECKING:
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Format
     from ksql.formats.avro.tree import Node
     from ksql.formats.connect import ConnectType
     from ksql.formats.implementation import SerdeSpec

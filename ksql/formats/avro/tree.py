@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Number
 

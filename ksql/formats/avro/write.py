@@ -11,7 +11,7 @@ from functools import partial
 from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.codegen import Draft
+from ksql.core import Draft
 from ksql.core.types import model
 from ksql.formats.avro import tree
 from ksql.formats.avro.schema import branch_name
@@ -22,9 +22,8 @@ from ksql.formats.serde import EncodeError, no_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, SqlType
 
 _WIDE = Context(prec=10_000)
 _FLOAT = struct.Struct("<f")

@@ -14,8 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ksql.core import codegen
-from ksql.core.types import model
-from ksql.core.types.render import java_double
+from ksql.core.types import java_double, model
 from ksql.formats.implementation import Implementation, only
 from ksql.formats.serde import (
     BadText,
@@ -36,9 +35,8 @@ from ksql.formats.serde import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, SqlType
     from ksql.formats.implementation import SerdeSpec
 
 _NUMBER_CHARS = frozenset("0123456789+-.ENaIfinityruels")  # all that an unquoted scalar may hold

@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ksql.core.codegen import Draft, indent
-from ksql.core.types import model
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.core.types.render import java_double
-from ksql.core.types.times import DAY_MS
+from ksql.core import Draft, indent
+from ksql.core.types import DAY_MS, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, java_double, model
 from ksql.formats.json import values as json_values
 from ksql.formats.json.values import (
     NameMatch,
@@ -29,14 +26,13 @@ from ksql.formats.json.values import (
     wrong_kind,
 )
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
-from ksql.java.text import mended
+from ksql.java import mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, SqlType
 
 _FAULTS = (Bad, NeedExact, ValueError, RecursionError)
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import orjson
 
-from ksql.core.types import model
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, wrap32, wrap64
+from ksql.core.types import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, model, wrap32, wrap64
 from ksql.formats.serde import (
     Bad,
     BadText,
@@ -32,12 +31,12 @@ from ksql.formats.serde import (
     parse_int,
     parse_long,
 )
-from ksql.java.text import mended
+from ksql.java import mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 
 _EXACT_DOUBLE = 2.0**53

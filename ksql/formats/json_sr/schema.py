@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ksql.core.errors import KsqlError, excerpt
+from ksql.core import KsqlError, excerpt
 from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
@@ -17,8 +17,7 @@ from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Num
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, SqlType
 
 Json = Any
 """A parsed JSON document."""

@@ -45,10 +45,8 @@ from ksql.formats.serde import EncodeError, serde_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import Row
-    from ksql.core.types.format import Format
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, Format, SqlType
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.json.values import Written

@@ -15,8 +15,8 @@ from ksql.formats.serde import NOTHING, DecodeError, EncodeError, Serde, Value, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
+    from ksql.core import Row
+    from ksql.core.types import SqlType
     from ksql.formats.implementation import SerdeSpec
 
 

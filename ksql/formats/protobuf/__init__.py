@@ -1,1 +1,12 @@
 """PROTOBUF."""
+
+from __future__ import annotations
+
+from ksql.formats.protobuf import rows, schema
+from ksql.formats.protobuf.text import BrokenProtobuf
+
+__all__ = [
+    "BrokenProtobuf",
+    "rows",
+    "schema",
+]

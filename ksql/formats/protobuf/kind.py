@@ -16,8 +16,7 @@ from ksql.formats.schema_registry import PREFIX_BYTES
 from ksql.formats.serde import DecodeError
 
 if TYPE_CHECKING:
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
     from ksql.formats.kind import Difference, Part, Roles, Whole
 

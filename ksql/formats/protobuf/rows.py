@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from ksql.core.codegen import Draft
-from ksql.core.types import model
-from ksql.core.types.ints import INT_MAX, INT_MIN, wrap64
-from ksql.core.types.times import DAY_MS, civil, epoch_day
+from ksql.core import Draft
+from ksql.core.types import DAY_MS, INT_MAX, INT_MIN, civil, epoch_day, model, wrap64
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.protobuf.schema import (
     DECIMAL,
@@ -28,16 +26,15 @@ from ksql.formats.protobuf.schema import (
     unions,
 )
 from ksql.formats.serde import Bad, EncodeError, Value, no_key
-from ksql.java.text import mended
+from ksql.java import mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, OneofDescriptor
 
-    from ksql.core.records import Row
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, SqlType
 
     Convert = Callable[[Value], Value]
 

@@ -16,8 +16,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from ksql.core.error_table import MESSAGE_NOT_FOUND
-from ksql.core.errors import StatementError
+from ksql.core import MESSAGE_NOT_FOUND, StatementError
 from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import OneofDescriptor
     from google.protobuf.message import Message
 
-    from ksql.core.types.format import Format
-    from ksql.core.types.model import SqlType
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column, Format, SqlType
 
 _FILE: Final = "schema.proto"
 _DECIMAL: Final = """

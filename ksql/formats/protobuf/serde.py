@@ -21,8 +21,8 @@ from ksql.formats.serde import Bad
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.records import Row
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.protobuf.schema import Messages
     from ksql.formats.schema_registry import Schema

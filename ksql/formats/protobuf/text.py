@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import DecodeError as BrokenMessage
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

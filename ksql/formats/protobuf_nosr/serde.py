@@ -17,9 +17,8 @@ from ksql.formats.protobuf.schema import MAP_KEYS
 from ksql.formats.serde import Bad, DecodeError, EncodeError, serde_of
 
 if TYPE_CHECKING:
-    from ksql.core.records import Row
-    from ksql.core.types.format import Format
-    from ksql.core.types.schema import Column
+    from ksql.core import Row
+    from ksql.core.types import Column, Format
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.serde import Serde
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.model import Array, Field, SqlType, Struct
+from ksql.core.types import Array, Field, SqlType, Struct
 from ksql.functions.build import Rule
 from ksql.functions.errors import BadConstant
 from ksql.functions.spec import AggregateFactory, AggregateFunction
-from ksql.java.values import EvaluationError, identity, membership, order
+from ksql.java import EvaluationError, identity, membership, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

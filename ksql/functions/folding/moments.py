@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
+from ksql.core.types import WRAP32, WRAP64, wrap32, wrap64
 from ksql.functions.spec import AggregateFunction
 
 if TYPE_CHECKING:

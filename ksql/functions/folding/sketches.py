@@ -7,12 +7,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import AggregateFactory, AggregateFunction
-from ksql.java.values import identity
+from ksql.java import identity
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.functions.build import Entry
 
 INDEX_BITS = 14

@@ -5,12 +5,11 @@ from __future__ import annotations
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.error_table import NUMERIC_OVERFLOW
-from ksql.core.types.ints import WRAP32, WRAP64, wrap32, wrap64
-from ksql.core.types.model import Decimal, SqlType
+from ksql.core import NUMERIC_OVERFLOW
+from ksql.core.types import WRAP32, WRAP64, Decimal, SqlType, wrap32, wrap64
 from ksql.functions.build import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
-from ksql.java.arith import WIDE, fits
+from ksql.java import WIDE, fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types import model, render
-from ksql.core.types.render import stringer
+from ksql.core.types import model, render, stringer
 from ksql.functions.build import family
 from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
-from ksql.java.values import (
+from ksql.java import (
     LONGEST_RESULT,
     EvaluationError,
     ResultTooLong,
@@ -22,7 +21,7 @@ from ksql.java.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 List = list[Any]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.types.ints import wrap64
-from ksql.core.types.times import DAY_MS, UNIT_MS
+from ksql.core.types import DAY_MS, UNIT_MS, wrap64
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
+from ksql.java import EvaluationError
 from ksql.java.timeformat import (
+    UTC,
     date_moment,
     formatter,
     parse_date,
@@ -21,8 +22,6 @@ from ksql.java.timeformat import (
     timestamp_moment,
     zone_of,
 )
-from ksql.java.timeformat.zones import UTC
-from ksql.java.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

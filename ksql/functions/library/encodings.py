@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,19 +7,24 @@ import re
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types import model
-from ksql.core.types.render import java_double, stringer
-from ksql.core.types.times import format_date, format_time, format_timestamp
+from ksql.core.types import format_date, format_time, format_timestamp, java_double, model, stringer
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote, steps
-from ksql.java.text import from_units
-from ksql.java.values import EvaluationError
+from ksql.java import (
+    MISSING,
+    BadJson,
+    EvaluationError,
+    from_units,
+    json_text,
+    parse_json,
+    quote,
+    steps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 _INDEX = re.compile(r"[+-]?\d+\Z", re.ASCII)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.render import entries
+from ksql.core.types import entries
 from ksql.functions.build import family
 from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from ksql.core.types.render import entries
+from ksql.core.types import entries
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 

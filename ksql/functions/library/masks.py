@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.text import from_units, to_units
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError, from_units, to_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable

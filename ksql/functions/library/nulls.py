@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.model import NULL, SqlType
+from ksql.core.types import NULL, SqlType
 from ksql.functions.build import WIDENED, family
 from ksql.functions.spec import Scalar
-from ksql.java.values import identity, is_plain, order
+from ksql.java import identity, is_plain, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

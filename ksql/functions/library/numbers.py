@@ -8,22 +8,23 @@ import random
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.error_table import NO_WHOLE_DIGITS
-from ksql.core.types.ints import (
+from ksql.core import NO_WHOLE_DIGITS
+from ksql.core.types import (
     LONG_MAX,
     LONG_MIN,
+    NULL,
     WRAP32,
     WRAP64,
+    Decimal,
+    SqlType,
     divide_double,
     saturate,
     wrap32,
     wrap64,
 )
-from ksql.core.types.model import NULL, Decimal, SqlType
 from ksql.functions.build import SAME, Rule, family
 from ksql.functions.spec import Scalar
-from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError, cbrt, decimal_of, ieee, round_half_up, set_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, AnyStr
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.text import JAVA_SPACES, from_units, in_units, length
-from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java import (
+    JAVA_SPACES,
+    LONGEST_RESULT,
+    EvaluationError,
+    ResultTooLong,
+    from_units,
+    in_units,
+    length,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ksql.core.types.model import NULL, Array, SqlType
+from ksql.core.types import NULL, Array, SqlType
 from ksql.functions.build import Rule, family
 from ksql.functions.spec import Table
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError
 
 CUBE_LIMIT = 20
 

@@ -8,8 +8,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
-from ksql.java.uri import Uri, parse_uri
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError, Uri, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable

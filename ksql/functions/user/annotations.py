@@ -16,7 +16,7 @@ from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union
 
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError
 
 Convert = Callable[[Any], Any]
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types import decimals, model
-from ksql.core.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.core.types import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, decimals, model
 from ksql.functions.user.annotations import WrongResult
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 Check = Callable[[Any], Any]
 

@@ -22,7 +22,7 @@ from ksql.functions.user.signatures import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 Declared = TypeVar("Declared", bound="Callable[..., Any]")
 

@@ -16,7 +16,7 @@ from ksql.functions.user.conform import checker
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 Nulls = Literal["propagate", "pass"]
 

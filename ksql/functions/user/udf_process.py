@@ -17,7 +17,7 @@ from dataclasses import replace
 from queue import Empty, LifoQueue
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import QueryFailed
+from ksql.core import QueryFailed
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,
@@ -28,7 +28,7 @@ from ksql.functions.spec import (
 )
 from ksql.functions.user.udf_worker import FACTS, PLAIN, Failed, Place
 from ksql.functions.user.watch import Limits, Overrun
-from ksql.java.values import EvaluationError
+from ksql.java import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

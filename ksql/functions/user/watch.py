@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,

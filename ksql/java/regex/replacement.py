@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import excerpt
+from ksql.core import excerpt
 from ksql.java.regex.matcher import Spans, compile_java
 from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
 

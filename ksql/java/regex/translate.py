@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.errors import excerpt
+from ksql.core import excerpt
 from ksql.java.regex import dialect as charset
 from ksql.java.values import EvaluationError
 

@@ -19,11 +19,11 @@ from ksql.java.timeformat.javatime import (
     timestamp_moment,
     timestamp_parser,
 )
-from ksql.java.timeformat.zones import Zone, system_zone, zone_of
+from ksql.java.timeformat.zones import UTC, system_zone, zone_of
 
 __all__ = [
+    "UTC",
     "Moment",
-    "Zone",
     "date_moment",
     "formatter",
     "parse_date",

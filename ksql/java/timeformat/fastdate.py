@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import excerpt
-from ksql.core.types.times import DAY_MS
+from ksql.core import excerpt
+from ksql.core.types import DAY_MS
 from ksql.java.timeformat import names
 from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start

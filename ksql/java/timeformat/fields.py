@@ -10,9 +10,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ksql.core.types import times
-from ksql.core.types.times import DAY_MS, civil
-from ksql.core.types.times import civil as civil_of
+from ksql.core.types import DAY_MS, civil, times
+from ksql.core.types import civil as civil_of
 from ksql.java.timeformat.errors import NotInMoment, OutOfRange
 from ksql.java.timeformat.zones import Zone
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.core.types.times import DAY_MS
+from ksql.core.types import DAY_MS
 from ksql.java.regex import Budget, TimedPattern, use
 from ksql.java.timeformat import fields
 from ksql.java.timeformat.elements import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ksql.core.errors import excerpt
+from ksql.core import excerpt
 from ksql.java.timeformat.errors import BadPattern
 
 

@@ -17,18 +17,14 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ksql.core.errors import StartError
-from ksql.core.files import write_atomically
-from ksql.core.process.child import Child
+from ksql.core import StartError, StartupTimeout, cpu_seconds, write_atomically
+from ksql.core.process import Child, FileLock, await_predecessors, find_java
 from ksql.core.process.jars import jars
-from ksql.core.process.jvm import find_java
-from ksql.core.process.lock import FileLock, await_predecessors
-from ksql.core.timing import StartupTimeout, cpu_seconds
 from ksql.kafka.embedded.broker_config import java_options, log_properties, server_properties
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
-    from ksql.core.process.jvm import Java
+    from ksql.core.process import Java
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 6.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.kafka.errors import (
     FENCED,
     KafkaUnreachable,
@@ -29,8 +29,7 @@ from ksql.kafka.logs import CLIENT_LOG
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.core.errors import KsqlError
-    from ksql.core.records import Headers
+    from ksql.core import Headers, KsqlError
 
 PARTITIONER: Final = "partitioner"
 DEFAULTS: Final[Mapping[str, str | bool | int]] = {

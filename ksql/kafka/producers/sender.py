@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.kafka.errors import ProducerFenced, error_of, retrying
 from ksql.kafka.producers.record_writer import (
     BY_KEY,
@@ -22,7 +22,7 @@ from ksql.kafka.producers.timestamp_zero import send_at_epoch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ksql.core.records import Headers
+    from ksql.core import Headers
     from ksql.kafka.settings import Config, KafkaSettings
 
 _LOOK_AGAIN_S: Final = 5.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core.process.background import in_background
-from ksql.core.records import Written
+from ksql.core import Written
+from ksql.core.process import in_background
 from ksql.kafka.admin import Admin, Identity
 from ksql.kafka.errors import (
     UnknownTopic,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from ksql.core.records import Headers
+    from ksql.core import Headers
     from ksql.kafka.producers.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
     from ksql.kafka.topic_watch import Identities

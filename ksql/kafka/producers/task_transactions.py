@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ksql.core.process.background import call_within
+from ksql.core.process import call_within
 from ksql.kafka.errors import ProducerFenced, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.record_writer import TransactionalWriter
@@ -45,7 +45,7 @@ from ksql.kafka.producers.worker_producer import BATCHES, DeliveryFailed, Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.kafka.producers.worker_producer import Destination, Rejected
 
 

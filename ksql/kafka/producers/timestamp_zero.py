@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core.records import Written
+from ksql.core import Written
 from ksql.kafka.errors import WriteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.core.records import Headers, OutRecord
+    from ksql.core import Headers, OutRecord
 
 
 PROTOCOL: Final = "security.protocol"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException
 
-from ksql.core.errors import QueryFailed
+from ksql.core import QueryFailed
 from ksql.kafka.errors import error_of
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producers import timestamp_zero
@@ -23,7 +23,7 @@ from ksql.kafka.producers.record_writer import (
 from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_from_epoch
 
 if TYPE_CHECKING:
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
 
 Rejected = Callable[[str], None]
 """Called for a record that no retry can deliver (too large), with the reason."""

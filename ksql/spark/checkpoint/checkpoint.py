@@ -23,17 +23,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core import versioned_json
-from ksql.core.error_table import CHECKPOINT_UNUSABLE
-from ksql.core.errors import ServerError
-from ksql.core.files import write_atomically
-from ksql.core.format_zero import BeforeFormatZero
+from ksql.core import (
+    CHECKPOINT_UNUSABLE,
+    BeforeFormatZero,
+    ServerError,
+    versioned_json,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from ksql.core.query_version import QueryVersion
+    from ksql.core import QueryVersion
 
 
 # line 1: the log's version; line 2: metadata; then one line per source, and we have one

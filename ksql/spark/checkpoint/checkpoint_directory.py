@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ksql.core.files import Trash
-    from ksql.core.query_version import QueryVersion
+    from ksql.core import QueryVersion, Trash
     from ksql.spark.checkpoint.checkpoint import RecoveryOverrides
     from ksql.spark.checkpoint.incarnations import Incarnation
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 _log = logging.getLogger(__name__)
 _BEGINS: Final = "another query begins under its name"

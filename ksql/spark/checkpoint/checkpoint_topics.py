@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import ServerError
-from ksql.kafka.topic_watch import Problems
+from ksql.core import ServerError
+from ksql.kafka import Problems
 from ksql.spark.checkpoint.checkpoint import TextsFile
 
 if TYPE_CHECKING:

@@ -23,11 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core import versioned_json
-from ksql.core.error_table import STATE_METADATA_UNKNOWN
-from ksql.core.errors import ServerError
-from ksql.core.files import sync_folder, write_atomically
-from ksql.core.format_zero import BeforeFormatZero
+from ksql.core import (
+    STATE_METADATA_UNKNOWN,
+    BeforeFormatZero,
+    ServerError,
+    sync_folder,
+    versioned_json,
+    write_atomically,
+)
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, readable
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.spark.checkpoint.checkpoint import TextsFile
-from ksql.sql.plan.nodes import (
+from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
     ForeignKeyJoin,
@@ -20,14 +20,15 @@ from ksql.sql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
     TimeWindow,
+    sources,
 )
-from ksql.sql.plan.walk import nodes, sources
+from ksql.sql.plan.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ksql.sql.plan.nodes import Plan, QueryPlan
+    from ksql.sql.plan import Plan, QueryPlan
 
 _FILE: Final = TextsFile("shape.json", "shape", "its shape is")
 

@@ -1,1 +1,44 @@
 """A running query on Spark: start, supervision, replacement, metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.spark.query.batch_limits import BatchLimits
+    from ksql.spark.query.preflight import Preflight
+    from ksql.spark.query.query_metrics import DropCounts, Totals
+    from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor, unheard
+    from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
+    from ksql.spark.query.spec import Failure, RetryPolicy, RunnerContext, State
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "batch_limits": "BatchLimits",
+            "preflight": "Preflight",
+            "query_metrics": "DropCounts Totals",
+            "query_supervisor": "OnFailure QuerySupervisor unheard",
+            "runner": "BY_WORKERS READ SparkRunner",
+            "spec": "Failure RetryPolicy RunnerContext State",
+        },
+    )
+
+__all__ = [
+    "BY_WORKERS",
+    "READ",
+    "BatchLimits",
+    "DropCounts",
+    "Failure",
+    "OnFailure",
+    "Preflight",
+    "QuerySupervisor",
+    "RetryPolicy",
+    "RunnerContext",
+    "SparkRunner",
+    "State",
+    "Totals",
+    "unheard",
+]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.spark.checkpoint import checkpoint
 
 if TYPE_CHECKING:

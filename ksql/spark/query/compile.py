@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import expr
 
-from ksql.kafka.producers.limits import fitting
+from ksql.kafka.producers import fitting
 from ksql.spark.query.query_metrics import STAGE
 from ksql.spark.session.source import COMMITTED, ISOLATION, kafka_source
 from ksql.spark.task.host import StageHost

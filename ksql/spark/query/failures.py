@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ksql.core.errors import QueryFailed
-from ksql.core.records import LATEST_MS
+from ksql.core import LATEST_MS, QueryFailed
 
 _CAUSE = re.compile(
     r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",

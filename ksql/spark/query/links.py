@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ksql.core.config import is_exactly_once
-from ksql.core.errors import KsqlError
-from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
+from ksql.core import KsqlError, is_exactly_once
+from ksql.exec.dataflow import plan_of, read_topics, stated_settings
 from ksql.spark.query.spec import Link
 
 if TYPE_CHECKING:
-    from ksql.core.query_version import QueryVersion
+    from ksql.core import QueryVersion
     from ksql.spark.session.runtime import SparkRuntime
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 
 class Links:

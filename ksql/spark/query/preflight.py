@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ksql.core.query_version import QueryVersion
+from ksql.core import QueryVersion
 from ksql.kafka import topic_watch
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ksql.core.errors import KsqlError
-from ksql.core.process.background import in_background
-from ksql.core.query_version import QueryVersion
+from ksql.core import KsqlError, QueryVersion
+from ksql.core.process import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.query.batch_limits import records_within

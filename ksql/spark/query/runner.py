@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.config import Settings, is_exactly_once
-from ksql.core.errors import KsqlError
-from ksql.core.process.background import in_background
-from ksql.core.process.lease import NotLeader
-from ksql.exec.dataflow import topic_acl
+from ksql.core import KsqlError, Settings, is_exactly_once
+from ksql.core.process import NotLeader, in_background
+from ksql.exec import FirstBatch, Switch
+from ksql.exec.dataflow import plan_of, read_topics, stated_settings, topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.topic_acl import plan_of, read_topics, start_ms, stated_settings
 from ksql.exec.ports import BuildProgress, FirstBatch, Switch
@@ -31,21 +30,20 @@ from ksql.spark.query.spec import QueryLocation, QuerySpec, StartAt
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
 from ksql.spark.task.trial_task import sample
-from ksql.sql.plan.walk import follows_time
+from ksql.sql.plan import follows_time
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from ksql.core.files import Trash
-    from ksql.core.query_version import QueryVersion
-    from ksql.exec.ports import AwaitFirst
+    from ksql.core import QueryVersion, Trash
+    from ksql.exec import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
     from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor
     from ksql.spark.query.spec import Failure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 REBUILD_RATE: Final = "ksql.upgrade.rebuild.max.records.per.second"
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"

@@ -11,17 +11,17 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ksql.core.config import Settings
-from ksql.core.process.lease import Lease
-from ksql.core.query_version import QueryVersion
-from ksql.exec.dataflow.load import load, packed, unpacked
-from ksql.functions.user.watch import Limits
-from ksql.kafka.registry_client import RegistrySettings
+from ksql.core import QueryVersion, Settings
+from ksql.core.process import Lease
+from ksql.exec.dataflow import packed, unpacked
+from ksql.exec.dataflow.load import load
+from ksql.functions.user import Limits
+from ksql.kafka import RegistrySettings
 from ksql.spark.task.codes import as_it_runs
 from ksql.spark.task.task_environment import Loader
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]

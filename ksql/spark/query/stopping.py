@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.process.background import in_background
+from ksql.core.process import in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

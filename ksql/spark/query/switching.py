@@ -28,16 +28,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from ksql.core.config import is_exactly_once
-from ksql.core.error_table import SWITCH_CANCELLED
-from ksql.core.errors import KsqlError, ServerError
-from ksql.exec.dataflow.topic_acl import plan_of, stated_settings
-from ksql.exec.ports import HALF_WRITTEN, FirstBatch
+from ksql.core import SWITCH_CANCELLED, KsqlError, ServerError, is_exactly_once
+from ksql.exec import HALF_WRITTEN, FirstBatch
+from ksql.exec.dataflow import plan_of, stated_settings
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.query.failures import reason
 from ksql.spark.query.spec import State
-from ksql.sql.catalog.model import PersistentQuery
+from ksql.sql.catalog import PersistentQuery
 
 if TYPE_CHECKING:
     from ksql.spark.checkpoint.incarnations import Incarnation

@@ -1,1 +1,34 @@
 """Spark's JVM and session, and what they are given at their start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.spark.session.cds_archive import WRITE, JvmHome, forget_others, prepared_stand
+    from ksql.spark.session.jvm import SparkSettings, is_local
+    from ksql.spark.session.runtime import SparkRuntime
+    from ksql.spark.session.source import ISOLATION
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "cds_archive": "JvmHome WRITE forget_others prepared_stand",
+            "jvm": "SparkSettings is_local",
+            "runtime": "SparkRuntime",
+            "source": "ISOLATION",
+        },
+    )
+
+__all__ = [
+    "ISOLATION",
+    "WRITE",
+    "JvmHome",
+    "SparkRuntime",
+    "SparkSettings",
+    "forget_others",
+    "is_local",
+    "prepared_stand",
+]

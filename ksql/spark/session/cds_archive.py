@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.process.jars import cache_dir
+from ksql.core.process import cache_dir
 from ksql.spark.session.localfiles import local_class, local_files_jar, raw_class
 from ksql.spark.session.source import SOURCE_JAR
 

@@ -15,10 +15,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
-from ksql.core.errors import StartError
-from ksql.core.process.child import Child
-from ksql.core.process.lock import FileLock, await_predecessors
-from ksql.core.secrets import is_secret
+from ksql.core import StartError, is_secret
+from ksql.core.process import Child, FileLock, await_predecessors
 
 LOST: Final = (Py4JError, OSError)
 """What a call of a JVM raises that is not there any more; see ``raise_if_java``."""

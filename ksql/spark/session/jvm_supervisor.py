@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import KsqlError, ServerError
+from ksql.core import KsqlError, ServerError
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.session import close_session, forget_session, open_session
 

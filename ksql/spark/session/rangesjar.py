@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pyspark
 
-from ksql.core.process.jars import jars, sha256
+from ksql.core.process import sha256
+from ksql.core.process.jars import jars
 from ksql.spark.session.source import SOURCE_CODE, SOURCE_JAR
 
 DIGEST = "ksql/{}.sha256"

@@ -9,10 +9,8 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ksql.core.error_table import QUERY_START_FAILED
-from ksql.core.errors import KsqlError
-from ksql.core.process.background import in_background
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core import QUERY_START_FAILED, KsqlError
+from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.compile import dataflow
 from ksql.spark.query.failures import reason
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from ksql.core.query_version import QueryVersion
-    from ksql.kafka.ranges import Range
+    from ksql.core import QueryVersion
+    from ksql.kafka import Range
     from ksql.spark.query.query_supervisor import OnFailure
     from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings

@@ -24,8 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import ksql
-from ksql.core.process.background import call_within
-from ksql.core.process.child import Child
+from ksql.core.process import Child, call_within
 from ksql.spark.checkpoint import stateschema
 from ksql.spark.session.cds_archive import WRITE, JvmHome, prepared_stand
 from ksql.spark.session.jvm import (

@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.core.error_table import MISSING_OFFSETS
+from ksql.core import MISSING_OFFSETS
 from ksql.spark.task.task_input import SOURCE_COLUMNS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from ksql.kafka.producers.limits import TopicLimits
+    from ksql.kafka.producers import TopicLimits
     from ksql.spark.query.spec import QuerySpec, StartAt
 
 _ENDS = {"earliest": -2, "latest": -1}

@@ -19,15 +19,14 @@ from zlib import crc32
 
 import numpy as np
 
-from ksql.exec.operators.base import Record
-from ksql.exec.operators.order import KeyedBatch, Queues, parts_of
+from ksql.exec.operators import KeyedBatch, Queues, Record, parts_of
 from ksql.spark.task.packing import pack, pack_changes, unpack, unpack_changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from ksql.core.records import Row
-    from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
+    from ksql.core import Row
+    from ksql.exec.dataflow.partitioning import KeyedBuckets
 
 RECORDS_PER_CHUNK = 10_000
 _ROWS, _CHANGES = 2, 3

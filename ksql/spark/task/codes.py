@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.spark.checkpoint.checkpoint import TextsFile
 from ksql.sql.plan import codec
-from ksql.sql.upgrade.code import as_run, hazards
+from ksql.sql.upgrade import as_run, hazards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
 
 _log = logging.getLogger(__name__)
 _BUILT_IN: Final = "built-in"

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from ksql.core.process_tuning import no_cycle_search
+from ksql.core import no_cycle_search
 from ksql.spark.checkpoint.stateschema import STATE_NAME
 from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.task.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-    from ksql.core.records import OutRecord
-    from ksql.exec.dataflow.program import MovedRecord
-    from ksql.exec.operators.base import Record
+    from ksql.core import OutRecord
+    from ksql.exec.dataflow import MovedRecord
+    from ksql.exec.operators import Record
     from ksql.spark.task.task_environment import TaskEnvironment
 
 _NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}

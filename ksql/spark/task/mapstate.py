@@ -14,7 +14,7 @@ import struct
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.error_table import STATE_CALL_FAILED
+from ksql.core import STATE_CALL_FAILED
 from ksql.spark.checkpoint.stateschema import KEY_COLUMN, VALUE_COLUMN
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import ormsgpack
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
 
 
 _DECIMAL = 1

@@ -18,8 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from ksql.core.error_table import UNKNOWN_PAGE
-from ksql.core.errors import ServerError
+from ksql.core import UNKNOWN_PAGE, ServerError
 from ksql.spark.task.packing import pack, unpack, unpack_each
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
+from ksql.exec.dataflow.partitioning import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
 
 
 ANYWHERE: Final = -1

@@ -15,28 +15,27 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
-from ksql.core.error_table import NO_BATCH
-from ksql.core.errors import QueryFailed
-from ksql.core.query_version import transactional_id
-from ksql.functions.user.watch import Overrun
-from ksql.kafka.processing_log import SINK
-from ksql.kafka.producers.record_writer import hashes_as_java
-from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
-from ksql.kafka.producers.worker_producer import (
+from ksql.core import NO_BATCH, QueryFailed, transactional_id
+from ksql.functions.user import Overrun
+from ksql.kafka import SINK, is_changelog, versioned
+from ksql.kafka.producers import (
     LARGER,
     DeliveryFailed,
     RecordRefused,
+    TaskTransactions,
     WorkerProducer,
-    worker_producer,
+    begin_batch,
+    hashes_as_java,
+    keep,
 )
-from ksql.kafka.versions import is_changelog, versioned
+from ksql.kafka.producers.worker_producer import worker_producer
 from ksql.spark.task.partitioner import ANYWHERE, by_partition
 from ksql.spark.task.tasklog import TaskLog, log_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.spark.task.task_environment import TaskEnvironment
 
 

@@ -20,8 +20,8 @@ from ksql.spark.task.partitioner import ANYWHERE, key_partitions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.records import Headers, OutRecord
-    from ksql.exec.dataflow.program import MovedRecord
+    from ksql.core import Headers, OutRecord
+    from ksql.exec.dataflow import MovedRecord
 
 _VERSION: Final = 1
 _HEAD = struct.Struct(">BII")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.core.process.lease import Lease
+from ksql.core.process import Lease
 from ksql.exec.dataflow.load import load
-from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
+from ksql.kafka.producers import NO_LIMITS, TopicLimits
 
 if TYPE_CHECKING:
-    from ksql.core.records import OutRecord
-    from ksql.exec.dataflow.program import Program
+    from ksql.core import OutRecord
+    from ksql.exec.dataflow import Program
 
 
 class Loader(Protocol):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from ksql.core.records import LATEST_MS
-from ksql.exec.dataflow.program import RawBatch
-from ksql.kafka.ranges import Range, range_reader
+from ksql.core import LATEST_MS
+from ksql.exec.dataflow import RawBatch
+from ksql.kafka import Range, range_reader
 from ksql.spark.query.failures import RecordTooLate
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyarrow import Array, RecordBatch
 
-    from ksql.core.records import Headers
-    from ksql.kafka.ranges import Block
+    from ksql.core import Headers
+    from ksql.kafka import Block
     from ksql.spark.task.task_environment import TaskEnvironment
     from ksql.spark.task.tasklog import TaskLog
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core.errors import excerpt
-from ksql.core.records import BadRecord
-from ksql.exec.operators.base import BadResult, Late
-from ksql.formats.serde import DecodeError, EncodeError
+from ksql.core import BadRecord, excerpt
+from ksql.exec.operators import BadResult, Late
+from ksql.formats import DecodeError, EncodeError
 from ksql.kafka import processing_log as plog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.core.records import OutRecord
+    from ksql.core import OutRecord
     from ksql.spark.task.task_environment import TaskEnvironment
 
 _MORE: Final = "and {} more errors in this task"

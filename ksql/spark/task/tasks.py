@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ksql.core.process_tuning import no_cycle_search
-from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
-from ksql.exec.operators.order import SequenceKeys
+from ksql.core import no_cycle_search
+from ksql.exec.dataflow import FutureTimestamps, WarningsWritten
+from ksql.exec.operators import SequenceKeys
 from ksql.spark.task.chunk import ChunkWriter
 from ksql.spark.task.sink import last_words, open_sink, write_log
 from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch
 
-    from ksql.exec.dataflow.program import RawBatch
+    from ksql.exec.dataflow import RawBatch
     from ksql.spark.task.sink import TaskSink
     from ksql.spark.task.task_environment import TaskEnvironment
 

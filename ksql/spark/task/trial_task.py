@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import load
-from ksql.kafka.producers.limits import BATCH_BYTES
-from ksql.kafka.ranges import Range
+from ksql.kafka import Range
+from ksql.kafka.producers import BATCH_BYTES
 from ksql.spark.query.compile import outfitted
 from ksql.spark.query.internals import scheduling_pool
 from ksql.spark.task.sink import TaskSink, last_words
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
 
-    from ksql.core.records import OutRecord
-    from ksql.exec.dataflow.program import RawBatch
+    from ksql.core import OutRecord
+    from ksql.exec.dataflow import RawBatch
     from ksql.spark.query.spec import QuerySpec
     from ksql.spark.session.source import Topics
     from ksql.spark.task.task_environment import TaskEnvironment

@@ -1,1 +1,92 @@
 """Names, types and clauses: the meaning of a query, found or refused before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.sql.binder import bound, keys, trees
+    from ksql.sql.binder.bound import Bound, Column, Const, LambdaVar, Named, type_of
+    from ksql.sql.binder.chains import BoundJoin
+    from ksql.sql.binder.errors import (
+        OPERATORS,
+        BadValue,
+        NoGroupKey,
+        NotBoolean,
+        UnknownSource,
+        describe,
+        position_text,
+    )
+    from ksql.sql.binder.grouping import (
+        AggregateCall,
+        Grouping,
+        NotGrouped,
+        is_aggregate,
+        refuse_aggregates,
+    )
+    from ksql.sql.binder.infer import bind, bind_predicate
+    from ksql.sql.binder.projection import Namer, check_unique, items
+    from ksql.sql.binder.relation import Relation, bind_relation, sources_of
+    from ksql.sql.binder.scope import NO_COLUMNS, FromSource, Scope, Source, joined_name
+    from ksql.sql.binder.trees import columns
+    from ksql.sql.binder.windows import check_overlap
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "bound": "Bound Column Const LambdaVar Named type_of",
+            "chains": "BoundJoin",
+            "errors": (
+                "BadValue NoGroupKey NotBoolean OPERATORS UnknownSource describe position_text"
+            ),
+            "grouping": "AggregateCall Grouping NotGrouped is_aggregate refuse_aggregates",
+            "infer": "bind bind_predicate",
+            "projection": "Namer check_unique items",
+            "relation": "Relation bind_relation sources_of",
+            "scope": "FromSource NO_COLUMNS Scope Source joined_name",
+            "trees": "columns",
+            "windows": "check_overlap",
+        },
+    )
+
+__all__ = [
+    "NO_COLUMNS",
+    "OPERATORS",
+    "AggregateCall",
+    "BadValue",
+    "Bound",
+    "BoundJoin",
+    "Column",
+    "Const",
+    "FromSource",
+    "Grouping",
+    "LambdaVar",
+    "Named",
+    "Namer",
+    "NoGroupKey",
+    "NotBoolean",
+    "NotGrouped",
+    "Relation",
+    "Scope",
+    "Source",
+    "UnknownSource",
+    "bind",
+    "bind_predicate",
+    "bind_relation",
+    "bound",
+    "check_overlap",
+    "check_unique",
+    "columns",
+    "describe",
+    "is_aggregate",
+    "items",
+    "joined_name",
+    "keys",
+    "position_text",
+    "refuse_aggregates",
+    "sources_of",
+    "trees",
+    "type_of",
+]

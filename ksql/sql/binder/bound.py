@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ksql.core.types.model import BOOLEAN, SqlType
-from ksql.functions.resolve import OverloadKey
+from ksql.core.types import BOOLEAN, SqlType
+from ksql.functions import OverloadKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ksql.sql.binder.unify import convert
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.binder.infer import Binder
 
 MAX_LAMBDA_PARAMS = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ksql.functions.registry import Functions
+from ksql.functions import Functions
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, type_of

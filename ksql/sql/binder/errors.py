@@ -13,16 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import ident
-from ksql.core.errors import PREPARING, RESOLVING, ParseError, StatementError, UnknownName
-from ksql.core.ident import quote
+from ksql.core import PREPARING, RESOLVING, ParseError, StatementError, UnknownName, ident, quote
 from ksql.core.types import coerce, model
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.printer import Writer, literal
 
 if TYPE_CHECKING:
-    from ksql.core.errors import Span
-    from ksql.core.types.model import SqlType
+    from ksql.core import Span
+    from ksql.core.types import SqlType
 
 
 def position_text(span: Span) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.errors import StatementError
-from ksql.core.types.model import SqlType
-from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS
-from ksql.functions.registry import Functions
-from ksql.functions.resolve import OverloadKey, resolve
+from ksql.core import StatementError
+from ksql.core.types import ROWTIME, WINDOW_COLUMNS, SqlType
+from ksql.functions import Functions, OverloadKey
+from ksql.functions.resolve import resolve
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, Named, type_of

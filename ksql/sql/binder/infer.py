@@ -9,10 +9,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.types import coerce, decimals, ints, model, times
-from ksql.core.types.schema import ROWTIME, WINDOW_COLUMNS
-from ksql.functions.registry import Functions
+from ksql.core import StatementError
+from ksql.core.types import ROWTIME, WINDOW_COLUMNS, coerce, decimals, ints, model, times
+from ksql.functions import Functions
 from ksql.sql.binder import access, operators
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Const, type_of

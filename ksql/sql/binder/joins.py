@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.ident import quote, quote_always
-from ksql.core.types.format import capabilities
+from ksql.core import StatementError, quote, quote_always
+from ksql.core.types import capabilities
 from ksql.sql.binder.errors import describe
 from ksql.sql.binder.scope import joined_name
 from ksql.sql.syntax import ast
@@ -19,7 +18,7 @@ from ksql.sql.syntax.walk import transform
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.binder.scope import FromSource, Source
     from ksql.sql.catalog.model import DataSource
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.errors import StatementError
-from ksql.core.ident import listed, quote, quote_always
+from ksql.core import StatementError, listed, quote, quote_always
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, Named
 

@@ -12,8 +12,19 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.types import coerce, decimals, model, times
-from ksql.core.types.model import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
+from ksql.core.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    coerce,
+    decimals,
+    model,
+    times,
+)
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Arith, Bound, Compare, Const, Negate, type_of
 from ksql.sql.binder.errors import type_name
@@ -21,8 +32,7 @@ from ksql.sql.binder.unify import convert, wider_number
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from ksql.core.types.decimals import Operator
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import Operator, SqlType
     from ksql.sql.binder.infer import Binder
 
 

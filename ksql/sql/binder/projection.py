@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.ident import did_you_mean, quote_always
-from ksql.core.types.model import Struct
-from ksql.core.types.schema import (
+from ksql.core import StatementError, did_you_mean, quote_always
+from ksql.core.types import (
     PSEUDO_COLUMNS,
     SYSTEM_NAMES,
     WINDOW_COLUMNS,
     WINDOWEND,
     WINDOWSTART,
+    Struct,
 )
 from ksql.sql.binder.bound import type_of
 from ksql.sql.binder.errors import CannotInfer
@@ -24,7 +23,7 @@ from ksql.sql.syntax import expr as ex
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.binder.bound import Named
     from ksql.sql.binder.relation import Relation
     from ksql.sql.binder.scope import FromSource

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import PREPARING, ParseError, UnknownName
-from ksql.core.ident import near
+from ksql.core import PREPARING, ParseError, UnknownName, near
 from ksql.sql.binder import chains
 from ksql.sql.binder.bound import type_of
 from ksql.sql.binder.chains import BoundJoin
@@ -17,7 +16,7 @@ from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import collect
 
 if TYPE_CHECKING:
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.catalog.catalog import Catalog
 
 

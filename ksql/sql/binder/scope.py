@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ksql.core import ident
-from ksql.core.types.model import SqlType
-from ksql.core.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
+from ksql.core.types import PSEUDO_COLUMNS, WINDOW_COLUMNS, SqlType
 from ksql.sql.binder.bound import Column, LambdaVar
 from ksql.sql.binder.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
 from ksql.sql.catalog.model import DataSource
@@ -24,7 +23,7 @@ from ksql.sql.syntax.walk import transform
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.core.types.schema import Schema
+    from ksql.core.types import Schema
     from ksql.sql.binder.bound import Bound
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.ident import quote, string_literal
+from ksql.core import quote, string_literal
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:

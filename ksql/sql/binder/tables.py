@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.types.model import SqlType
-from ksql.functions.registry import Functions
-from ksql.functions.resolve import OverloadKey, resolve
+from ksql.core import StatementError
+from ksql.core.types import SqlType
+from ksql.functions import Functions, OverloadKey
+from ksql.functions.resolve import resolve
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
 from ksql.sql.binder.infer import bind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, get_args
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:

@@ -13,9 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.types import coerce, decimals, model
-from ksql.core.types.model import BIGINT, BOOLEAN, BYTES, DOUBLE, INTEGER, NULL, STRING, SqlType
-from ksql.core.types.render import java_string
+from ksql.core.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    STRING,
+    SqlType,
+    coerce,
+    decimals,
+    java_string,
+    model,
+)
 from ksql.sql.binder.bound import (
     Bound,
     Cast,

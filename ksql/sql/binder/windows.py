@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.error_table import TOO_MANY_WINDOWS
-from ksql.core.errors import StatementError
+from ksql.core import TOO_MANY_WINDOWS, StatementError
 
 if TYPE_CHECKING:
-    from ksql.core.errors import Span
+    from ksql.core import Span
     from ksql.sql.syntax import ast
 
 DAY_MS = 86_400_000

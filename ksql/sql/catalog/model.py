@@ -11,11 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from ksql.core.query_version import FIRST, QueryVersion
-from ksql.core.records import QueryId
-from ksql.core.structs import Form, form
-from ksql.core.types.format import Format, KeyWindow, TimestampColumn
-from ksql.core.types.schema import Column, Schema
+from ksql.core import FIRST, Form, QueryId, QueryVersion, form
+from ksql.core.types import Column, Format, KeyWindow, Schema, TimestampColumn
 from ksql.sql.syntax.ast import SourceKind
 
 

@@ -1,1 +1,63 @@
 """The meaning of a query as typed, frozen, storable nodes."""
+
+from __future__ import annotations
+
+from ksql.sql.plan import codec
+from ksql.sql.plan.build import Built
+from ksql.sql.plan.codec import DAMAGE, UnreadablePlan, loads
+from ksql.sql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    Fold,
+    ForeignKeyJoin,
+    Join,
+    JoinWindow,
+    Placement,
+    Plan,
+    QueryPlan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableCall,
+    TableTableJoin,
+    TimeWindow,
+)
+from ksql.sql.plan.walk import follows_time, generations, result_kind, sources, with_windows_placed
+
+__all__ = [
+    "DAMAGE",
+    "Aggregate",
+    "Built",
+    "EmitFinal",
+    "Explode",
+    "Filter",
+    "Fold",
+    "ForeignKeyJoin",
+    "Join",
+    "JoinWindow",
+    "Placement",
+    "Plan",
+    "QueryPlan",
+    "Rekey",
+    "Select",
+    "Sink",
+    "Source",
+    "StreamStreamJoin",
+    "StreamTableJoin",
+    "TableCall",
+    "TableTableJoin",
+    "TimeWindow",
+    "UnreadablePlan",
+    "codec",
+    "follows_time",
+    "generations",
+    "loads",
+    "result_kind",
+    "sources",
+    "with_windows_placed",
+]

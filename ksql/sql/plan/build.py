@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.ident import listed
-from ksql.core.types.format import KeyWindow
-from ksql.core.types.model import BOOLEAN, INTEGER, SqlType, holds_null
-from ksql.core.types.schema import WINDOW_COLUMNS, Column
-from ksql.functions.instantiate import instantiate_aggregate
+from ksql.core import StatementError, listed
+from ksql.core.types import BOOLEAN, INTEGER, WINDOW_COLUMNS, Column, KeyWindow, SqlType, holds_null
+from ksql.functions import instantiate_aggregate
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import keys, projection
 from ksql.sql.binder.bound import Bound, Named, type_of
@@ -43,7 +40,7 @@ from ksql.sql.syntax.ast import SourceKind
 from ksql.sql.syntax.walk import collect, transform
 
 if TYPE_CHECKING:
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.binder.scope import Scope
     from ksql.sql.catalog.catalog import Catalog
 

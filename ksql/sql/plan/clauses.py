@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.types.format import KeyWindow, capabilities
-from ksql.core.types.schema import ROWTIME
+from ksql.core import StatementError
+from ksql.core.types import ROWTIME, KeyWindow, capabilities
 from ksql.sql.binder import keys
 from ksql.sql.binder.errors import describe
 from ksql.sql.binder.joins import NotRepartitioned
@@ -21,7 +20,7 @@ from ksql.sql.syntax import expr as ex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.core.errors import Span
+    from ksql.core import Span
     from ksql.sql.binder.relation import Relation
     from ksql.sql.binder.scope import FromSource
     from ksql.sql.binder.tables import BoundTableCall

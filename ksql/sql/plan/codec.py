@@ -11,18 +11,16 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import format_zero, versioned_json
-from ksql.core.errors import KsqlError
-from ksql.core.structs import Form, Structs, form
-from ksql.core.types.schema import FORMS as TYPES
-from ksql.functions.registry import BUILTINS
+from ksql.core import Form, KsqlError, Structs, form, format_zero, versioned_json
+from ksql.core.types import FORMS as TYPES
+from ksql.functions import BUILTINS
 from ksql.sql.binder import bound
 from ksql.sql.plan import nodes
 from ksql.sql.plan.upcast import UPCASTERS, upcast
 from ksql.sql.plan.walk import sources
 
 if TYPE_CHECKING:
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
 
 
 EXPRESSIONS: Final[tuple[Form, ...]] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.types.schema import Column, Role
+from ksql.core.types import Column, Role
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.keys import KeyPart
 from ksql.sql.binder.scope import joined_name

@@ -20,10 +20,8 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal
 
-from ksql.core.types.format import Format, KeyWindow, TimestampColumn
-from ksql.core.types.model import SqlType
-from ksql.core.types.schema import Column
-from ksql.functions.resolve import OverloadKey
+from ksql.core.types import Column, Format, KeyWindow, SqlType, TimestampColumn
+from ksql.functions import OverloadKey
 from ksql.sql.binder.bound import Bound, Named
 from ksql.sql.syntax.ast import JoinKind, SourceKind
 

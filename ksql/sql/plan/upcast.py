@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
 
     Steps = Mapping[int, Callable[[Any, Functions], Any]]
 

@@ -9,8 +9,7 @@ import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.resolve import find_overload
-from ksql.functions.spec import Scalar
+from ksql.functions import Scalar, find_overload
 from ksql.sql.binder import bound
 from ksql.sql.plan.nodes import (
     Aggregate,
@@ -31,7 +30,7 @@ from ksql.sql.plan.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.syntax.ast import SourceKind
 
 

@@ -1,1 +1,22 @@
 """Text to tree and back; the only user of Lark."""
+
+from __future__ import annotations
+
+from ksql.sql.syntax import ast, expr, printer
+from ksql.sql.syntax.ast import SourceKind
+from ksql.sql.syntax.expr import Expr
+from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.sql.syntax.walk import collect
+
+__all__ = [
+    "Expr",
+    "Parsed",
+    "RawStatement",
+    "SourceKind",
+    "ast",
+    "collect",
+    "expr",
+    "parse_one",
+    "printer",
+    "split",
+]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from ksql.core.errors import Span
-from ksql.core.types.model import SqlType
-from ksql.core.types.times import UNIT_MS
+from ksql.core import Span
+from ksql.core.types import UNIT_MS, SqlType
 from ksql.sql.syntax.expr import NOWHERE, Expr, Literal, Variable, span_field
 
 SourceKind = OneOf["STREAM", "TABLE"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ksql.core.errors import Span
+from ksql.core import Span
 from ksql.sql.syntax.expr import NOWHERE
 from ksql.sql.syntax.lexer import Token
 

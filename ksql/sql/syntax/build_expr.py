@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from ksql.core.errors import NotSupportedYet, ParseError, Span
+from ksql.core import NotSupportedYet, ParseError, Span
 from ksql.sql.syntax import expr
 from ksql.sql.syntax.build import listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import PLURAL, string_value, unquote

@@ -8,7 +8,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 
-from ksql.core.errors import PREPARING, ParseError, Span
+from ksql.core import PREPARING, ParseError, Span
 from ksql.core.types import model
 from ksql.sql.syntax import expr
 from ksql.sql.syntax.build import listed, node, rule, value, words
@@ -16,7 +16,7 @@ from ksql.sql.syntax.build import listed, node, rule, value, words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.syntax.lexer import Token, Word
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_-]*\Z")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ksql.core.errors import PREPARING, ParseError, Span
-from ksql.core.types.ints import INT_MAX, INT_MIN
+from ksql.core import PREPARING, ParseError, Span
+from ksql.core.types import INT_MAX, INT_MIN
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.build import listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import PLURAL

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from ksql.core.errors import ParseError, Span
+from ksql.core import ParseError, Span
 from ksql.sql.syntax import ast, expr
 from ksql.sql.syntax.build import BUILDERS, listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import string_value
 from ksql.sql.syntax.build_query import whole_number
 
 if TYPE_CHECKING:
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.syntax.expr import Expr
     from ksql.sql.syntax.lexer import Token
 

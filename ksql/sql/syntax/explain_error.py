@@ -17,8 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.errors import ParseError, Span
-from ksql.core.ident import RESERVED, similar
+from ksql.core import RESERVED, ParseError, Span, similar
 from ksql.sql.syntax.lexer import WordContext
 from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 

@@ -10,8 +10,8 @@ import decimal
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from ksql.core.errors import Span
-from ksql.core.types.model import SqlType
+from ksql.core import Span
+from ksql.core.types import SqlType
 
 Sign = OneOf["+", "-"]
 ArithmeticOp = OneOf["+", "-", "*", "/", "%"]

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import ParseError, Span
-from ksql.core.ident import RESERVED
-from ksql.core.types.model import SqlType
+from ksql.core import RESERVED, ParseError, Span
+from ksql.core.types import SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,7 +16,7 @@ from lark import Lark
 from lark.lexer import Lexer as LarkLexer
 from lark.parsers.lalr_analysis import Shift
 
-from ksql.core.ident import RESERVED
+from ksql.core import RESERVED
 from ksql.sql.syntax import build_expr, build_leaves, build_query, build_statement
 from ksql.sql.syntax.build import BUILDERS, Part
 from ksql.sql.syntax.lexer import Lexer, Token, is_keyword, opens_lambda

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from ksql.core.errors import ParseError, Span
+from ksql.core import ParseError, Span
 from ksql.sql.syntax import ast, explain_error
 from ksql.sql.syntax.build import join
 from ksql.sql.syntax.build_leaves import growth, with_variables
@@ -23,7 +23,7 @@ from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
 
 _TEST_ONLY = (ast.AssertValues, ast.AssertNullValues, ast.AssertSource, ast.RunScript)
 

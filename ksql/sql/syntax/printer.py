@@ -10,8 +10,8 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING
 
-from ksql.core.ident import quote, string_literal
-from ksql.core.types.model import type_text
+from ksql.core import quote, string_literal
+from ksql.core.types import type_text
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.lexer import SINGULAR_UNITS, UNIT_FUNCTIONS
@@ -19,7 +19,7 @@ from ksql.sql.syntax.lexer import SINGULAR_UNITS, UNIT_FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.core.types.model import SqlType
+    from ksql.core.types import SqlType
     from ksql.sql.syntax.expr import Expr
 
 

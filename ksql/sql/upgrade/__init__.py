@@ -1,1 +1,23 @@
 """May a running query be replaced, and what holds across the switch."""
+
+from __future__ import annotations
+
+from ksql.sql.upgrade.code import as_run, code_of, hazards, other_code
+from ksql.sql.upgrade.settings import LISTED, inherited, inherited_properties, notes
+from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass, Verdict
+
+__all__ = [
+    "LISTED",
+    "Difference",
+    "Guarantee",
+    "Trait",
+    "UpgradeClass",
+    "Verdict",
+    "as_run",
+    "code_of",
+    "hazards",
+    "inherited",
+    "inherited_properties",
+    "notes",
+    "other_code",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.functions.registry import BUILTINS
+from ksql.functions import BUILTINS
 from ksql.sql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
 from ksql.sql.plan.walk import generations, nodes, sources, with_children, with_sources
 from ksql.sql.upgrade.filters import with_leftovers
@@ -13,7 +13,7 @@ from ksql.sql.upgrade.grown import with_later
 from ksql.sql.upgrade.naming import named_as
 
 if TYPE_CHECKING:
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
 
 
 def align(

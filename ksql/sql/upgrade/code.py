@@ -16,7 +16,7 @@ from ksql.sql.upgrade.verdict import Difference
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.plan.nodes import Plan, QueryPlan
 
 Code = tuple[tuple[str, str], ...]

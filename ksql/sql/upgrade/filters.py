@@ -15,7 +15,7 @@ from ksql.sql.upgrade.settings import bearing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.binder.bound import Bound
     from ksql.sql.plan.nodes import Fold
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.ident import quote
+from ksql.core import quote
 from ksql.sql.binder import trees
 from ksql.sql.binder.show import show
 from ksql.sql.plan.nodes import (

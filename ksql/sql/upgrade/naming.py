@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
+from ksql.core.types import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named
@@ -39,7 +39,7 @@ from ksql.sql.plan.walk import nodes, sources
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from ksql.core.types.schema import Column
+    from ksql.core.types import Column
     from ksql.sql.binder.bound import Bound
 
 

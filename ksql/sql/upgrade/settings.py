@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.core.config import FUNCTION_PREFIX, PLAN_PROPERTIES, PROPERTIES, canonical
-from ksql.core.ident import quote
-from ksql.core.types.format import Format, KeyWindow, TimestampColumn, capabilities
-from ksql.core.types.model import STRING
-from ksql.functions.instantiate import function_settings
+from ksql.core import FUNCTION_PREFIX, PLAN_PROPERTIES, PROPERTIES, canonical, quote
+from ksql.core.types import STRING, Format, KeyWindow, TimestampColumn, capabilities
+from ksql.functions import function_settings
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named

@@ -27,7 +27,7 @@ from ksql.sql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
 
 
 def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:

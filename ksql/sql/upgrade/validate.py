@@ -11,9 +11,8 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ksql.core.config import is_exactly_once
-from ksql.core.ident import quote
-from ksql.core.types.format import Format, as_written, capabilities
+from ksql.core import is_exactly_once, quote
+from ksql.core.types import Format, as_written, capabilities
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Column, Named
 from ksql.sql.binder.show import show, show_call
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.core.types import schema
-    from ksql.functions.registry import Functions
+    from ksql.functions import Functions
     from ksql.sql.binder.bound import Bound
     from ksql.sql.plan.nodes import Fold
 

@@ -1,1 +1,23 @@
 """The materialized answer by key, and how far it has read."""
+
+from __future__ import annotations
+
+from ksql.views.stores import formats
+from ksql.views.stores.base import Hidden, Rows, Store, StoreClosed, Stored, StoredRow, united
+from ksql.views.stores.memory import MemoryStore
+from ksql.views.stores.retention_store import RetentionStore
+from ksql.views.stores.upgrades import SETTING
+
+__all__ = [
+    "SETTING",
+    "Hidden",
+    "MemoryStore",
+    "RetentionStore",
+    "Rows",
+    "Store",
+    "StoreClosed",
+    "Stored",
+    "StoredRow",
+    "formats",
+    "united",
+]

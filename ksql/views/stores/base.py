@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.records import Offset
+    from ksql.core import Offset
 
 Change = tuple[bytes, bytes | None, int]
 """(key, value or None to delete, timestamp): one record of the table's topic."""

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import KsqlError
-from ksql.core.records import Offset
+from ksql.core import KsqlError, Offset
 from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
 from ksql.views.stores.rocks import Rocks, StoreBudget, destroy
 from ksql.views.stores.write_batch import coalesced

@@ -24,7 +24,7 @@ from ksql.views.stores.write_batch import WriteBatch, coalesced, laid_over
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.core.records import Offset
+    from ksql.core import Offset
 
 
 class MemoryStore(Store):

@@ -19,7 +19,7 @@ import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.views.stores import formats
 from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, StoreFailed
 from ksql.views.stores.disk import CLOCK, HIDDEN, PARTIAL, POSITION, StoreBudget
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from ksql.core.records import Offset
+    from ksql.core import Offset
 
 SLICE_ROWS: Final = 4_000
 SLICE_BYTES: Final = 4 * 1024 * 1024

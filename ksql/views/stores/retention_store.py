@@ -18,14 +18,14 @@ import threading
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.core.types.windowed import all_kept_by, kept_by
+from ksql.core.types import all_kept_by, kept_by
 from ksql.views.stores.base import Change, Hidden, Rows, Store, Stored, StoredRow
 from ksql.views.stores.write_batch import coalesced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ksql.core.records import Offset
+    from ksql.core import Offset
 
 _LEAST_SEGMENT_MS = 60_000
 SLICE = 10_000

@@ -33,7 +33,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from ksql.core.error_table import STORE_BUSY
+from ksql.core import STORE_BUSY
 from ksql.views.stores import formats
 from ksql.views.stores.base import (
     Change,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from ksql.core.errors import ServerError
+    from ksql.core import ServerError
 
 _FORMAT = "format"
 _ROWS = "rocksdb.estimate-num-keys"

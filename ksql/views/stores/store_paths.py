@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.files import sync_folder
+from ksql.core import sync_folder
 from ksql.views.stores.rocks import destroy
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.core.records import Offset
+from ksql.core import Offset
 from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
 from ksql.views.stores.disk import (
     CLOCK,

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from ksql.core.errors import KsqlError
+from ksql.core import KsqlError
 from ksql.views.stores import formats
 from ksql.views.stores.base import OlderStore, Store, StoreDamaged
 from ksql.views.stores.migrating_store import MigratingStore

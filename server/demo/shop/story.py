@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ksql.core.records import RawRecord
-from ksql.formats.schema_registry import Schema
-from ksql.kafka.producers.sender import Sender
-from ksql.kafka.registry_client import registry_of
-from ksql.sql.catalog.model import Topic
+from ksql.core import RawRecord
+from ksql.formats import Schema
+from ksql.kafka import registry_of
+from ksql.kafka.producers import Sender
+from ksql.sql.catalog import Topic
 from server.demo import topics
 from server.demo.expected import Check, Rows, compare
 from server.demo.session import Session

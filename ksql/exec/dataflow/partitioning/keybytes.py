@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.core.records import Row
-from ksql.core.types.format import capabilities
-from ksql.core.types.schema import Column, Role
+from ksql.core import Row
+from ksql.core.types import Column, Role, capabilities
 from ksql.exec.operators.keys import pack, unpack
-from ksql.formats.table import EncodeError, serde_for
-from ksql.sql.binder.bound import type_of
+from ksql.formats import EncodeError, serde_for
+from ksql.sql.binder import type_of
 
 if TYPE_CHECKING:
-    from ksql.core.types.format import Format
+    from ksql.core.types import Format
     from ksql.exec.operators.base import KeyOrder
-    from ksql.formats.schema_registry import Registry
-    from ksql.sql.plan.nodes import Aggregate, Sink
+    from ksql.formats import Registry
+    from ksql.sql.plan import Aggregate, Sink
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from ksql.core.types.format import capabilities
-from ksql.core.types.schema import WINDOW_COLUMNS
+from ksql.core.types import WINDOW_COLUMNS, capabilities
 from ksql.exec.codegen.emission import is_join_key
 from ksql.exec.dataflow.layout import layout
 from ksql.exec.dataflow.partitioning.murmur2 import (
@@ -28,18 +27,18 @@ from ksql.exec.dataflow.partitioning.murmur2 import (
 )
 from ksql.exec.dataflow.partitioning.stream_partitions import key_format
 from ksql.exec.operators.keys import unpack
-from ksql.formats.table import EncodeError
+from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
-from ksql.sql.plan.nodes import StreamStreamJoin, StreamTableJoin
+from ksql.sql.plan import StreamStreamJoin, StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from ksql.core.types.format import Format
+    from ksql.core.types import Format
     from ksql.exec.dataflow.layout import Exit, Layout, Stage
     from ksql.exec.dataflow.stage_inputs import Encoder
     from ksql.exec.operators.base import Record
-    from ksql.sql.plan.nodes import Placement, Sink
+    from ksql.sql.plan import Placement, Sink
 
 _MOST_KEYS: Final = 200_000
 UNORDERED: Final = (

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from ksql.exec.operators.base import Record
 from ksql.exec.operators.keys import pack
-from ksql.sql.plan.nodes import Aggregate
+from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.dataflow.layout import Stage, StageInput
     from ksql.exec.dataflow.stage_inputs import KeyedInput
     from ksql.exec.operators.base import LogError
-    from ksql.sql.plan.nodes import QueryPlan
+    from ksql.sql.plan import QueryPlan
 
 UPGRADE_FROM = "ksql.upgrade.from"
 _NONE = "none"

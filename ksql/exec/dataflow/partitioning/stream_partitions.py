@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.core.errors import StatementError
-from ksql.core.types.format import Format, capabilities
-from ksql.core.types.schema import WINDOW_COLUMNS, Column, Role
+from ksql.core import StatementError
+from ksql.core.types import WINDOW_COLUMNS, Column, Format, Role, capabilities
 from ksql.exec.dataflow.layout import KeyedJoin
 from ksql.exec.dataflow.partitioning.keybytes import KeyBytes, group_columns, key_bytes
-from ksql.formats.schema_registry import MemoryRegistry
-from ksql.formats.table import validate
+from ksql.formats import MemoryRegistry, validate
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.bound import type_of
-from ksql.sql.plan.nodes import Aggregate
+from ksql.sql.binder import type_of
+from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
     from ksql.exec.dataflow.layout import Layout, Stage, StageInput
-    from ksql.sql.binder.bound import Bound
+    from ksql.sql.binder import Bound
 
 
 def key_format(cut: Layout, stage: Stage) -> Format:

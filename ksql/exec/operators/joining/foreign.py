@@ -29,7 +29,7 @@ from ksql.exec.operators.keys import pack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError
 
 

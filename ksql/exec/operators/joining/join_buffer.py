@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import KeyOrder, Store
     from ksql.exec.operators.joining.join_layout import Side
 

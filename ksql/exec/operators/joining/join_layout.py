@@ -11,7 +11,7 @@ from ksql.exec.operators.table import fitted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import Record, Store
 
 

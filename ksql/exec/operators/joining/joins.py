@@ -18,7 +18,7 @@ from ksql.exec.operators.joining.join_layout import Ending, Side, TimedRow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError, Steps, Store
 
 

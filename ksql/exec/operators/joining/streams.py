@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ksql.core.error_table import UNKNOWN_JOIN_STATE
+from ksql.core import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import KeyOrder, Late, Paused, Record
 from ksql.exec.operators.joining.join_buffer import JoinBuffer, Line, Place, Slices, UnmatchedBuffer
@@ -16,7 +16,7 @@ from ksql.exec.operators.joining.join_layout import Ending, Side
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from ksql.core.records import Row
+    from ksql.core import Row
     from ksql.exec.operators.base import LogError, Steps, Store
 
 _META = b"m"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ksql.app.shutdown import end_cluster
+from ksql.control.statements.teardown import end_cluster
 from tests.unit.world import World
 
 SCRIPT = """
