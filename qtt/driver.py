@@ -8,24 +8,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.control.rebuild_supervisor import WAIT
-from ksql.core.config import Settings
-from ksql.core.records import Headers
-from ksql.functions.registry import BUILTINS
-from ksql.functions.udf import load_sources, read_directory
+from ksql.core import Headers, Settings
+from ksql.functions import BUILTINS, load_sources, read_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
-    from ksql.formats.table import Side
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import Topic
+    from ksql.formats import Reference, Registered, Registry, Schema, Side
+    from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
     from qtt.compare import Actual
     from qtt.model import Case
 
 
+_WAIT: Final = "ksql.upgrade.wait.ms"
 _REBUILD_MS: Final = "60000"
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
@@ -126,7 +122,7 @@ class Drivers(Protocol):
 
 def awaiting_rebuilds(settings: Settings) -> Settings:
     """Return the settings with which a statement that begins a rebuild waits for its cut-over."""
-    return Settings({**settings.server, WAIT: _REBUILD_MS}, settings.overrides)
+    return Settings({**settings.server, _WAIT: _REBUILD_MS}, settings.overrides)
 
 
 def in_runs(records: Iterable[RawInput]) -> list[list[RawInput]]:

@@ -6,14 +6,12 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.engine import Engine
-from ksql.control.engine.ports import MemoryLog
-from ksql.control.rebuild_supervisor import RebuildSupervisor
-from ksql.control.statements.execute import HANDLERS
-from ksql.control.statements.services import QueryHealth, Request, Services
-from ksql.core.config import Settings
-from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
-from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
+from ksql.control import RebuildSupervisor
+from ksql.control.engine import Engine, MemoryLog
+from ksql.control.statements import HANDLERS, QueryHealth, Request, Services
+from ksql.core import Settings
+from ksql.exec.memory import MemoryRunner, MemoryTopics
+from ksql.formats import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
 from qtt.driver import FUNCTIONS, SERVED, DeliveredRecord, awaiting_rebuilds
@@ -22,11 +20,9 @@ from qtt.memory import MemoryService, hosted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.core.query_version import QueryVersion
-    from ksql.formats.schema_registry import Registered, Registry, Schema
-    from ksql.formats.table import Side
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import Topic
+    from ksql.core import QueryVersion
+    from ksql.formats import Registered, Registry, Schema, Side
+    from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
     from qtt.driver import Driver, RawInput
     from qtt.model import Case

@@ -16,29 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.engine import Engine
-from ksql.control.engine.ports import MemoryLog
-from ksql.control.rebuild_supervisor import RebuildSupervisor
-from ksql.control.statements.execute import HANDLERS
-from ksql.control.statements.services import Request, Services
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError, QueryFailed
-from ksql.core.files import Trash
+from ksql.control import RebuildSupervisor
+from ksql.control.engine import Engine, MemoryLog
+from ksql.control.statements import HANDLERS, Request, Services
+from ksql.core import KsqlError, QueryFailed, Settings, Trash
 from ksql.core.process.jars import jars
-from ksql.formats.schema_registry import Reference, subject_name
-from ksql.kafka.admin import Admin
-from ksql.kafka.embedded.broker import EmbeddedBroker
-from ksql.kafka.producers.sender import Sender
-from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.topic_difference import TopicDifference
-from ksql.kafka.topics import KafkaTopics
-from ksql.registry.errors import ReferenceExists
-from ksql.registry.registry import kafka_log, open_registry
-from ksql.spark.query.cut_over import CutOverCompletion
-from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.spec import RunnerContext
-from ksql.spark.session.jvm import SparkSettings
-from ksql.spark.session.runtime import SparkRuntime
+from ksql.formats import Reference, subject_name
+from ksql.kafka import Admin, KafkaSettings, KafkaTopics, TopicDifference
+from ksql.kafka.embedded import EmbeddedBroker
+from ksql.kafka.producers import Sender
+from ksql.registry import ReferenceExists, kafka_log, open_registry
+from ksql.spark.query import CutOverCompletion, RunnerContext, SparkRunner
+from ksql.spark.session import SparkRuntime, SparkSettings
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from qtt import rest

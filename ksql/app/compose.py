@@ -13,21 +13,22 @@ from ksql.cluster.replicas import ENABLED
 from ksql.control.statements import CommandRate
 from ksql.core import steady_ms
 from ksql.core.process.jars import jars
-from ksql.core.timing import steady_ms
-from ksql.functions.udf import Problem, load_sources, read_directory
-from ksql.functions.user.watch import Limits
-from ksql.kafka.producers.sender import Sender
-from ksql.kafka.ranges import READING
-from ksql.kafka.topic_difference import TopicDifference
-from ksql.kafka.topics import record_sizes
-from ksql.serving.limits import UNLIMITED
-from ksql.spark.query.batch_limits import BatchLimits
-from ksql.spark.query.cut_over import CutOverCompletion
-from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
-from ksql.spark.query.spec import RetryPolicy, RunnerContext
-from ksql.spark.session.jvm import SparkSettings, is_local
-from ksql.spark.session.source import ISOLATION
+from ksql.functions import Problem, load_sources, read_directory
+from ksql.functions.user import Limits
+from ksql.kafka import READING, TopicDifference, record_sizes
+from ksql.kafka.producers import Sender
+from ksql.serving import UNLIMITED
+from ksql.spark.query import (
+    BY_WORKERS,
+    READ,
+    BatchLimits,
+    CutOverCompletion,
+    Preflight,
+    RetryPolicy,
+    RunnerContext,
+    SparkRunner,
+)
+from ksql.spark.session import ISOLATION, SparkSettings, is_local
 
 if TYPE_CHECKING:
     import ssl

@@ -16,61 +16,52 @@ from ksql.app.monitor import AllEnds, Progress, SparkMonitor
 from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
-from ksql.cluster.cluster_client import ClusterClient
-from ksql.cluster.leadership.follower import Follower, ServiceEnded
-from ksql.cluster.leadership.leadership import AnotherServer
-from ksql.cluster.members import Alone
-from ksql.cluster.replicas.cluster import own_server
-from ksql.cluster.replicas.consistency import ConsistencyResolver
-from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
-from ksql.control.doubt_resolver import DoubtResolver
-from ksql.control.engine.engine import Engine
-from ksql.control.log.log import AppliedOffsetFile, KafkaCommandLog
-from ksql.control.log.quarantine import SKIP, offsets_of
-from ksql.control.rebuild_supervisor import RebuildSupervisor
-from ksql.control.statements.services import Services
-from ksql.core import process_tuning
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError
-from ksql.core.files import Trash
-from ksql.core.process.lease import NotLeader
-from ksql.core.timing import steady_ms
-from ksql.functions.registry import BUILTINS
-from ksql.functions.user.udf_process import UdfProcessPool
-from ksql.history.database import configured_url
-from ksql.history.resilient import ResilientLedger
-from ksql.history.upgrade_recorder import UpgradeRecorder
-from ksql.kafka.admin import Admin
-from ksql.kafka.embedded.broker import EmbeddedBroker
-from ksql.kafka.errors import KafkaUnreachable
-from ksql.kafka.groups import Groups
-from ksql.kafka.processing_log import topic_name
-from ksql.kafka.producers.shared_sender import SharedSender
-from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.topic_watch import QueryTopics, TopicWatch
-from ksql.kafka.topics import KafkaTopics
-from ksql.registry.registry import URL as REGISTRY_URL
-from ksql.registry.registry import kafka_log, open_registry
-from ksql.serving.consumer_registry import ConsumerRegistry
-from ksql.serving.limits import Limits
-from ksql.serving.query_service import QueryService
-from ksql.serving.table_provider import TableProvider
-from ksql.spark.checkpoint.checkpoint_topics import PROBLEMS
-from ksql.spark.query.query_supervisor import unheard
-from ksql.spark.session.runtime import SparkRuntime
-from ksql.views.view_maintainer import ViewMaintainer
+from ksql.cluster import Alone, ClusterClient
+from ksql.cluster.leadership import AnotherServer, Follower, ServiceEnded
+from ksql.cluster.replicas import (
+    STANDBYS,
+    ConsistencyResolver,
+    PartitionAssignment,
+    ReplicaService,
+    own_server,
+)
+from ksql.control import DoubtResolver, RebuildSupervisor
+from ksql.control.engine import Engine
+from ksql.control.log import SKIP, AppliedOffsetFile, KafkaCommandLog, offsets_of
+from ksql.control.statements import Services
+from ksql.core import KsqlError, Settings, Trash, process_tuning, steady_ms
+from ksql.core.process import NotLeader
+from ksql.functions import BUILTINS
+from ksql.functions.user import UdfProcessPool
+from ksql.history import ResilientLedger, UpgradeRecorder, configured_url
+from ksql.kafka import (
+    Admin,
+    Groups,
+    KafkaSettings,
+    KafkaTopics,
+    KafkaUnreachable,
+    QueryTopics,
+    TopicWatch,
+    topic_name,
+)
+from ksql.kafka.embedded import EmbeddedBroker
+from ksql.kafka.producers import SharedSender
+from ksql.registry import URL as REGISTRY_URL
+from ksql.registry import kafka_log, open_registry
+from ksql.serving import ConsumerRegistry, Limits, QueryService, TableProvider
+from ksql.spark.checkpoint import PROBLEMS
+from ksql.spark.query import unheard
+from ksql.spark.session import SparkRuntime
+from ksql.views import ViewMaintainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.cluster.cluster_client import RemoteLeader
-    from ksql.cluster.group import GroupMembers
-    from ksql.cluster.members import Members
-    from ksql.control.engine.ports import Command
-    from ksql.functions.registry import Functions
-    from ksql.history.entries import KnownUpgrade
-    from ksql.spark.query.query_supervisor import OnFailure
+    from ksql.cluster import GroupMembers, Members, RemoteLeader
+    from ksql.control.engine import Command
+    from ksql.functions import Functions
+    from ksql.history import KnownUpgrade
+    from ksql.spark.query import OnFailure
 
 _log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap.servers"

@@ -8,16 +8,15 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.rebuild_progress import seconds_behind
-from ksql.core.errors import KsqlError
-from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+from ksql.core import KsqlError
+from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.control.engine.engine import Engine
-    from ksql.core.config import Settings
-    from ksql.core.query_version import QueryVersion
-    from ksql.sql.catalog.model import Rebuild
+    from ksql.core import QueryVersion, Settings
+    from ksql.sql.catalog import Rebuild
 
 MAX_LAG: Final = "ksql.upgrade.cutover.max.lag.ms"
 WAIT: Final = "ksql.upgrade.wait.ms"

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from ksql.exec.ports import HALF_WRITTEN, AwaitFirst, FirstBatch, Runner, Switch, Topics
+from ksql.exec.ports import (
+    HALF_WRITTEN,
+    AwaitFirst,
+    BuildProgress,
+    DifferenceCounts,
+    FirstBatch,
+    Runner,
+    Switch,
+    Topics,
+)
 
 __all__ = [
     "HALF_WRITTEN",
     "AwaitFirst",
+    "BuildProgress",
+    "DifferenceCounts",
     "FirstBatch",
     "Runner",
     "Switch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ksql.history.database import LedgerUnavailable, configured_url, parse_url, shown, sqlite_path
-from ksql.history.entries import UpgradeEntry
+from ksql.history.entries import KnownUpgrade
 from ksql.history.model import Base
 from ksql.history.resilient import ResilientLedger
 from ksql.history.schemas import holds_schemas
@@ -11,9 +11,9 @@ from ksql.history.upgrade_recorder import UpgradeRecorder
 
 __all__ = [
     "Base",
+    "KnownUpgrade",
     "LedgerUnavailable",
     "ResilientLedger",
-    "UpgradeEntry",
     "UpgradeRecorder",
     "configured_url",
     "holds_schemas",

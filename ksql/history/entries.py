@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NewType
 
-from ksql.core.records import Millis, Offset, QueryId
-from ksql.exec.ports import DifferenceCounts
-from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass, UpgradeMode
+from ksql.core import Millis, Offset, QueryId
+from ksql.exec import DifferenceCounts
+from ksql.sql.upgrade import Difference, Guarantee, Trait, UpgradeClass, UpgradeMode
 
 UpgradeId = NewType("UpgradeId", str)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
-from ksql.core.records import Millis, Offset, QueryId
+from ksql.control.statements import SwitchPoint, UpgradeReport
+from ksql.core import Millis, Offset, QueryId
 from ksql.history.entries import (
     KnownRebuild,
     KnownUpgrade,
@@ -18,9 +18,9 @@ from ksql.history.entries import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.control.engine.command_execution import Upgrade
-    from ksql.core.query_version import QueryVersion
-    from ksql.exec.ports import Switch
+    from ksql.control.engine import Upgrade
+    from ksql.core import QueryVersion
+    from ksql.exec import Switch
     from ksql.history.resilient import ResilientLedger
 
 _SAME = "the plan is the same: the query was left alone"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ksql.core.records import Millis, Offset, QueryId
-from ksql.exec.ports import DifferenceCounts
+from ksql.core import Millis, Offset, QueryId
+from ksql.exec import DifferenceCounts
 from ksql.history.entries import (
     KnownRebuild,
     KnownUpgrade,

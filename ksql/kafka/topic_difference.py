@@ -10,20 +10,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.core.errors import ServerError
+from ksql.core import ServerError
 from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
 from ksql.kafka.reader import BEGINNING, Reader
 from ksql.kafka.versions import HEADER, is_changelog, versioned
-from ksql.sql.catalog.model import Topic
+from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import Message
 
-    from ksql.core.records import Headers, OutRecord
+    from ksql.core import Headers, OutRecord
     from ksql.kafka.admin import Admin
     from ksql.kafka.settings import KafkaSettings
 

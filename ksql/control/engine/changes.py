@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core.records import QueryId
-from ksql.core.types.model import SqlType
-from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
+from ksql.core import QueryId
+from ksql.core.types import SqlType
+from ksql.sql.catalog import DataSource, FormerVersion, PersistentQuery, Rebuild
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:

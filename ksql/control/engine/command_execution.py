@@ -31,12 +31,11 @@ from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, En
 from ksql.control.engine.context import runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.planning import schemas
-from ksql.core.errors import KsqlError, ServerError
-from ksql.exec.ports import Runner, Topics
-from ksql.formats.schema_registry import Registry
-from ksql.sql.catalog.catalog import Catalog
-from ksql.sql.catalog.model import PersistentQuery, Rebuild
-from ksql.sql.upgrade.verdict import UpgradeMode, Verdict
+from ksql.core import KsqlError, ServerError
+from ksql.exec import Runner, Topics
+from ksql.formats import Registry
+from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
+from ksql.sql.upgrade import UpgradeMode, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -56,8 +56,7 @@ from ksql.sql.upgrade.validate import validate
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ksql.core.config import Settings
-    from ksql.core.records import QueryId
+    from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
 
 _log = logging.getLogger(__name__)

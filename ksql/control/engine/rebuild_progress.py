@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.exec.ports import BuildProgress
+    from ksql.exec import BuildProgress
 
 
 def records_read(progress: BuildProgress) -> int:

@@ -19,8 +19,7 @@ from ksql.control.engine.changes import (
     PauseQuery,
     PutQuery,
 )
-from ksql.core.error_table import BEING_REPLACED
-from ksql.core.errors import ServerError
+from ksql.core import BEING_REPLACED, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,10 +14,9 @@ from ksql.sql.upgrade.validate import validate
 if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.command_execution import UpgradeHistory
-    from ksql.functions.registry import Functions
-    from ksql.sql.catalog.catalog import Catalog
-    from ksql.sql.catalog.model import PersistentQuery, Rebuild
-    from ksql.sql.upgrade.verdict import Verdict
+    from ksql.functions import Functions
+    from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
+    from ksql.sql.upgrade import Verdict
 
 
 def note_rebuild(

@@ -23,7 +23,7 @@ from ksql.sql.catalog import FORMS as CATALOG
 from ksql.sql.plan import DAMAGE, UnreadablePlan, loads
 
 if TYPE_CHECKING:
-    from ksql.sql.catalog.model import PersistentQuery
+    from ksql.sql.catalog import PersistentQuery
 
 FORMS: Final[tuple[Form, ...]] = (
     form("changes.PutSource", changes.PutSource, "source"),

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         configured_formats,
         with_configured_wrap,
     )
-    from ksql.control.planning.schemas import forget, subjects_of
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -23,7 +22,6 @@ else:
             "columns": "columns_of",
             "plan_queries": "transient_plan",
             "properties": "FormatClause With configured_formats with_configured_wrap",
-            "schemas": "forget subjects_of",
         },
     )
 
@@ -32,8 +30,6 @@ __all__ = [
     "With",
     "columns_of",
     "configured_formats",
-    "forget",
-    "subjects_of",
     "transient_plan",
     "with_configured_wrap",
 ]

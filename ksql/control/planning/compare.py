@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
-from ksql.core.config import Settings, canonical
-from ksql.core.error_table import REBUILD_UNDER_WAY
-from ksql.core.errors import StatementError
-from ksql.core.types.format import Format, as_written, capabilities
-from ksql.core.types.schema import Column, Role
-from ksql.sql.plan import codec
-from ksql.sql.plan.nodes import QueryPlan
-from ksql.sql.upgrade.settings import inherited, notes
+from ksql.core import REBUILD_UNDER_WAY, Settings, StatementError, canonical
+from ksql.core.types import Column, Format, Role, as_written, capabilities
+from ksql.sql.plan import QueryPlan, codec
+from ksql.sql.upgrade import Difference, Verdict, inherited, notes
 from ksql.sql.upgrade.validate import validate
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from ksql.control.engine.changes import BeginRebuild, PutQuery, PutSource
 from ksql.control.engine.context import Moment, Prepared, command_id, with_settings
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.properties import STORE
-from ksql.core.query_version import FIRST
-from ksql.core.records import QueryId
-from ksql.sql.catalog.model import PersistentQuery, Rebuild
+from ksql.core import FIRST, QueryId
+from ksql.sql.catalog import PersistentQuery, Rebuild
 from ksql.sql.plan import codec
 from ksql.sql.upgrade import inherited_properties
 

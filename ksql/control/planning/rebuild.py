@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
-from ksql.core.config import is_exactly_once
-from ksql.core.errors import StatementError
+from ksql.core import StatementError, is_exactly_once
 from ksql.core.types import times
-from ksql.exec.dataflow.topic_acl import AT
-from ksql.sql.catalog.model import CutOver, Topic
+from ksql.exec.dataflow import AT
+from ksql.sql.catalog import CutOver, Topic
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
-from ksql.sql.upgrade.settings import RESET, inherited
-from ksql.sql.upgrade.verdict import Guarantee
+from ksql.sql.upgrade import RESET, Guarantee, inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.context import Context, Moment
     from ksql.control.planning.properties import With
-    from ksql.sql.catalog.model import PersistentQuery
-    from ksql.sql.plan.nodes import QueryPlan
-    from ksql.sql.upgrade.verdict import Verdict
+    from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.plan import QueryPlan
+    from ksql.sql.upgrade import Verdict
 
 ReplaceMode = Literal["in_place", "rebuild", "auto"]
 MODE: Final = "REPLACE_MODE"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.control.statements import distributed, entities, execute, reports
+    from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
     from ksql.control.statements.entities import OMIT_NONE, Entity, FieldInfo, TopicPartition
     from ksql.control.statements.execute import (
@@ -87,7 +87,6 @@ __all__ = [
     "UnknownField",
     "UpgradeReport",
     "check_count",
-    "distributed",
     "end_cluster",
     "entities",
     "execute",

@@ -10,12 +10,8 @@ from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
 from ksql.control.statements.upgradereport import UpgradeReport
-from ksql.core.config import Settings
-from ksql.core.errors import KsqlError, TooManyRequests
-from ksql.core.query_version import QueryVersion
-from ksql.core.records import QueryId
-from ksql.core.timing import PerSecond
-from ksql.sql.plan.nodes import QueryPlan
+from ksql.core import KsqlError, PerSecond, QueryId, QueryVersion, Settings, TooManyRequests
+from ksql.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
     from ksql.core import Headers, Written

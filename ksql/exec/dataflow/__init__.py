@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
     from ksql.exec.dataflow.load import packed, unpacked
     from ksql.exec.dataflow.program import MovedRecord, Program, RawBatch, through
-    from ksql.exec.dataflow.topic_acl import plan_of, read_topics, stated_settings
+    from ksql.exec.dataflow.topic_acl import AT, plan_of, read_topics, start_ms, stated_settings
     from ksql.exec.dataflow.topology import changes_sent, time_counted
 else:
     __getattr__ = lazy_exports(
@@ -22,12 +22,13 @@ else:
             "future_timestamps": "FutureTimestamps WarningsWritten",
             "load": "packed unpacked",
             "program": "MovedRecord Program RawBatch through",
-            "topic_acl": "plan_of read_topics stated_settings",
+            "topic_acl": "AT plan_of read_topics start_ms stated_settings",
             "topology": "changes_sent time_counted",
         },
     )
 
 __all__ = [
+    "AT",
     "FutureTimestamps",
     "MovedRecord",
     "Program",
@@ -40,6 +41,7 @@ __all__ = [
     "packed",
     "plan_of",
     "read_topics",
+    "start_ms",
     "stated_settings",
     "through",
     "time_counted",

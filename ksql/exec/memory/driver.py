@@ -13,22 +13,21 @@ from dataclasses import dataclass, field, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core.query_version import QueryVersion
-from ksql.core.records import OutRecord, RawRecord
+from ksql.core import OutRecord, QueryVersion, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
 from ksql.exec.dataflow.topic_acl import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.ports import BuildProgress, FirstBatch, Switch
-from ksql.functions.registry import BUILTINS
-from ksql.sql.catalog.model import Topic
+from ksql.functions import BUILTINS
+from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from ksql.core.records import Headers
+    from ksql.core import Headers
     from ksql.exec.ports import AwaitFirst
     from ksql.formats import Registry
     from ksql.functions import Functions

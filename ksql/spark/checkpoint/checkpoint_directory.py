@@ -6,9 +6,8 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.errors import KsqlError
-from ksql.core.format_zero import BeforeFormatZero
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.core import BeforeFormatZero, KsqlError
+from ksql.exec.dataflow import plan_of
 from ksql.spark.checkpoint import cut_over_mark, incarnations
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 

@@ -11,8 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import versioned_json
-from ksql.core.files import write_atomically
+from ksql.core import versioned_json, write_atomically
 from ksql.spark.checkpoint.checkpoint import readable
 
 if TYPE_CHECKING:

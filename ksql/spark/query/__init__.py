@@ -8,6 +8,7 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.spark.query.batch_limits import BatchLimits
+    from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
     from ksql.spark.query.query_metrics import DropCounts, Totals
     from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor, unheard
@@ -18,6 +19,7 @@ else:
         __name__,
         {
             "batch_limits": "BatchLimits",
+            "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
             "query_metrics": "DropCounts Totals",
             "query_supervisor": "OnFailure QuerySupervisor unheard",
@@ -30,6 +32,7 @@ __all__ = [
     "BY_WORKERS",
     "READ",
     "BatchLimits",
+    "CutOverCompletion",
     "DropCounts",
     "Failure",
     "OnFailure",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.exec.ports import BuildProgress
+from ksql.exec import BuildProgress
 from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts
 from ksql.spark.query.batch_limits import by_topic
 

@@ -18,17 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core.errors import KsqlError, ServerError
-from ksql.core.query_version import QueryVersion, transactional_id
-from ksql.exec.dataflow.topic_acl import plan_of
-from ksql.kafka.topic_difference import Counts, Writing
+from ksql.core import KsqlError, QueryVersion, ServerError, transactional_id
+from ksql.exec.dataflow import plan_of
+from ksql.kafka import Counts, Writing
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
 if TYPE_CHECKING:
     from ksql.spark.query.spec import QuerySpec
-    from ksql.sql.catalog.model import PersistentQuery
-    from ksql.sql.plan.nodes import Sink
+    from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.plan import Sink
 
 _TASK: Final = "cutover"
 _log = logging.getLogger(__name__)

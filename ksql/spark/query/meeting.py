@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ksql.core.error_table import MEETING_CANCELLED
-from ksql.core.errors import KsqlError, ServerError
-from ksql.core.process.background import in_background
+from ksql.core import MEETING_CANCELLED, KsqlError, ServerError
+from ksql.core.process import in_background
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query.failures import reason
 from ksql.spark.query.switching import OldPlan
@@ -28,7 +27,7 @@ from ksql.spark.query.switching import OldPlan
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ksql.core.query_version import QueryVersion
+    from ksql.core import QueryVersion
     from ksql.spark.query.query_supervisor import QuerySupervisor
 
 _log = logging.getLogger(__name__)

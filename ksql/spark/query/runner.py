@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import KsqlError, Settings, is_exactly_once
 from ksql.core.process import NotLeader, in_background
-from ksql.exec import FirstBatch, Switch
-from ksql.exec.dataflow import plan_of, read_topics, stated_settings, topic_acl
+from ksql.exec import BuildProgress, FirstBatch, Switch
+from ksql.exec.dataflow import plan_of, read_topics, start_ms, stated_settings, topic_acl
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.topic_acl import plan_of, read_topics, start_ms, stated_settings
-from ksql.exec.ports import BuildProgress, FirstBatch, Switch
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory

@@ -6,9 +6,12 @@ from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.model import (
     FORMS,
     HEADERS_FORMAT,
+    CutOver,
     DataSource,
+    FormerVersion,
     Materialization,
     PersistentQuery,
+    Rebuild,
     Topic,
     kept_schema,
 )
@@ -17,9 +20,12 @@ __all__ = [
     "FORMS",
     "HEADERS_FORMAT",
     "Catalog",
+    "CutOver",
     "DataSource",
+    "FormerVersion",
     "Materialization",
     "PersistentQuery",
+    "Rebuild",
     "Topic",
     "kept_schema",
 ]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ksql.core.errors import UnknownName
-from ksql.core.ident import near, quote
-from ksql.core.query_version import QueryVersion
-from ksql.core.records import QueryId
-from ksql.core.types.model import SqlType
+from ksql.core import QueryId, QueryVersion, UnknownName, near, quote
+from ksql.core.types import SqlType
 from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from ksql.sql.upgrade.code import as_run, code_of, hazards, other_code
-from ksql.sql.upgrade.settings import LISTED, inherited, inherited_properties, notes
-from ksql.sql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass, Verdict
+from ksql.sql.upgrade.settings import LISTED, RESET, inherited, inherited_properties, notes
+from ksql.sql.upgrade.verdict import (
+    Difference,
+    Guarantee,
+    Trait,
+    UpgradeClass,
+    UpgradeMode,
+    Verdict,
+)
 
 __all__ = [
     "LISTED",
+    "RESET",
     "Difference",
     "Guarantee",
     "Trait",
     "UpgradeClass",
+    "UpgradeMode",
     "Verdict",
     "as_run",
     "code_of",
