@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.control.engine.engine import Engine
-    from ksql.core import QueryVersion, Settings
+    from ksql.core import QueryId, QueryVersion, Settings
     from ksql.sql.catalog import Rebuild
 
 MAX_LAG: Final = "ksql.upgrade.cutover.max.lag.ms"
@@ -113,7 +113,16 @@ class RebuildSupervisor:
         if progress is None or progress.trouble:
             return False
         behind_s = seconds_behind(progress)
-        return behind_s is not None and behind_s * 1000 <= self._settings.number(MAX_LAG)
+        if behind_s is None:
+            return False
+        # the position of a version is that of its last batch: the running one has a lag as well
+        behind_s -= self._running_behind_s(candidate.id)
+        return behind_s * 1000 <= self._settings.number(MAX_LAG)
+
+    def _running_behind_s(self, query_id: QueryId) -> float:
+        version = self._engine.catalog.version_of(query_id)
+        progress = self._engine.runner.progress(version)
+        return (seconds_behind(progress) or 0.0) if progress is not None else 0.0
 
     def _cut_over(self, rebuild: Rebuild) -> None:
         version = rebuild.candidate.version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_the_command_topic_knows_how_a_rebuild_ended(ledger, world, end, status)
 
 
 def test_a_lost_ledger_gets_the_rebuilds_of_the_command_topic(ledger, world):
-    known: list[object] = []
+    known: list[Any] = []
     history = world.engine.history = recorder(ledger, known)
     replayed(world)
     history.rebuild()
