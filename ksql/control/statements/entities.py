@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from ksql.control.engine.ports import CommandStatus
-from ksql.control.statements.upgradereport import UpgradeReport
+from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeReport
 from ksql.core.types.model import SqlType
 from ksql.core.types.schema import Column, Role
 
@@ -364,6 +364,22 @@ class Queries(Entity):
 
     type_name = "queries"
     queries: tuple[QueryInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgrades(Entity):
+    """SHOW UPGRADES, the newest first."""
+
+    type_name = "upgrades"
+    upgrades: tuple[UpgradeInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpgradeDescriptionEntity(Entity):
+    """DESCRIBE UPGRADE."""
+
+    type_name = "upgradeDescription"
+    upgrade_description: UpgradeDescription
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ Emission = OneOf["CHANGES", "FINAL"]
 NullsPlace = OneOf["FIRST", "LAST"]
 ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
+UpgradeAction = OneOf["ABORT", "ROLLBACK"]
 ConnectorScope = OneOf["SOURCE", "SINK"]
 Catalogue = OneOf[
     "STREAMS",
@@ -32,6 +33,7 @@ Catalogue = OneOf[
     "VARIABLES",
     "CONNECTORS",
     "CONNECTOR PLUGINS",
+    "UPGRADES",
 ]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
 
@@ -265,6 +267,16 @@ class QueryControl:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeControl:
+    """ABORT | ROLLBACK UPGRADE OF name [TO 'upgrade id']; ABORT takes no id."""
+
+    action: UpgradeAction
+    name: str
+    upgrade_id: str | None = None
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """EXPLAIN of a query id or of a statement."""
 
@@ -274,12 +286,16 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW|LIST of a catalogue; ``all_`` is ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
+    """SHOW|LIST of a catalogue.
+
+    ``all_`` is ALL TOPICS, ``scope`` SOURCE|SINK CONNECTORS, ``source`` that of UPGRADES FOR.
+    """
 
     what: Catalogue
     extended: bool = False
     all_: bool = False
     scope: ConnectorScope | OneOf[""] = ""
+    source: str | None = None
     span: Span = span_field()
 
 
@@ -314,6 +330,14 @@ class DescribeConnector:
     """DESCRIBE CONNECTOR name."""
 
     name: str
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeUpgrade:
+    """DESCRIBE UPGRADE 'upgrade id'."""
+
+    upgrade_id: str
     span: Span = span_field()
 
 
@@ -471,7 +495,7 @@ class RunScript:
     span: Span = span_field()
 
 
-Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector
+Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector | DescribeUpgrade
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
 Statement = (
@@ -483,6 +507,7 @@ Statement = (
     | AlterSource
     | DropSource
     | QueryControl
+    | UpgradeControl
     | Explain
     | Show
     | Description

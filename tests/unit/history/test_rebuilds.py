@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_the_command_topic_knows_how_a_rebuild_ended(ledger, world, end, status)
 
 
 def test_a_lost_ledger_gets_the_rebuilds_of_the_command_topic(ledger, world):
-    known: list[object] = []
+    known: list[Any] = []
     history = world.engine.history = recorder(ledger, known)
     replayed(world)
     history.rebuild()
@@ -149,4 +150,4 @@ def test_a_rollback_is_a_mode_of_its_own(ledger, world):
     upgrade = Upgrade(old=world.query("N"), statement=COUNT, verdict=REFUSED, offset=4)
     history.rebuild_begun(upgrade, new.version, rollback=True)
     [rollback] = entries(ledger)
-    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/4")
+    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/2-4")
