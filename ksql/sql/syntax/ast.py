@@ -12,6 +12,12 @@ from typing import Literal as OneOf
 from ksql.core import Span
 from ksql.core.types import UNIT_MS, SqlType
 from ksql.sql.syntax.expr import NOWHERE, Expr, Literal, Variable, span_field
+from ksql.sql.syntax.session_ast import AlterSystem as AlterSystem  # noqa: PLC0414 - a statement, too
+from ksql.sql.syntax.session_ast import Define as Define  # noqa: PLC0414 - a statement, too
+from ksql.sql.syntax.session_ast import RunScript as RunScript  # noqa: PLC0414 - a statement, too
+from ksql.sql.syntax.session_ast import SetProperty as SetProperty  # noqa: PLC0414 - a statement, too
+from ksql.sql.syntax.session_ast import Undefine as Undefine  # noqa: PLC0414 - a statement, too
+from ksql.sql.syntax.session_ast import UnsetProperty as UnsetProperty  # noqa: PLC0414 - a statement, too
 
 SourceKind = OneOf["STREAM", "TABLE"]
 JoinKind = OneOf["INNER", "LEFT", "RIGHT", "FULL"]
@@ -19,6 +25,7 @@ Emission = OneOf["CHANGES", "FINAL"]
 NullsPlace = OneOf["FIRST", "LAST"]
 ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
+UpgradeAction = OneOf["ABORT", "ROLLBACK"]
 ConnectorScope = OneOf["SOURCE", "SINK"]
 Catalogue = OneOf[
     "STREAMS",
@@ -31,6 +38,7 @@ Catalogue = OneOf[
     "VARIABLES",
     "CONNECTORS",
     "CONNECTOR PLUGINS",
+    "UPGRADES",
 ]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
 
@@ -264,6 +272,16 @@ class QueryControl:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeControl:
+    """ABORT | ROLLBACK UPGRADE OF name [TO 'upgrade id']; ABORT takes no id."""
+
+    action: UpgradeAction
+    name: str
+    upgrade_id: str | None = None
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """EXPLAIN of a query id or of a statement."""
 
@@ -273,12 +291,16 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW|LIST of a catalogue; ``all_`` is ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
+    """SHOW|LIST of a catalogue.
+
+    ``all_`` is ALL TOPICS, ``scope`` SOURCE|SINK CONNECTORS, ``source`` that of UPGRADES FOR.
+    """
 
     what: Catalogue
     extended: bool = False
     all_: bool = False
     scope: ConnectorScope | OneOf[""] = ""
+    source: str | None = None
     span: Span = span_field()
 
 
@@ -313,6 +335,14 @@ class DescribeConnector:
     """DESCRIBE CONNECTOR name."""
 
     name: str
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeUpgrade:
+    """DESCRIBE UPGRADE 'upgrade id'."""
+
+    upgrade_id: str
     span: Span = span_field()
 
 
@@ -363,49 +393,6 @@ class DropConnector:
 
     name: str
     if_exists: bool = False
-    span: Span = span_field()
-
-
-@dataclass(frozen=True, slots=True)
-class SetProperty:
-    """SET 'name' = 'value'."""
-
-    name: str
-    value: str
-    span: Span = span_field()
-
-
-@dataclass(frozen=True, slots=True)
-class UnsetProperty:
-    """UNSET 'name'."""
-
-    name: str
-    span: Span = span_field()
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSystem:
-    """ALTER SYSTEM 'name' = 'value'."""
-
-    name: str
-    value: str
-    span: Span = span_field()
-
-
-@dataclass(frozen=True, slots=True)
-class Define:
-    """DEFINE name = 'text'."""
-
-    name: str
-    value: str
-    span: Span = span_field()
-
-
-@dataclass(frozen=True, slots=True)
-class Undefine:
-    """UNDEFINE name."""
-
-    name: str
     span: Span = span_field()
 
 
@@ -462,15 +449,7 @@ class AssertSource:
     span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True)
-class RunScript:
-    """RUN SCRIPT 'path' (CLI and test files)."""
-
-    path: str
-    span: Span = span_field()
-
-
-Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector
+Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector | DescribeUpgrade
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
 Statement = (
@@ -482,6 +461,7 @@ Statement = (
     | AlterSource
     | DropSource
     | QueryControl
+    | UpgradeControl
     | Explain
     | Show
     | Description

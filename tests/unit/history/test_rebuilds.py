@@ -150,4 +150,4 @@ def test_a_rollback_is_a_mode_of_its_own(ledger, world):
     upgrade = Upgrade(old=world.query("N"), statement=COUNT, verdict=REFUSED, offset=4)
     history.rebuild_begun(upgrade, new.version, rollback=True)
     [rollback] = entries(ledger)
-    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/4")
+    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/2-4")
