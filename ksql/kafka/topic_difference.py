@@ -1,8 +1,8 @@
 """Brings a topic to the rows of another one: only the records in which they differ are written.
 
-A topic's rows are the last records of its keys, partition by partition: a key that lies in another
-partition of the other topic differs in both. It is computed from the topics alone. So what was
-interrupted is computed again, and finds what is left.
+A topic's rows are the last records of its keys, partition by partition. A key that lies in another
+partition of the other topic differs in both. The difference is computed from the topics alone. So
+one that was interrupted is computed again, and is smaller then.
 """
 
 from __future__ import annotations
