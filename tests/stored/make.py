@@ -38,6 +38,7 @@ from ksql.registry import records
 from ksql.spark.checkpoint import (
     checkpoint,
     checkpoint_topics,
+    cut_over_mark,
     incarnations,
     plan_fingerprint,
     start_offsets,
@@ -435,6 +436,9 @@ CLAIM: Final = LeadershipRecord(
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
 SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
+CUT_OVER: Final = cut_over_mark.CutOverMark(
+    number=17, snapshot=True, done=True, changed=1, added=2, removed=3, equal=4
+)
 CODES = {"KM": "0f1e2d3c4b5a6978", "LONGEST": "0f1e2d3c4b5a6978 8796a5b4c3d2e1f0"}
 
 
@@ -448,6 +452,7 @@ def _small_files(place: Path) -> None:
     start_offsets.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
     plan_fingerprint.write(place, SHAPE)
+    cut_over_mark.write(place, CUT_OVER)
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()
