@@ -183,8 +183,12 @@ class Site:
         assert mark is not None
         assert (mark.number, mark.done) == (new.cut_over.number, True)
         assert mark.changed + mark.added + mark.removed == len(differing)
-        assert not self.difference.exists(candidate.version.results_topic(SERVICE))
+        self.await_deleted(candidate)
         assert self.last(old.version.results_topic(SERVICE)) == rows
+
+    def await_deleted(self, candidate):
+        hidden = candidate.version.results_topic(SERVICE)
+        await_true("its own topic is gone", lambda: not self.difference.exists(hidden))
 
     def end(self):
         self.send_no_more()
@@ -257,7 +261,7 @@ def test_a_stream_continues_in_its_new_form_without_a_gap(site, guarantee):
     }
     expected = sorted(a if a in before else a + 1_000_000 for _, a in site.sent)
     assert sorted(row["A"] for row in site.desk.values(site.sink)) == expected
-    assert not site.difference.exists(candidate.version.results_topic(SERVICE))
+    site.await_deleted(candidate)
 
 
 class Failing:

@@ -78,7 +78,10 @@ class Room:
             application_id="app",
             **spec,
         )
-        CutOverCompletion(self.topics, lambda: NOW_MS).complete(query, launch, SERVICE)
+        deletions = {}
+        CutOverCompletion(self.topics, lambda: NOW_MS, deletions).complete(query, launch, SERVICE)
+        for deletion in deletions.values():
+            deletion.join()
 
     @property
     def steps(self):
