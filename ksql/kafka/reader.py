@@ -156,15 +156,15 @@ class Reader:
         ends = self._admin.end_offsets(topics) if topics else {}
         yield from self._until(ends, lambda: self.poll(timeout_s=_STEP_S), timeout_s)
 
-    def last_to_end(self, timeout_s: float | None = None) -> LastMessages:
-        """Return the last record of each key by partition, up to where the partitions end now.
+    def last_until(
+        self, ends: Mapping[Partition, int], timeout_s: float | None = None
+    ) -> LastMessages:
+        """Return the last record of each key by partition, up to these ends of the partitions.
 
-        Transactions that are open by now are waited for. Those without a key are under None.
+        Transactions that are open there are waited for. Those without a key are under None.
 
         Raises: as ``read_to_end``.
         """
-        topics = sorted({topic for topic, _ in self._positions})
-        ends = self._admin.end_offsets(topics, committed=False) if topics else {}
         latest: LastMessages = {partition: {} for partition in self._positions}
         step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
         for some in self._until(ends, step, timeout_s):

@@ -1,20 +1,23 @@
 """Brings a topic to the rows of another one: only the records in which they differ are written.
 
-A topic's rows are the last records of its keys, partition by partition: a key that lies in another
-partition of the other topic differs in both. It is computed from the topics alone. So what was
-interrupted is computed again, and finds what is left.
+A topic's rows are the last records of its keys, partition by partition. A key that lies in another
+partition of the other topic differs in both. The difference is computed from the topics alone. So
+one that was interrupted is computed again, and is smaller then.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ksql.core import ServerError
+from ksql.kafka.admin import Offsets
 from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
-from ksql.kafka.reader import BEGINNING, Reader
+from ksql.kafka.reader import Reader
 from ksql.kafka.versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import Topic
 
@@ -25,12 +28,17 @@ if TYPE_CHECKING:
 
     from ksql.core import Headers, OutRecord
     from ksql.kafka.admin import Admin
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.settings import Config, KafkaSettings
 
 _AT_ONCE: Final = 512  # records between two looks at the right to write
 _COMPACT: Final = {"cleanup.policy": "compact"}
 _MOST: Final = "max.message.bytes"
-_COMMITTED: Final = {"isolation.level": "read_committed"}
+_READING: Final[Config] = {
+    "isolation.level": "read_committed",
+    # no record comes after the last one: the answer that says so is waited for in each partition
+    "fetch.wait.max.ms": 5,
+    "fetch.queue.backoff.ms": 5,
+}
 Rows = dict[bytes, "Message"]
 
 
@@ -122,27 +130,55 @@ class TopicDifference:
             raise PartitionsDiffer(origin, count, target, target_count)
         counts = Counts()
         out = _Out(target, writing, self._fitted(target, writing))
-        with Reader(self._settings, **_COMMITTED) as reader:
+        with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
-                there, here = (rows(reader, topic, partition) for topic in (origin, target))
-                differing = difference(there, here, writing.now_ms, target)
+                reading = other.submit(there.rows, partition)
+                present = here.rows(partition)
+                differing = difference(reading.result(), present, writing.now_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
         return counts
+
+    def _log(self, topic: str) -> Log:
+        begins = self._admin.begin_offsets([topic])
+        ends = self._admin.end_offsets([topic], committed=False)
+        return Log(topic, begins, ends, Reader(self._settings, **_READING))
 
     def _fitted(self, target: str, writing: Writing) -> dict[str, str]:
         limit = self._admin.limits(target).batch_bytes
         return fitting(limit, surely=bool(writing.transactional_id)) | dict(writing.config)
 
 
-def rows(reader: Reader, topic: str, partition: int) -> Rows:
-    """Return the last records of the keys of a partition, in their order; none of deleted keys."""
-    place = (topic, partition)
-    reader.assign({place: BEGINNING})
-    last = reader.last_to_end()[place]
-    kept = ((key, message) for key, message in last.items() if key is not None)
-    present = [(key, message) for key, message in kept if message.value() is not None]
-    return dict(sorted(present, key=lambda row: row[1].offset() or 0))
+@dataclass(frozen=True)
+class Log:
+    """A topic's records, from the first offsets of its partitions to their ends."""
+
+    topic: str
+    begins: Offsets
+    ends: Offsets
+    reader: Reader
+
+    def rows(self, partition: int) -> Rows:
+        """Return the last records of a partition's keys, in their order; none of deleted keys.
+
+        Raises: as ``Reader.read_to_end``.
+        """
+        place = (self.topic, partition)
+        if self.begins[place] >= self.ends[place]:
+            return {}
+        self.reader.assign({place: self.begins[place]})
+        last = self.reader.last_until({place: self.ends[place]})[place]
+        kept = ((key, message) for key, message in last.items() if key is not None)
+        present = [(key, message) for key, message in kept if message.value() is not None]
+        return dict(sorted(present, key=lambda row: row[1].offset() or 0))
+
+    def __enter__(self) -> Self:
+        """Return the log itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close its reader."""
+        self.reader.close()
 
 
 def difference(there: Rows, here: Rows, now_ms: int, target: str) -> Difference:

@@ -19,11 +19,19 @@ from ksql.app.backup.form import Manifest, SavedState, SavedTopic
 from ksql.app.backup.restore import dense
 from ksql.app.backup.save import COMMANDS, SCHEMAS
 from ksql.app.state import Identity
-from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutType, RemoveType
+from ksql.control.engine.changes import (
+    DeleteSubject,
+    DeleteTopic,
+    EndRebuild,
+    ForgetFormer,
+    PutType,
+    RemoveType,
+)
 from ksql.control.engine.ports import Command
 from ksql.control.log.log import AppliedOffsetFile
 from ksql.control.log.quarantine import stepping_over
 from ksql.control.log.record import decode, encode
+from ksql.control.planning.rebuild import FORGET
 from ksql.core.files import Trash
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import Offset, RawRecord
@@ -34,7 +42,13 @@ from ksql.exec.operators.keys import pack as pack_key
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.leadership_log import LeadershipRecord
 from ksql.registry import records
-from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    cut_over_mark,
+    incarnations,
+    plan_fingerprint,
+)
 from ksql.spark.task import chunk, codes
 from ksql.spark.task.pages import PagedStore
 from ksql.views import store_manager
@@ -79,6 +93,7 @@ def main() -> None:
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)
     _missing(V2 / "restored.jsonl", lambda: map(_command_line, restored_commands()))
+    _missing(V2 / "rebuilt.jsonl", lambda: map(_command_line, rebuilt_commands()))
     if not (V2 / "backup").exists():
         _backup(V2 / "backup")
     if not (V1 / "disk").exists():
@@ -94,6 +109,12 @@ def _missing(file: Path, lines: Callable[[], Any]) -> None:
 
 # --- a backup ---------------------------------------------------------------------------------
 
+REBUILT: Final = """
+CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
+CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='rebuild') AS
+  SELECT K, COUNT(*) AS C FROM S WHERE N > 0 GROUP BY K;
+"""
 RESTORED_MS: Final = 1_790_000_000_000
 
 
@@ -115,6 +136,17 @@ def restored_commands() -> list[Command]:
     """The commands that a restore adds: one that fills a place, one that moves the ids."""
     commands = dense("t", saved_records(), 6, RESTORED_MS)
     return [decode(commands[n].offset, commands[n].key, commands[n].value) for n in (1, -1)]
+
+
+def rebuilt_commands() -> list[Command]:
+    """The commands of a table that is rebuilt, given up once, cut over, and kept for a time."""
+    world = World(REBUILT)
+    [query] = world.catalog.writers("T")
+    former = (EndRebuild(query.id),)
+    kept = (ForgetFormer(query.id),)
+    world.engine.cut_over(query.id, world.settings)
+    ended = Command("upgrade/`T`/abort", "ABORT UPGRADE OF T;", former)
+    return [*world.log.commands, ended, Command("upgrade/`T`/forget", FORGET, kept)]
 
 
 def manifest(topics: tuple[SavedTopic, ...] = (), state: SavedState | None = None) -> Manifest:
@@ -428,6 +460,9 @@ CLAIM: Final = LeadershipRecord(
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
 SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
+CUT_OVER: Final = cut_over_mark.CutOverMark(
+    number=17, snapshot=True, done=True, changed=1, added=2, removed=3, equal=4
+)
 CODES = {"KM": "0f1e2d3c4b5a6978", "LONGEST": "0f1e2d3c4b5a6978 8796a5b4c3d2e1f0"}
 
 
@@ -441,6 +476,7 @@ def _small_files(place: Path) -> None:
     checkpoint.write_starts(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
     plan_fingerprint.write(place, SHAPE)
+    cut_over_mark.write(place, CUT_OVER)
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()

@@ -141,7 +141,8 @@ def catalog_text(catalog: Catalog) -> str:
         lines += _described(source, "name", "kind", "topic")
     for query in catalog.queries.values():
         lines.append(f"{query.kind} {query.version.name}")
-        lines += _described(query, "plan", "id", "kind", "version")
+        first = ("cut_over",) if query.cut_over is None else ()
+        lines += _described(query, "plan", "id", "kind", "version", *first)
         lines += [f"  {line}" for line in explain(loads(query.plan).sink).splitlines()]
     lines += [f"type {name}: {type_}" for name, type_ in catalog.types.items()]
     return "\n".join(lines) + "\n"

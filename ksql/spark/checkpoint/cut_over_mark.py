@@ -1,4 +1,4 @@
-"""How far the cut-over to a checkpoint's version has come, in a small file of it.
+"""The mark of the cut-over to a checkpoint's version, in a small file of the checkpoint.
 
 Before the version runs as its query for the first time, the topic of the query's result is brought
 to the version's rows. The mark says that this is done: it is not done a second time, as the topic

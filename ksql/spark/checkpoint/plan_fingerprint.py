@@ -57,8 +57,8 @@ class OtherPlan(ServerError):
 def shape_of(query_id: str, plan: QueryPlan, hidden: str = "") -> Shape:
     """Return the shape of a query's plan.
 
-    It has no sink where that is the ``hidden`` topic of the query's version: such a version takes
-    over another topic at its cut-over, and leaves it as a former version.
+    It has no sink where that is the ``hidden`` topic of the query's version. A version writes to
+    that topic before its cut-over, and as a former version again.
     """
     steps = [step for node in nodes(plan.sink) if (step := _step(node))]
     topic = plan.sink.topic or ""

@@ -1,4 +1,4 @@
-"""How far a version has read, from its checkpoint and from where its topics begin and end."""
+"""The progress of a version: its checkpoint's offsets, and the ends of its topics."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Each step can be done again: a launch that fails within continues at the next tr
 
 1. The rows of the topic are kept in the former version's topic, for a rollback.
 2. The difference between the version's own topic and the result's topic is written to the latter.
-3. The version's own topic is deleted.
+3. The version's own topic is deleted, in the background.
 
 A stream has step 3 only: what its version has read was in the stream already.
 """
@@ -15,10 +15,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.core import KsqlError, QueryVersion, ServerError, transactional_id
+from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import Counts, Writing
 from ksql.spark.checkpoint import cut_over_mark
@@ -92,6 +95,7 @@ class CutOverCompletion:
 
     topics: ResultTopics = NoTopics()  # noqa: RUF009 - it has nothing
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    _deletions: dict[str, Thread] = field(default_factory=dict)
 
     def complete(self, query: PersistentQuery, spec: QuerySpec, service_id: str) -> None:
         """Bring the result's topic to the version's rows, if that is not done.
@@ -111,7 +115,8 @@ class CutOverCompletion:
             done = replace(mark, snapshot=True, done=True, **counts._asdict())
             cut_over_mark.write(spec.checkpoint, done)
             _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
-        self._delete(hidden, query.id)
+        delete = partial(self._delete, hidden, query.id)
+        self._deletions[hidden] = in_background(f"delete {hidden}", delete)
 
     def _equalized(
         self, sink: Sink, hidden: str, former: str, spec: QuerySpec, mark: CutOverMark
@@ -123,6 +128,8 @@ class CutOverCompletion:
             raise ResultsGone(spec.query_id, hidden)
         writing = self._writing(spec)
         if not mark.snapshot:
+            if (deletion := self._deletions.pop(former, None)) is not None:
+                deletion.join()  # it was the topic of a version that has just taken over
             self.topics.make_like(former, topic)
             self.topics.equalize(topic, former, writing)
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))

@@ -218,6 +218,8 @@ class SparkRunner:
         """
         ending: list[QuerySupervisor] = []
         ended = list(versions)
+        for running in filter(None, map(self.running.get, ended)):
+            running.disable()  # a meeting that ends lets the other version continue
         for version in ended:
             ending += self._ending(version)
             self.running.pop(version, None)
@@ -238,6 +240,8 @@ class SparkRunner:
         Their tasks have no right to write any more, so no batch need be waited for.
         """
         self.abandoned = why
+        for running in self.running.values():
+            running.disable()
         for running in [query for version in list(self.running) for query in self._ending(version)]:
             in_background(f"end {running.version.name}", partial(running.stop, graceful=False))
 

@@ -173,5 +173,4 @@ FORMS: Final[tuple[Form, ...]] = (
     ),
     form("model.CutOver", CutOver, "number former"),
     form("model.Rebuild", Rebuild, "candidate source rollback"),
-    form("model.FormerVersion", FormerVersion, "query source keep_until_ms"),
 )

@@ -24,6 +24,7 @@ LINES = {name: read_lines(one.place / "commands.jsonl") for name, one in CORPORA
 EVERY = [
     *(line for lines in LINES.values() for line in lines),
     *read_lines(V2 / "restored.jsonl"),
+    *read_lines(V2 / "rebuilt.jsonl"),
 ]
 SERVICE = [
     line

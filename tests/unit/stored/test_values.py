@@ -16,7 +16,13 @@ from ksql.core.records import Offset
 from ksql.core.types.windowed import WindowedKeys
 from ksql.kafka import leadership_log
 from ksql.registry import records
-from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    cut_over_mark,
+    incarnations,
+    plan_fingerprint,
+)
 from ksql.spark.task import codes
 from ksql.spark.task.chunk import pack_records, unpack_chunks
 from ksql.spark.task.packing import pack, unpack
@@ -239,6 +245,12 @@ def test_the_shape_of_the_plan_that_a_checkpoint_belongs_to(place, tmp_path):
     assert plan_fingerprint.read(place) == make.SHAPE
     plan_fingerprint.write(tmp_path, make.SHAPE)
     assert (tmp_path / "shape.json").read_bytes() == (FILES / "shape.json").read_bytes()
+
+
+def test_the_mark_of_a_cut_over(place, tmp_path):
+    assert cut_over_mark.read(place) == make.CUT_OVER
+    cut_over_mark.write(tmp_path, make.CUT_OVER)
+    assert (tmp_path / "cutover.json").read_bytes() == (FILES / "cutover.json").read_bytes()
 
 
 def test_the_codes_of_functions_that_a_checkpoint_has_seen(place, tmp_path):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from ksql.exec.dataflow.topic_acl import plan_of
-from ksql.spark.checkpoint import checkpoint, plan_fingerprint
+from ksql.spark.checkpoint import checkpoint, cut_over_mark, plan_fingerprint
 from ksql.spark.query.spec import State
+from ksql.sql.catalog.model import CutOver
+from ksql.sql.plan import codec
 from tests.unit.spark.query.test_runner import Desk
 from tests.unit.world import World
 
@@ -144,3 +147,30 @@ def test_a_shape_that_cannot_be_read(tmp_path, text):
     (tmp_path / "shape.json").write_text(text)
     with pytest.raises(checkpoint.CheckpointDamaged):
         plan_fingerprint.read(tmp_path)
+
+
+def writing_to(query, topic):
+    plan = codec.loads(query.plan)
+    return replace(query, plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))))
+
+
+def test_a_version_may_write_to_its_hidden_topic_before_and_after_it_is_the_query(tmp_path):
+    final = replace(query_of(GROUPED.format("COUNT(*) AS C", "")), version_number=7)
+    candidate = writing_to(final, final.version.results_topic("default_"))
+    place = begun(tmp_path, candidate)
+    assert "sink" not in plan_fingerprint.read(place)
+    for query in (final, candidate, final):
+        _, status = gone_on(tmp_path, query)
+        assert status.state is State.RUNNING
+        assert plan_fingerprint.read(place)["sink"] == "O"
+    _, status = gone_on(tmp_path, writing_to(final, "p"))
+    assert "sink: O, the query has p" in str(status.last_error)
+
+
+def test_a_query_that_starts_over_after_a_cut_over_has_nothing_to_compare(tmp_path):
+    query = query_of(GROUPED.format("COUNT(*) AS C", ""))
+    query = replace(query, version_number=7, cut_over=CutOver(9, 0))
+    desk, status = gone_on(tmp_path, query, anew=frozenset({query.id}))
+    assert status.state is State.RUNNING
+    mark = cut_over_mark.read(desk.runner.checkpoint(query.version))
+    assert mark == cut_over_mark.CutOverMark(number=9, done=True)

@@ -1,0 +1,202 @@
+"""A topic gets the rows of another one, by the records in which they differ and no others."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+
+from ksql.kafka.admin import Admin
+from ksql.kafka.producers import timestamp_zero
+from ksql.kafka.producers.sender import Sender, TransactionalSender
+from ksql.kafka.producers.worker_producer import RecordRefused
+from ksql.kafka.reader import Reader
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_difference import Counts, PartitionsDiffer, TopicDifference, Writing
+from ksql.kafka.versions import HEADER
+from ksql.sql.catalog.model import Topic
+from tests.waits import PATIENCE_S
+
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+NOW_MS = 1_700_000_999_000
+GUARANTEES = ["at_least_once", "exactly_once_v2"]
+
+
+class Room:
+    def __init__(self, bootstrap):
+        self.kafka = KafkaSettings(bootstrap, timeout_s=PATIENCE_S)
+        self.admin = Admin(self.kafka)
+        self.difference = TopicDifference(self.kafka, self.admin)
+        self.sender = Sender(self.kafka)
+        self.asked = 0
+
+    def topic(self, name="t", partitions=2, **configs):
+        topic = f"{name}-{uuid.uuid4().hex[:8]}"
+        self.admin.create(Topic(topic, partitions, 1, {"cleanup.policy": "compact", **configs}))
+        return topic
+
+    def changelog(self, partitions=2):
+        topic = f"_confluent-ksql-default_query_CTAS_{uuid.uuid4().hex[:8]}-v3-changelog"
+        self.admin.create(Topic(topic, partitions))
+        return topic
+
+    def send(self, topic, *records):
+        for key, value, timestamp, headers, partition in records:
+            self.sender.send(
+                topic, key, value, timestamp=timestamp, headers=headers, partition=partition
+            )
+        self.sender.flush()
+
+    def equalize(self, origin, target, guarantee, may_write=None):
+        config = {name: str(value) for name, value in self.kafka.producer().items()}
+        name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
+        writing = Writing(config, name, may_write or self.ask, NOW_MS)
+        return self.difference.equalize(origin, target, writing)
+
+    def ask(self):
+        self.asked += 1
+
+    def read(self, topic, offsets=None):
+        with Reader(self.kafka) as reader:
+            reader.assign(offsets) if offsets else reader.assign_topics([topic])
+            return [record for batch in reader.read_to_end() for record in batch]
+
+    def rows(self, topic):
+        last = {(record.partition, record.key): record.value for record in self.read(topic)}
+        return {place: value for place, value in last.items() if value is not None}
+
+
+@pytest.fixture
+def room(broker):
+    yield Room(broker.bootstrap)
+    timestamp_zero.close()
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_only_what_differs_is_written_and_nothing_a_second_time(room, guarantee):
+    origin, target = room.changelog(), room.topic()
+    version = (HEADER, b"\x01")
+    room.send(
+        origin,
+        (b"equal", b"1", 1_000, [version], 0),
+        (b"changed", b"before", 1_500, [version], 0),
+        (b"changed", b"2", 2_000, [("h", b"x"), version], 0),
+        (b"added", b"3", 0, [version], 1),
+        (b"deleted", b"4", 4_000, [version], 1),
+        (b"deleted", None, 4_001, [version], 1),
+        (b"moved", b"5", 5_000, None, 1),
+        (b"never", b"6", 6_000, None, 1),
+        (b"never", None, 6_000, None, 1),
+    )
+    room.send(
+        target,
+        (b"equal", b"0", 10, None, 0),
+        (b"equal", b"1", 11, None, 0),
+        (b"changed", b"1", 12, None, 0),
+        (b"gone", b"9", 13, None, 1),
+        (b"deleted", b"4", 14, None, 1),
+        (b"moved", b"5", 15, None, 0),
+        (b"was away", b"7", 16, None, 1),
+        (b"was away", None, 17, None, 1),
+    )
+    ends = room.admin.end_offsets([target])
+    assert room.equalize(origin, target, guarantee) == Counts(1, 2, 3, 1)
+    written = room.read(target, ends)
+    at_epoch = 1 if guarantee == "exactly_once_v2" else 0
+    assert sorted((r.partition, r.key, r.value, r.timestamp) for r in written) == [
+        (0, b"changed", b"2", 2_000),
+        (0, b"moved", None, NOW_MS),
+        (1, b"added", b"3", at_epoch),
+        (1, b"deleted", None, NOW_MS),
+        (1, b"gone", None, NOW_MS),
+        (1, b"moved", b"5", 5_000),
+    ]
+    headers = {record.key: list(record.headers or ()) for record in written if record.value}
+    assert headers == {b"changed": [("h", b"x")], b"added": [], b"moved": []}
+    assert room.rows(target) == room.rows(origin)
+    ends = room.admin.end_offsets([target])
+    assert room.equalize(origin, target, guarantee) == Counts(equal=4)
+    assert room.admin.end_offsets([target]) == ends
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_what_was_interrupted_is_finished(room, guarantee):
+    origin, target = room.topic(), room.topic()
+    room.send(origin, *((b"k%d" % n, b"v%d" % n, 1_000 + n, None, n % 2) for n in range(4_000)))
+    looks = iter(range(5))
+
+    def may_write():
+        if next(looks, None) is None:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        room.equalize(origin, target, guarantee, may_write)
+    first = len(room.rows(target)) if guarantee == "exactly_once_v2" else None
+    assert first in (None, 0, 2_000)
+    room.equalize(origin, target, guarantee)
+    assert room.rows(target) == room.rows(origin)
+    assert room.equalize(origin, target, guarantee) == Counts(equal=4_000)
+
+
+def test_a_transaction_that_is_not_decided_yet_is_waited_for(room):
+    origin, target = room.topic(), room.topic()
+    room.send(target, (b"k", b"equal", 1, None, 0))
+    room.send(origin, (b"k", b"equal", 1, None, 0))
+    writer = TransactionalSender(room.kafka, f"tx-{target}")
+    writer.start()
+    with writer.transaction():
+        writer.send(target, b"k", b"other", partition=0)
+        writer.flush()
+        counts = []
+        compared = threading.Thread(
+            target=lambda: counts.append(room.equalize(origin, target, "exactly_once_v2"))
+        )
+        compared.start()
+        compared.join(1.0)
+    compared.join(PATIENCE_S)
+    assert counts == [Counts(changed=1)]
+    assert room.rows(target) == {(0, b"k"): b"equal"}
+
+
+def test_a_changelog_has_the_version_in_its_records(room):
+    origin, target = room.topic(), room.changelog()
+    room.send(origin, (b"k", b"v", 1, [("h", b"x")], 0))
+    assert room.equalize(origin, target, "at_least_once") == Counts(added=1)
+    [record] = room.read(target)
+    assert list(record.headers) == [("h", b"x"), (HEADER, b"\x01")]
+
+
+def test_a_record_that_the_topic_does_not_take_is_an_error(room):
+    origin, target = room.topic(), room.topic(**{"max.message.bytes": "2000"})
+    room.send(origin, (b"k", bytes(10_000), 1, None, 0))
+    for guarantee in GUARANTEES:
+        with pytest.raises(RecordRefused):
+            room.equalize(origin, target, guarantee)
+    assert room.rows(target) == {}
+
+
+def test_topics_of_other_sizes_are_not_compared(room):
+    with pytest.raises(PartitionsDiffer, match="has 2 partitions"):
+        room.equalize(room.topic(), room.topic(partitions=3), "at_least_once")
+
+
+def test_a_topic_is_made_like_another_one(room):
+    like = room.topic(partitions=3, **{"max.message.bytes": "5000", "segment.ms": "60000"})
+    made = f"{like}-made"
+    room.difference.make_like(made, like)
+    room.send(made, (b"k", b"v", 1, None, 0))
+    room.difference.make_like(made, like)
+    assert room.admin.partitions(made) == 3
+    assert room.admin.own_configs(made) == {
+        "cleanup.policy": "compact",
+        "max.message.bytes": "5000",
+    }
+    assert len(room.read(made)) == 1
+    room.difference.make_like(made, room.topic(partitions=2))
+    assert room.admin.partitions(made) == 2
+    assert room.read(made) == []
+    room.difference.delete(made)
+    room.difference.delete(made)
+    assert not room.difference.exists(made)

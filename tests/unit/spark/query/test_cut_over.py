@@ -1,0 +1,200 @@
+"""A cut-over's steps before a launch: each is done once, and what fails is done again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ksql.control.engine.ports import MemoryLog
+from ksql.core.errors import ServerError
+from ksql.core.process.lease import Lease, NotLeader
+from ksql.kafka.topic_difference import Counts
+from ksql.spark.checkpoint import cut_over_mark
+from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
+from ksql.spark.checkpoint.cut_over_mark import CutOverMark
+from ksql.spark.query.cut_over import CutOverCompletion, ResultsGone
+from ksql.spark.query.spec import QuerySpec
+from ksql.sql.catalog.model import CutOver
+from ksql.sql.plan import codec
+from tests.unit.world import World
+
+SERVICE = "default_"
+NOW_MS = 1_700_000_000_000
+SOURCE = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+COUNTED = "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+COUNTS = Counts(changed=1, added=2, removed=3, equal=4)
+
+
+class Topics:
+    """Notes what is done; ``fails`` is the step that fails."""
+
+    def __init__(self, hidden):
+        self.present = {hidden}
+        self.done, self.writings, self.fails = [], [], ""
+
+    def _step(self, *step):
+        if self.fails in step:
+            raise ServerError("Kafka is away")
+        self.done.append(step)
+
+    def exists(self, topic):
+        return topic in self.present
+
+    def make_like(self, topic, like):
+        self._step("make", topic, like)
+
+    def equalize(self, origin, target, writing):
+        self._step("equalize", origin, target)
+        writing.may_write()
+        self.writings.append(writing)
+        return COUNTS
+
+    def delete(self, topic):
+        self._step("delete", topic)
+        self.present.discard(topic)
+
+
+class Room:
+    def __init__(self, place: Path, text=COUNTED):
+        world = World(SOURCE + text, log=MemoryLog())
+        (query,) = world.catalog.queries.values()
+        self.query = replace(query, version_number=17, cut_over=CutOver(33, 4))
+        self.hidden = self.query.version.results_topic(SERVICE)
+        self.former = self.hidden.replace("-v17-", "-v4-")
+        self.place = place
+        self.topics = Topics(self.hidden)
+
+    def complete(self, query=None, **spec):
+        query = query or self.query
+        launch = QuerySpec(
+            version=query.version,
+            plan_json="",
+            topics={},
+            checkpoint=self.place,
+            producer={"acks": "all"},
+            application_id="app",
+            **spec,
+        )
+        deletions: dict[str, int] = {}
+        CutOverCompletion(self.topics, lambda: NOW_MS, deletions).complete(query, launch, SERVICE)
+        for deletion in deletions.values():
+            deletion.join()
+
+    @property
+    def steps(self):
+        return [
+            ("make", self.former, "N"),
+            ("equalize", "N", self.former),
+            ("equalize", self.hidden, "N"),
+            ("delete", self.hidden),
+        ]
+
+
+@pytest.fixture
+def room(tmp_path):
+    return Room(tmp_path)
+
+
+def test_a_table_gets_the_rows_of_the_version_that_took_over(room):
+    room.complete()
+    assert room.topics.done == room.steps
+    mark = CutOverMark(number=33, snapshot=True, done=True, **COUNTS._asdict())
+    assert cut_over_mark.read(room.place) == mark
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_it_is_written_as_the_query_writes(room, exactly_once):
+    room.complete(exactly_once=exactly_once)
+    for writing in room.topics.writings:
+        name = "app-cutover" if exactly_once else None
+        assert writing[:2] == ({"acks": "all"}, name)
+        assert writing.now_ms == NOW_MS
+
+
+def test_it_is_done_once(room):
+    room.complete()
+    room.complete()
+    assert room.topics.done == [*room.steps, ("delete", room.hidden)]
+
+
+def test_a_later_cut_over_is_another_one(room):
+    room.complete()
+    room.topics.present.add(room.hidden)
+    room.complete(replace(room.query, cut_over=CutOver(50, 4)))
+    assert room.topics.done == room.steps * 2
+    mark = cut_over_mark.read(room.place)
+    assert mark is not None
+    assert mark.number == 50
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_what_failed_is_done_at_the_next_launch(room, at):
+    room.topics.fails = ("make", "equalize", room.hidden)[at]
+    with pytest.raises(ServerError, match="Kafka is away"):
+        room.complete()
+    assert room.topics.done == room.steps[:at]
+    mark = cut_over_mark.read(room.place)
+    assert mark == (CutOverMark(number=33, snapshot=True) if at == 2 else None)
+    room.topics.fails = ""
+    room.topics.done.clear()
+    room.complete()
+    assert room.topics.done == room.steps[2 if at == 2 else 0 :]
+
+
+def test_a_topic_that_cannot_be_deleted_is_left_to_the_next_launch(room, caplog):
+    room.topics.fails = "delete"
+    room.complete()
+    assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == [
+        "results_topic_left"
+    ]
+    room.topics.fails = ""
+    room.complete()
+    assert room.topics.done == room.steps
+
+
+def test_without_the_rows_of_the_version_nothing_is_deleted(room):
+    room.topics.present.clear()
+    with pytest.raises(ResultsGone, match=room.hidden) as caught:
+        room.complete()
+    assert room.topics.done == []
+    assert "ksql.state.anew=CTAS_N_1" in caught.value.text()
+
+
+def test_a_server_that_does_not_lead_writes_nothing(room, tmp_path):
+    with pytest.raises(NotLeader):
+        room.complete(lease=Lease(str(tmp_path / "gone"), "claim"))
+    assert room.topics.writings == []
+    assert cut_over_mark.read(room.place) is None
+
+
+def test_a_stream_has_its_results_already(tmp_path):
+    room = Room(tmp_path, "CREATE STREAM N AS SELECT K, A FROM S;")
+    room.topics.present.clear()
+    room.complete()
+    assert room.topics.done == [("delete", room.hidden)]
+    assert cut_over_mark.read(room.place) == CutOverMark(number=33, snapshot=True, done=True)
+
+
+def test_neither_a_query_without_a_cut_over_nor_a_candidate_has_any(room):
+    plan = codec.loads(room.query.plan)
+    plan = replace(plan, sink=replace(plan.sink, topic=room.hidden))
+    room.complete(replace(room.query, cut_over=None))
+    room.complete(replace(room.query, plan=codec.dumps(plan)))
+    assert room.topics.done == []
+    assert cut_over_mark.read(room.place) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"version": 1, "number": 1}', None],
+    ids=["cut off", "fields missing", "no flag"],
+)
+def test_a_damaged_mark_is_an_error(room, text):
+    cut_over_mark.write(room.place, CutOverMark(number=1))
+    file = room.place / "cutover.json"
+    file.write_text(text or file.read_text().replace("false", "0"))
+    with pytest.raises(CheckpointDamaged, match=r"cutover\.json is damaged"):
+        room.complete()

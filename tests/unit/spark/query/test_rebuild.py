@@ -1,0 +1,200 @@
+"""A runner's part in a rebuild: how candidates are launched, and what ends a meeting."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from ksql.control.engine.ports import MemoryLog
+from ksql.spark.checkpoint import cut_over_mark
+from ksql.spark.query.meeting import MeetingFailed, NotMet
+from ksql.spark.query.query_metrics import QueryMetrics
+from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.spec import RetryPolicy, State
+from ksql.sql.catalog.model import CutOver
+from ksql.sql.plan import codec
+from tests.unit.spark.query.test_runner import Desk, Spark
+from tests.unit.world import World
+from tests.waits import PATIENCE_S, await_true
+
+RATE = "ksql.upgrade.rebuild.max.records.per.second"
+TIMEOUT = {"ksql.query.replace.timeout.ms": "500"}
+
+
+class Reading(Spark):
+    """Each launch reads up to where it may; ``ends`` is where the topic ends."""
+
+    def __init__(self, ends=10):
+        super().__init__()
+        self.ends = ends
+        self.before_batch = lambda _spec: None
+
+    def launch(self, spec):
+        self.before_batch(spec)
+        launched = super().launch(spec)
+        launched._jsq = SimpleNamespace(lastProgress=lambda: "{}")
+        commit(spec.checkpoint, self.ends if spec.until is None else spec.until["s"][0])
+        return launched
+
+    def finish(self, query, _timeout_s):
+        query.isActive = False
+        return True
+
+    def host(self, place, prepare, on_failure, vet):
+        driver = QueryDriver(prepare, self.launch_now, self.finish, vet=vet)
+        return QuerySupervisor(place, driver, RetryPolicy(), Counting(), on_failure)
+
+
+class Counting(QueryMetrics):
+    """Counts nothing, as Spark reports nothing."""
+
+    def add(self, _query):
+        pass
+
+
+def commit(checkpoint, offset):
+    """Write what Spark writes of a batch that ends there."""
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder).mkdir(exist_ok=True)
+    batch = len(list((checkpoint / "commits").iterdir()))
+    offsets = json.dumps({"s": {"0": offset}})
+    (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offsets}")
+    (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+
+
+@pytest.fixture(scope="module")
+def old():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+        "CREATE STREAM O AS SELECT K, A FROM S;",
+        log=MemoryLog(),
+    )
+    return next(iter(world.engine.catalog.queries.values()))
+
+
+@pytest.fixture(scope="module")
+def new(old):
+    return replace(old, version_number=7, cut_over=CutOver(7, 0))
+
+
+@pytest.fixture(scope="module")
+def candidate(new):
+    plan = codec.loads(new.plan)
+    sink = replace(plan.sink, topic=new.version.results_topic("default_"))
+    return replace(new, plan=codec.dumps(replace(plan, sink=sink)), cut_over=None)
+
+
+@pytest.fixture
+def desk(tmp_path, old, candidate):
+    desk = Desk(tmp_path, runtime=Reading(), settings=TIMEOUT)
+    desk.runner.start(old)
+    desk.runtime.ends = 14
+    desk.runner.start(candidate)
+    return desk
+
+
+def ends_of(desk):
+    return [(spec.version.number, spec.until) for spec in desk.runtime.started]
+
+
+def run_on(desk, query, offset):
+    commit(desk.runner.checkpoint(query.version), offset)
+
+
+@pytest.mark.parametrize(("rate", "bound"), [("0", None), ("700", 700), ("9000000", None)])
+def test_a_candidate_has_its_share(tmp_path, old, candidate, rate, bound):
+    settings = {RATE: rate, "ksql.query.max.records.per.batch": "500000"}
+    desk = Desk(tmp_path, settings=settings)
+    desk.runner.start(old)
+    desk.runner.start(candidate)
+    running, built = desk.runtime.started
+    assert (running.trigger_ms, running.max_records) == (100, 500_000)
+    expected = (100 if rate == "0" else 1_000, bound or 500_000)
+    assert (built.trigger_ms, built.max_records) == expected
+
+
+def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, candidate, new):
+    run_on(desk, old, 20)
+    switch = desk.runner.meet(old, candidate)
+    assert switch.offsets == {"s": {0: 20}}
+    assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 20}})]
+    first = desk.runner.cut_over(old, new)
+    assert first(PATIENCE_S).trouble == ""
+    assert ends_of(desk)[3:] == [(7, None)]
+    launch = desk.runtime.started[-1]
+    assert launch.sink_topic == "O"
+    assert launch.incarnation == desk.runtime.started[1].incarnation
+    assert launch.application == desk.runtime.started[1].application
+    assert list(desk.runner.running) == [new.version]
+    assert [(link.sink, link.begun > 0) for link in launch.chain.values()] == [("O", True)]
+    assert desk.runner.checkpoint(old.version).is_dir()
+    mark = cut_over_mark.read(desk.runner.checkpoint(new.version))
+    assert mark is not None
+    assert (mark.number, mark.done) == (7, True)
+
+
+def test_after_they_have_parted_both_continue_without_an_end(desk, old, candidate):
+    run_on(desk, old, 20)
+    desk.runner.meet(old, candidate)
+    desk.runner.part(old, candidate)
+    assert ends_of(desk)[3:] == [(0, None), (7, None)]
+    for query in (old, candidate):
+        assert desk.runner.running[query.version].status().state is State.RUNNING
+    desk.runner.part(old, candidate)
+    assert len(desk.runtime.started) == 5
+
+
+def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(desk, old, candidate):
+    with pytest.raises(NotMet, match="did not come to where the candidate has ended") as caught:
+        desk.runner.meet(old, candidate)
+    assert "the offsets from 10 to 14 of s-0" in caught.value.text()
+    assert ends_of(desk)[2:] == [(7, None)]
+    for query in (old, candidate):
+        assert desk.runner.running[query.version].status().state is State.RUNNING
+
+
+@pytest.mark.parametrize("ended", ["old", "candidate"])
+def test_a_version_that_is_stopped_ends_the_meeting(desk, old, candidate, ended):
+    stopped, other = (old, candidate) if ended == "old" else (candidate, old)
+    run_on(desk, old, 20)
+    desk.runtime.before_batch = lambda spec: spec.until and desk.runner.stop_soon([stopped.version])
+    with pytest.raises(MeetingFailed):
+        desk.runner.meet(old, candidate)
+    desk.runtime.before_batch = lambda _spec: None
+    assert list(desk.runner.running) == [other.version]
+    running = desk.runner.running[other.version]
+    await_true("the other one continues", lambda: running.status().state is State.RUNNING)
+    desk.runner.part(old, candidate)
+    assert list(desk.runner.running) == [other.version]
+
+
+def test_both_are_stopped_while_they_are_held(desk, old, candidate):
+    run_on(desk, old, 20)
+    desk.runner.meet(old, candidate)
+    desk.runner.stop_soon([old.version, candidate.version])
+    assert desk.runner.running == {}
+    desk.runner.part(old, candidate)
+    assert desk.runner.running == {}
+
+
+def test_a_cut_over_that_the_log_has_is_brought_about_without_a_meeting(desk, old, new):
+    first = desk.runner.cut_over(old, new)
+    assert first(PATIENCE_S).trouble == ""
+    assert list(desk.runner.running) == [new.version]
+    assert desk.runtime.started[-1].sink_topic == "O"
+
+
+def test_the_progress_of_a_version(tmp_path, old, candidate):
+    desk = Desk(tmp_path, runtime=Reading())
+    assert desk.runner.progress(old.version) is None
+    desk.runner._begins = lambda topics: {(topic, 0): 3 for topic in topics}
+    desk.runner.start(old)
+    progress = desk.runner.progress(old.version)
+    assert progress == ({"s": {0: 3}}, {"s": {0: 10}}, {"s": {0: 7}}, 0.0, 0, "")
+    desk.runtime.launched[-1].isActive = False
+    progress = desk.runner.progress(old.version)
+    assert progress is not None
+    assert progress.trouble == "the query ended without an error"
