@@ -13,6 +13,7 @@ from ksql.cluster.replicas.replica_reader import Unreachable
 from ksql.control.statements import execute as requests
 from ksql.control.statements import reports
 from ksql.control.statements.answers import Health, ServerInfo
+from ksql.control.statements.dry_run import dry_run
 from ksql.control.statements.inserts import row_writer
 from ksql.control.statements.teardown import end_cluster
 from ksql.core.config import Settings
@@ -166,6 +167,15 @@ class MemoryService(Service):
         """
         del credentials
         return requests.Execution(text, self.services, self.settings, properties, variables, token)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        """Return what each statement of a request would do.
+
+        Raises: RequestFailed.
+        """
+        return dry_run(text, self.services, self.settings, properties, variables)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
         """Return a question: every command was carried out before its answer."""

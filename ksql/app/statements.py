@@ -12,6 +12,7 @@ from ksql.control.log.quarantine import CommandTrouble
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
 from ksql.control.statements.answers import RequestFailed
+from ksql.control.statements.dry_run import dry_run
 from ksql.control.statements.inserts import RowWriter, row_writer
 from ksql.control.statements.teardown import end_cluster
 from ksql.core.errors import CommandTimeout, NotReady
@@ -85,6 +86,15 @@ class StatementService:
         services = node.hosts.asked_by(credentials, node.services)
         running = requests.Execution(text, services, node.settings, properties, variables, token)
         return Running(running, self._warned)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[e.Entity]:
+        """Return what each statement would do, with the effects of those before it.
+
+        Raises: RequestFailed.
+        """
+        return dry_run(text, self._node.services, self._node.settings, properties, variables)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
         trouble = self._node.log.trouble
