@@ -6,7 +6,7 @@ import ssl
 
 
 def definition(text: str) -> tuple[str, str]:
-    """Return name and value of ``name=value``; the value may stand in single quotes.
+    """Return name and value of ``name=value``; the value may have single quotes.
 
     Raises: ValueError.
     """

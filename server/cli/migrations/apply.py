@@ -161,8 +161,13 @@ class Applying:
         self.say("Successfully migrated")
 
     def _record_failure(self, running: Entry, why: str) -> None:
+        """Write the error, and wait until the table has it: the next command reads it there.
+
+        Raises: MigrationFailed with both errors.
+        """
         try:
             self._record(running, "ERROR", why)
+            self.metadata.entry(CURRENT)
         except MigrationFailed as failed:
             raise MigrationFailed(f"{why}\n{failed}") from failed
 

@@ -1,4 +1,4 @@
-"""What was applied, as the server knows it: a stream of events and a table of versions over it.
+"""The record of applied files on the server: a stream of events, a table of versions over it.
 
 Source: KLIP-42; ksqlDB's MetadataUtil and InitializeMigrationCommand, whose names these are.
 """

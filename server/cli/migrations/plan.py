@@ -124,7 +124,8 @@ def _lines(planned: Sequence[PlannedFile], variables: Mapping[str, str]) -> list
         for number, statement in enumerate(one.statements, 1):
             if session.take(statement.text) or number > one.done:
                 lines.append(_Line(statement, one, number))
-        lines += [_Line(Statement(text)) for text in session.undone(variables)]
+        if one is not planned[-1]:
+            lines += [_Line(Statement(text)) for text in session.undone(variables)]
     return lines
 
 

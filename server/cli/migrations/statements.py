@@ -1,4 +1,4 @@
-"""The statements of a migration file: how it is cut, what may stand in it, what it allows.
+"""The statements of a migration file: how it is cut, what it may contain, what it allows.
 
 Source: ksqlDB's CommandParser; its page "Manage metadata schemas", supported statements.
 """
@@ -89,7 +89,7 @@ def statements_of(text: str) -> tuple[Statement, ...]:
 
 
 def check_supported(statement: Statement) -> None:
-    """Check that the statement may stand in a migration file.
+    """Check that a migration file may contain the statement.
 
     Raises: MigrationFailed.
     """
@@ -152,7 +152,9 @@ class FileSession:
 
     def _filled(self, text: str) -> str:
         plain = text.replace("''", "'")
-        return _VARIABLE.sub(lambda found: self.variables.get(found[1], found[0]), plain)
+        return _VARIABLE.sub(
+            lambda reference: self.variables.get(reference[1], reference[0]), plain
+        )
 
     def undone(self, before: Mapping[str, str]) -> list[str]:
         """Return the statements after which only the variables ``before`` are there again."""

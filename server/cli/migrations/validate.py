@@ -41,7 +41,7 @@ def validate(metadata: Metadata, files: Sequence[MigrationFile]) -> None:
 
 
 def run(metadata: Metadata, files: Sequence[MigrationFile], say: Say) -> None:
-    """Validate and say so.
+    """Validate and print the result.
 
     Raises: MigrationFailed.
     """

@@ -25,13 +25,13 @@ class Tool:
         self.run("new-project", str(self.root), url)
 
     def run(self, *arguments: str) -> str:
-        """What a command that works prints."""
+        """Return the output of a command that works."""
         status, out, errors = self.ended(*arguments)
         assert (status, errors) == (0, "")
         return out
 
     def fails(self, *arguments: str) -> str:
-        """What a command that fails complains of."""
+        """Return the errors of a command that fails."""
         status, _, errors = self.ended(*arguments)
         assert status == 1
         return errors
@@ -53,8 +53,8 @@ class Tool:
 
     def states(self) -> list[str]:
         """The state of each file, as ``info`` shows it."""
-        lines = self.run("info").splitlines()[3:]
-        return [re.split(r"\s{2,}", line)[2] for line in lines]
+        lines = self.run("info").splitlines()
+        return [re.split(r"\s{2,}", line)[2] for line in lines if line[:1].isdecimal()]
 
     def _plain(self, text: str) -> str:
         return text.replace(str(self._directory), "DIR")
