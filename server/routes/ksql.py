@@ -13,7 +13,8 @@ import httpx
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.control.statements.entities import DryRun, Entity
+from ksql.control.statements.dry_run import DryRun
+from ksql.control.statements.entities import Entity
 from ksql.core.errors import KsqlError
 from ksql.core.token import requested_token
 from server.api import answers, one_of, schema_of, takes

@@ -6,6 +6,7 @@ checked, and the connector statements, which a request refuses only when their t
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Prepared
     from ksql.control.statements.services import Request, Services
     from ksql.core.config import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun(e.Entity):
+    """The answer that a statement would have; ``upgrade`` if it would replace a running query."""
+
+    type_name = "dry_run"
+    message: str
+    query_id: str | None = None
+    upgrade: UpgradeReport | None = field(default=None, metadata=e.OMIT_NONE)
+
 
 _REFUSED_AT_ONCE = (ast.CreateConnector, ast.DropConnector, ast.AlterSystem)
 """Statements whose handlers change nothing: they only refuse or warn."""
@@ -52,7 +64,7 @@ def dry_run(
     return answers
 
 
-def _answer(checked: Checked, request: Request) -> e.DryRun:
+def _answer(checked: Checked, request: Request) -> DryRun:
     statement = checked.parsed.statement
     request.text = checked.parsed.text
     try:
@@ -68,14 +80,14 @@ def _answer(checked: Checked, request: Request) -> e.DryRun:
     return _answered(checked.prepared, request)
 
 
-def _answered(prepared: Prepared | None, request: Request) -> e.DryRun:
+def _answered(prepared: Prepared | None, request: Request) -> DryRun:
     """Return what a statement would do; a query that does not run yet has no id to be known by."""
     if prepared is None:
-        return e.DryRun(statement_text=request.text, message="")
+        return DryRun(statement_text=request.text, message="")
     named = prepared.query_id
     is_new = named is not None and named not in request.engine.catalog.queries
     message = prepared.warning or prepared.message
-    return e.DryRun(
+    return DryRun(
         statement_text=request.text,
         message=message.removesuffix(f" with ID {named}") if is_new else message,
         query_id=None if is_new else named,

@@ -309,16 +309,6 @@ class CurrentStatus(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DryRun(Entity):
-    """The answer that a statement would have; ``upgrade`` if it would replace a running query."""
-
-    type_name = "dry_run"
-    message: str
-    query_id: str | None = None
-    upgrade: UpgradeReport | None = field(default=None, metadata=OMIT_NONE)
-
-
-@dataclass(frozen=True, kw_only=True)
 class WarningEntity(Entity):
     """A statement that had nothing to do: IF NOT EXISTS, UNDEFINE of an unknown name."""
 

@@ -219,25 +219,25 @@ class FileRun:
         for statement in statements:
             check_supported(statement)
         self._skip(statements)
-        self._applying.metadata.write(self._progress(), progress_key(self._file.version))
         for batch in batches(statements[len(self._done) :]):
             self._check(batch, allowed)
             for statement in batch:
                 self._execute(statement, len(statements))
 
     def _skip(self, statements: Sequence[Statement]) -> None:
-        """Leave out what an earlier try has carried out."""
-        if self._applying.options.restart:
-            return
+        """Leave out what an earlier try has carried out, unless all is to begin again."""
         kept = Progress.read(self._applying.metadata.entry(progress_key(self._file.version)))
         if not kept.count:
             return
         done = statements[: kept.count]
-        if Progress.of(done) != kept:
-            self._applying.say(
-                f"The first {kept.count} statement(s), which were carried out, are others now: "
-                "beginning with the first again."
-            )
+        restart = self._applying.options.restart
+        if restart or Progress.of(done) != kept:
+            if not restart:
+                self._applying.say(
+                    f"The first {kept.count} statement(s), which were carried out, are others now: "
+                    "beginning with the first again."
+                )
+            self._write_progress()
             return
         for statement in done:
             self._variables.take(statement.text)
@@ -247,8 +247,13 @@ class FileRun:
             "continuing after them."
         )
 
-    def _progress(self) -> Entry:
-        return replace(self._running, checksum=str(Progress.of(self._done)))
+    def _write_progress(self) -> None:
+        """Write how many statements were carried out.
+
+        Raises: ServerFailure, Unreachable.
+        """
+        entry = replace(self._running, checksum=str(Progress.of(self._done)))
+        self._applying.metadata.write(entry, progress_key(self._file.version))
 
     def _check(self, batch: Sequence[Statement], allowed: Allowed) -> None:
         """Check statements as they will be executed.
@@ -262,24 +267,26 @@ class FileRun:
                 raise Refused(statement, at, why)
 
     def _execute(self, statement: Statement, count: int) -> None:
-        if not self._variables.take(statement.text):
-            try:
-                entities = self._applying.client.execute(
-                    in_its_place(statement),
-                    self._variables.properties,
-                    self._variables.variables,
-                    self._session.sequence,
-                )
-            except SERVER_ERRORS as error:
-                raise MigrationFailed(
-                    f"Failed to execute sql: {statement.text} Error: {reason_of(error)}"
-                ) from error
-            for entity in entities:
-                self._session.saw(entity)
-            for line in _said(entities):
-                self._applying.say(f"  {len(self._done) + 1} of {count}: {line}")
+        if self._variables.take(statement.text):
+            self._done.append(statement)
+            return
+        try:
+            entities = self._applying.client.execute(
+                in_its_place(statement),
+                self._variables.properties,
+                self._variables.variables,
+                self._session.sequence,
+            )
+        except SERVER_ERRORS as error:
+            raise MigrationFailed(
+                f"Failed to execute sql: {statement.text} Error: {reason_of(error)}"
+            ) from error
         self._done.append(statement)
-        self._applying.metadata.write(self._progress(), progress_key(self._file.version))
+        for entity in entities:
+            self._session.saw(entity)
+        for line in _said(entities):
+            self._applying.say(f"  {len(self._done)} of {count}: {line}")
+        self._write_progress()
 
 
 def _said(entities: Sequence[JsonObject]) -> list[str]:

@@ -213,6 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ksql migrations",
         description="Numbered files of statements, each applied once and in order.",
+        epilog="The page docs/migrations.md describes files, commands and options.",
     )
     parser.set_defaults(run=None)
     _config_option(parser, None)

@@ -35,7 +35,7 @@ _UNSAID = {
     "DEFINE": "Holds for this file",
     "UNDEFINE": "Holds for this file",
     "INSERT": "Writes a record",
-    "ASSERT": "Is looked at by apply",
+    "ASSERT": "Is checked by apply",
 }
 """The effects of statements of which the server has nothing to say."""
 

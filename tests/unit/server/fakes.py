@@ -15,7 +15,8 @@ from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller
 from ksql.control.engine.progress import CommandStatus
 from ksql.control.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
-from ksql.control.statements.entities import CurrentStatus, DryRun, Entity
+from ksql.control.statements.dry_run import DryRun
+from ksql.control.statements.entities import CurrentStatus, Entity
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.records import Written

@@ -114,7 +114,7 @@ def test_what_was_interrupted_continues(tool, monkeypatch):
     tool.file(1, "rides", RIDES + FAR)
     monkeypatch.setattr(Client, "execute", interrupted)
     assert tool.ended("apply", "--all")[0] == 130
-    monkeypatch.undo()
+    monkeypatch.setattr(Client, "execute", execute)
     assert tool.states() == ["RUNNING"]
     said = tool.run("apply", "--all")
     assert "Version 1 is RUNNING: its apply was interrupted, or another one is at work." in said
