@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ksql.cluster.replicas import HeartbeatsOff, Processed, Unreachable
 from ksql.control.statements import Health, ServerInfo, end_cluster, reports, row_writer
 from ksql.control.statements import execute as requests
+from ksql.control.statements.dry_run import dry_run
 from ksql.core import NotReady, Offset, Settings, Token, TokenScope
 from ksql.exec.memory import MemoryExtents, MemoryFeed
 from ksql.serving import QueryService
@@ -149,6 +150,15 @@ class MemoryService(Service):
         """
         del credentials
         return requests.Execution(text, self.services, self.settings, properties, variables, token)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        """Return what each statement of a request would do.
+
+        Raises: RequestFailed.
+        """
+        return dry_run(text, self.services, self.settings, properties, variables)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
         """Return a question: every command was carried out before its answer."""

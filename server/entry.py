@@ -12,6 +12,7 @@ from server import shutdown
 PARTS = {
     "backup": "server.tools.backup",
     "server": "server.main",
+    "migrations": "server.cli.migrations.main",
     "demo": "server.demo",
     "demo-shop": "server.demo.shop",
     "password": "server.passwords",

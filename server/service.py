@@ -63,6 +63,15 @@ class Service(Protocol):
         Raises: RequestFailed.
         """
 
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        """Return what each statement of a request would do, with the effects of those before it.
+
+        Raises: RequestFailed, with the answers of those before the first that could not be
+            executed.
+        """
+
     def awaiting(self, offset: int) -> Callable[[], bool]:
         """Return whether the command topic has been replayed up to there, as a question.
 

@@ -138,6 +138,15 @@ class KsqlService:
         """
         return self.statements.begin(text, properties, variables, credentials, token)
 
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        """Return what each statement of a request would do; nothing is carried out.
+
+        Raises: RequestFailed.
+        """
+        return self.statements.dry_run(text, properties, variables)
+
     def awaiting(self, offset: int) -> Callable[[], bool]:
         """Return whether the command topic has been replayed up to there, as a question."""
         return self.statements.awaiting(offset)

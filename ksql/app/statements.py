@@ -11,6 +11,7 @@ from ksql.control.log import CommandTopicLost, CommandTrouble
 from ksql.control.statements import RequestFailed, RowWriter, end_cluster, row_writer
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
+from ksql.control.statements.dry_run import dry_run
 from ksql.core import CommandTimeout, NotReady
 from ksql.core.process import NotLeader
 from ksql.kafka import KafkaTopics
@@ -82,6 +83,15 @@ class StatementService:
         services = node.hosts.asked_by(credentials, node.services)
         running = requests.Execution(text, services, node.settings, properties, variables, token)
         return Running(running, self._warned)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[e.Entity]:
+        """Return what each statement would do, with the effects of those before it.
+
+        Raises: RequestFailed.
+        """
+        return dry_run(text, self._node.services, self._node.settings, properties, variables)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
         trouble = self._node.log.trouble

@@ -110,26 +110,31 @@ class Client:
     """One server at one address; one user.
 
     ``tls`` has the trusted authorities and the certificate to show; without it, the usual ones and
-    none.
+    none. ``headers`` go along with every request.
     """
 
     def __init__(
-        self, url: str, auth: tuple[str, str] | None = None, tls: ssl.SSLContext | None = None
+        self,
+        url: str,
+        auth: tuple[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(
             base_url=self.url,
             auth=auth,
             timeout=_TIMEOUT,
-            headers={"accept": V1_JSON},
+            headers={"accept": V1_JSON, **(headers or {})},
             verify=tls or _trust(),
         )
         self._auth = auth
         self._tls = tls
+        self._headers = headers
 
     def at(self, url: str) -> Client:
         """Return the same user at another server."""
-        return Client(url, self._auth, self._tls)
+        return Client(url, self._auth, self._tls, self._headers)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -154,14 +159,24 @@ class Client:
         With a ``token``, which may be empty, there is one entity more if rows were written.
         Raises: ServerFailure, Unreachable.
         """
-        body = {
-            "ksql": text,
-            "streamsProperties": properties or {},
-            "sessionVariables": variables or {},
-            "commandSequenceNumber": sequence,
-            "requestProperties": _request(token),
-        }
+        body = _statements(text, properties, variables, sequence, token)
         entities: list[JsonObject] = self._ask("POST", "/ksql", json=body)
+        return entities
+
+    def dry_run(
+        self,
+        text: str,
+        properties: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        sequence: int | None = None,
+    ) -> list[JsonObject]:
+        """Check statements, each with the effects of those before; an entity for each.
+
+        Raises: ServerFailure, with the entities of those before the first that is refused;
+            Unreachable.
+        """
+        body = _statements(text, properties, variables, sequence, None)
+        entities: list[JsonObject] = self._ask("POST", "/ksql/dry-run", json=body)
         return entities
 
     def close_query(self, query_id: str) -> bool:
@@ -207,6 +222,22 @@ class Client:
         if response.is_error:
             raise _failure(response)
         return response.json() if response.content else None
+
+
+def _statements(
+    text: str,
+    properties: Mapping[str, str] | None,
+    variables: Mapping[str, str] | None,
+    sequence: int | None,
+    token: str | None,
+) -> JsonObject:
+    return {
+        "ksql": text,
+        "streamsProperties": properties or {},
+        "sessionVariables": variables or {},
+        "commandSequenceNumber": sequence,
+        "requestProperties": _request(token),
+    }
 
 
 def _request(token: str | None) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
-import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from server.cli.client import Client, ServerFailure
 from server.cli.commands import Exit, cli_version, find
+from server.cli.options import definition, tls_of
 from server.cli.repl import Repl
 from server.cli.screen import Screen
 from server.cli.session import OUTPUTS, Session, set_up
@@ -98,11 +98,11 @@ def _terminal(arguments: argparse.Namespace) -> Terminal:
     session = Session(
         output=OUTPUTS[arguments.output.upper()],
         timing=arguments.timing,
-        variables=dict(map(_definition, arguments.define)),
+        variables=dict(map(definition, arguments.define)),
         row_limit=arguments.query_row_limit,
         timeout_ms=arguments.query_timeout,
     )
-    client = Client(address, _auth(arguments), _tls(arguments))
+    client = Client(address, _auth(arguments), tls_of(arguments.cacert, arguments.cert))
     return Terminal(client, session, Screen(), find)
 
 
@@ -125,30 +125,6 @@ def _auth(arguments: argparse.Namespace) -> tuple[str, str] | None:
     return arguments.user, getpass.getpass("Password: ") if password is None else password
 
 
-def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
-    if arguments.cacert is None and arguments.cert is None:
-        return None
-    context = ssl.create_default_context()
-    try:
-        if arguments.cacert is not None:
-            context.load_verify_locations(arguments.cacert)
-        if arguments.cert is not None:
-            context.load_cert_chain(arguments.cert)
-    except (OSError, ssl.SSLError) as error:
-        why = error.strerror or str(error)
-        raise ValueError(f"cannot use the certificates of --cacert or --cert: {why}") from error
-    return context
-
-
-def _definition(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise ValueError(f"--define takes name=value, not '{text}'")
-    value = value.strip()
-    quoted = len(value) > 1 and value[0] == value[-1] == "'"
-    return name.strip(), value[1:-1].replace("''", "'") if quoted else value
-
-
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
@@ -159,8 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql",
         description="A terminal for a ksql server. "
-        "Other commands: ksql server, ksql state, ksql backup, ksql restore, ksql password, "
-        "ksql test, ksql demo, ksql demo-shop.",
+        "Other commands: ksql server, ksql migrations, ksql state, ksql backup, ksql restore, "
+        "ksql password, ksql test, ksql demo, ksql demo-shop.",
     )
     add = parser.add_argument
     add("url", nargs="?", help=f"the server's URL (default {DEFAULT_SERVER})")

@@ -94,6 +94,11 @@ def _status(entity: JsonObject) -> RenderableType:
     return Group(shown, render_upgrade(report)) if report else shown
 
 
+def _dry_run(entity: JsonObject) -> RenderableType:
+    shown, report = Text(clean(entity["message"])), entity.get("upgrade")
+    return Group(shown, render_upgrade(report, dry=True)) if report else shown
+
+
 def _properties(entity: JsonObject) -> RenderableType:
     overwritten = set(entity.get("overwrittenProperties") or ())
     default = set(entity.get("defaultProperties") or ())
@@ -267,6 +272,7 @@ _CONNECTOR_COLUMNS = (
 RENDERERS: dict[str, Renderer] = {
     "message": _message,
     "currentStatus": _status,
+    "dry_run": _dry_run,
     "warning_entity": _warning,
     "consistencyToken": lambda entity: Text(clean(entity["consistencyToken"])),
     "properties": _properties,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from ksql.control.statements import Entity
+from ksql.control.statements import DryRun, Entity
 from ksql.core import KsqlError, requested_token
 from server.answers.row_encoders import dumps
-from server.api import answers, one_of, takes
+from server.api import answers, one_of, schema_of, takes
 from server.dependencies import Context, JsonKind, body_of
 from server.leader_proxy import pass_on, passed_on
 from server.wire import Body, KsqlRequest, Texts, to_wire
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from server.context import AppContext
 
 router = APIRouter(tags=["statements"])
-_ENTITIES = answers({"type": "array", "items": one_of("Entity", Entity.__subclasses__())})
+_EXECUTED = [kind for kind in Entity.__subclasses__() if kind is not DryRun]
+_ENTITIES = answers({"type": "array", "items": one_of("Entity", _EXECUTED)})
+_DRY_RUNS = answers({"type": "array", "items": schema_of(DryRun)})
 
 
 class TerminateRequest(Body):
@@ -60,6 +62,16 @@ async def execute(kind: JsonKind, body: Statements, context: Context, request: R
         left=left,
         credentials=request.headers.get("authorization", ""),
         token=token,
+    )
+    return Response(dumps(to_wire(entities)), media_type=kind)
+
+
+@router.post("/ksql/dry-run", responses=_DRY_RUNS, openapi_extra=takes(KsqlRequest))
+async def dry_run(kind: JsonKind, body: Statements, context: Context, request: Request) -> Response:
+    """Check statements, each with the effects of those before it; nothing is carried out."""
+    await context.caught_up(body.command_sequence_number, request.is_disconnected)
+    entities = await context.call(
+        context.service.dry_run, body.ksql, body.streams_properties, body.session_variables
     )
     return Response(dumps(to_wire(entities)), media_type=kind)
 

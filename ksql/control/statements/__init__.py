@@ -9,6 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
+    from ksql.control.statements.dry_run import DryRun
     from ksql.control.statements.entities import (
         OMIT_NONE,
         Entity,
@@ -55,6 +56,7 @@ else:
         __name__,
         {
             "bounds": "STATEMENTS",
+            "dry_run": "DryRun",
             "entities": (
                 "Entity FieldInfo OMIT_NONE TopicPartition UpgradeDescriptionEntity Upgrades"
             ),
@@ -82,6 +84,7 @@ __all__ = [
     "STATEMENTS",
     "CommandRate",
     "Delivery",
+    "DryRun",
     "Entity",
     "FieldInfo",
     "Health",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.control.engine.changes import applied
+from ksql.control.engine.context import Prepared
 from ksql.control.planning.prepare import DISTRIBUTED, prepare
 from ksql.control.planning.schemas import forget
 from ksql.control.statements import (
@@ -34,17 +35,16 @@ from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, Statemen
 from ksql.core.types import SqlType
 from ksql.exec import Topics
 from ksql.formats import SandboxRegistry
-from ksql.sql.catalog import Topic
+from ksql.sql.catalog import Catalog, Topic
 from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.control.engine.context import Context
     from ksql.control.statements.entities import Entity
     from ksql.control.statements.services import Handler, Handlers
     from ksql.core import Settings, Token
-    from ksql.sql.catalog import Catalog
 
 
 _POLL_S = 0.1
@@ -115,13 +115,13 @@ class Execution:
         variables: Mapping[str, str],
         token: Token | None = None,
     ) -> None:
-        raw = _split(text, settings)
+        raw = split_request(text, settings)
         self._request = session(services, settings, properties, variables)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
         self._size = AnswerSize(settings)
-        self._left = deque(_sandbox(raw, session(services, settings, properties, variables)))
+        self._left = deque(sandbox(raw, session(services, settings, properties, variables)))
 
     def proceed(self) -> list[Entity] | None:
         """Carry out what is left; return the answers, None while a statement waits.
@@ -140,7 +140,7 @@ class Execution:
             self._deadline = None
         return [*self._done, *_token_entities(self._request, self._token)]
 
-    def _carry_out(self, checked: _Checked) -> None:
+    def _carry_out(self, checked: Checked) -> None:
         parsed = checked.parsed_for(_names(self._request))
         self._request.text = parsed.text
         answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
@@ -184,7 +184,7 @@ def is_distributed(text: str, request: Request) -> bool:
     """
     changing = False
     unpacked = Unpacked(request.settings)
-    for raw in _split(text, request.settings):
+    for raw in split_request(text, request.settings):
         try:
             parsed = parsed_one(raw, request)
             unpacked.add(parsed)
@@ -220,7 +220,11 @@ def session(
     return Request(services, merged, dict(variables))
 
 
-def _split(text: str, settings: Settings) -> list[RawStatement]:
+def split_request(text: str, settings: Settings) -> list[RawStatement]:
+    """Return the statements of a request's text.
+
+    Raises: RequestFailed, also for a text that has none.
+    """
     try:
         raw = split(text)
         check_count(raw, settings)
@@ -243,12 +247,17 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """A statement as the sandbox has parsed it."""
+class Checked:
+    """A statement as the sandbox has parsed it; ``prepared`` has the effects of a distributed one.
+
+    ``catalog`` is the one before the statement.
+    """
 
     raw: RawStatement
     parsed: Parsed
     names: _Names
+    catalog: Catalog
+    prepared: Prepared | None = None
 
     def parsed_for(self, names: _Names) -> Parsed:
         """Return it, parsed once more only if other commands have changed a type meanwhile."""
@@ -290,30 +299,30 @@ def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = No
     return _names(request, catalog).parse(raw)
 
 
-def _sandbox(raw: list[RawStatement], request: Request) -> list[_Checked]:
+def sandbox(
+    raw: list[RawStatement], request: Request, *, recorded: bool = True
+) -> Iterator[Checked]:
     """Check all statements against what those before them would leave; nothing is changed.
 
-    Returns: the statements, parsed.
+    ``recorded``: the history keeps a replacement that is refused.
     Raises: RequestFailed for the first that could not be executed.
     """
     context = request.engine.context(request.settings, 0)
     registry = None if context.registry is None else SandboxRegistry(context.registry)
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
     unpacked = Unpacked(request.settings)
-    checked: list[_Checked] = []
     for part in raw:
         try:
             names = _names(request, context.catalog)
             parsed = names.parse(part)
-            checked.append(_Checked(part, parsed, names))
             unpacked.add(parsed)
-            statement = parsed.statement
-            if statement.__class__ not in HANDLERS:
-                raise StatementError(f"{type(statement).__name__} cannot be executed here")
-            context = _pretend(statement, parsed.text, request, context)
+            if parsed.statement.__class__ not in HANDLERS:
+                raise StatementError(f"{type(parsed.statement).__name__} cannot be executed here")
+            catalog = context.catalog
+            context, prepared = _pretend(parsed, request, context, recorded=recorded)
         except KsqlError as error:
             raise RequestFailed(error, part.text) from error
-    return checked
+        yield Checked(part, parsed, names, catalog, prepared)
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
@@ -322,40 +331,48 @@ def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
     return query_id is not None and catalog.query(query_id) is None
 
 
-def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
+def _pretend(
+    parsed: Parsed, request: Request, context: Context, *, recorded: bool
+) -> tuple[Context, Prepared | None]:
+    statement = parsed.statement
     match statement:
         case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
             HANDLERS[type(statement)](statement, request)
-            return replace(context, settings=request.settings)
+            return replace(context, settings=request.settings), None
         case ast.Query() | ast.PrintTopic():
             HANDLERS[type(statement)](statement, request)
-            return context
+            return context, None
         case ast.InsertValues():
             request.services.check_kafka()
-            return context
+            return context, None
+        case ast.QueryControl() if _is_push(statement, context.catalog):
+            return context, None
         case _ if isinstance(statement, DISTRIBUTED):
-            if isinstance(statement, ast.QueryControl) and _is_push(statement, context.catalog):
-                return context
             request.services.check_kafka()
             try:
-                prepared = prepare(statement, text, context)
+                prepared = prepare(statement, parsed.text, context)
             except StatementError as refused:
-                if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    request.engine.note_refusal(statement.name, refused, text)
+                if recorded and isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
+                    request.engine.note_refusal(statement.name, refused, parsed.text)
                 raise upgrades.with_former(refused, request.services) from None
-            catalog = context.catalog
-            for change in prepared.changes:
-                catalog = applied(catalog, change)
-            for topic in prepared.new_topics:
-                context.topics.create(topic)
-            context.topics.delete(prepared.doomed_topics)
-            if context.registry is not None:
-                for registration in prepared.registrations:
-                    context.registry.register(registration.subject, registration.schema)
-                forget(prepared.doomed_subjects, context.registry)
-            return replace(context, catalog=catalog, offset=context.offset + 1)
+            return _left_by(prepared, context), prepared
         case _:
-            return context
+            return context, None
+
+
+def _left_by(prepared: Prepared, context: Context) -> Context:
+    """Return the sandbox after a statement."""
+    catalog = context.catalog
+    for change in prepared.changes:
+        catalog = applied(catalog, change)
+    for topic in prepared.new_topics:
+        context.topics.create(topic)
+    context.topics.delete(prepared.doomed_topics)
+    if context.registry is not None:
+        for registration in prepared.registrations:
+            context.registry.register(registration.subject, registration.schema)
+        forget(prepared.doomed_subjects, context.registry)
+    return replace(context, catalog=catalog, offset=context.offset + 1)
 
 
 class RequestFailed(Exception):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Handlers, Request
     from ksql.core import Span
     from ksql.formats import Registry
-    from ksql.sql.catalog import DataSource
+    from ksql.sql.catalog import Catalog, DataSource
     from ksql.sql.syntax import expr as ex
 
 
@@ -57,6 +57,17 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
             span=error.span,
         ) from error
     request.wrote(request.services.writer.begin(source.topic, *record).wait())
+
+
+def check_insert(stmt: ast.InsertValues, request: Request, catalog: Catalog) -> None:
+    """Check that the record could be written if this were the catalog; its bytes are not made.
+
+    Raises: StatementError.
+    """
+    with _at(stmt.target), meter.statement():
+        check_count(stmt.columns, stmt.values, stmt.places)
+        source = target(stmt.name, request, catalog)
+        _values(stmt, _columns(stmt, source), request)
 
 
 @contextmanager
@@ -159,8 +170,10 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
     )
 
 
-def target(name: str, request: Request) -> DataSource:
+def target(name: str, request: Request, catalog: Catalog | None = None) -> DataSource:
     """Return the source of that name, if single rows may be written to it.
+
+    ``catalog``: another one than the present.
 
     Raises: CannotInsert, ReadOnlyTopic.
     """
@@ -169,9 +182,10 @@ def target(name: str, request: Request) -> DataSource:
             "The server has disabled INSERT INTO ... VALUES functionality. "
             "To enable it, restart your ksqlDB server with 'ksql.insert.into.values.enabled'=true"
         )
-    source = request.engine.catalog.sources.get(name)
+    known = (catalog or request.engine.catalog).sources
+    source = known.get(name)
     if source is None:
-        raise _unknown(name, request)
+        raise _unknown(name, known)
     if source.read_only:
         raise CannotInsert(f"Cannot insert values into read-only {source.kind.lower()}: {name}")
     if source.window is not None:
@@ -180,9 +194,8 @@ def target(name: str, request: Request) -> DataSource:
     return source
 
 
-def _unknown(name: str, request: Request) -> CannotInsert:
+def _unknown(name: str, known: Mapping[str, DataSource]) -> CannotInsert:
     message = f"Cannot insert values into an unknown stream/table: {quote_always(name)}"
-    known = request.engine.catalog.sources
     twin = next((column for column in known if column.upper() == name.upper()), None)
     if twin is not None:
         advice = (

@@ -13,6 +13,7 @@ from ksql.cluster.replicas.read_request import Processed, Unreachable
 from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller
 from ksql.control.engine.ports import CommandStatus
+from ksql.control.statements.dry_run import DryRun
 from ksql.control.statements.entities import CurrentStatus, Entity
 from ksql.control.statements.execute import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.core.config import Settings
@@ -198,6 +199,12 @@ class FakeService(ServerProcess):
         self.credentials, self.token = credentials, token
         self.calls.append((text, dict(properties), dict(variables)))
         return FakeRunning(self.answer, text)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        self.calls.append(("dry run", text, dict(properties), dict(variables)))
+        return [DryRun(statement_text=text, message="Stream created")]
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
         self.calls.append(("await", offset))

@@ -29,6 +29,7 @@ HIDDEN = {
 DATA = [rows((1, "a"))]
 BODIES: dict[str, Any] = {
     "/ksql": {"ksql": "CREATE;"},
+    "/ksql/dry-run": {"ksql": "CREATE;"},
     "/ksql/terminate": {},
     "/query": {"ksql": "SELECT;"},
     "/query-stream": {"sql": "SELECT;"},

@@ -1,0 +1,1 @@
+"""``ksql migrations``: numbered files of statements, each applied once, in order."""
