@@ -117,7 +117,7 @@ def with_former(refused: StatementError, services: Services) -> StatementError:
 def replacing(statement: str) -> str:
     """Return a CREATE statement as one that may replace."""
     head, *rest = statement.split(maxsplit=2)
-    if head.upper() != "CREATE" or rest[:1] == ["OR"]:
+    if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
 
