@@ -12,9 +12,6 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from ksql.control.statements.entities import UpgradeDescriptionEntity, Upgrades
-from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.upgrades import UnknownUpgrade
-from ksql.core.errors import NotFound
 from ksql.core.ident import quote, string_literal
 from server.answers.row_encoders import dumps
 from server.api import answers
@@ -42,12 +39,7 @@ async def upgrades(
 async def upgrade(kind: JsonKind, upgrade_id: str, context: Context, request: Request) -> Response:
     """Describe one upgrade; its id contains slashes."""
     text = f"DESCRIBE UPGRADE {string_literal(upgrade_id)};"
-    try:
-        return await _answered(text, kind, context, request)
-    except RequestFailed as failed:
-        if isinstance(failed.error, UnknownUpgrade):
-            raise NotFound(failed.error.message) from failed
-        raise
+    return await _answered(text, kind, context, request)
 
 
 async def _answered(text: str, kind: str, context: AppContext, request: Request) -> Response:

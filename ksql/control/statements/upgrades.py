@@ -38,7 +38,9 @@ WITHOUT_HISTORY = (
 
 
 class UnknownUpgrade(StatementError):
-    """No upgrade of the service has that id."""
+    """No upgrade of the service has that id; it names a resource of the REST interface, too."""
+
+    code = 40400
 
     def __init__(self, upgrade_id: str) -> None:
         super().__init__(
