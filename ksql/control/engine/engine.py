@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ksql.core.config import Settings
     from ksql.sql.catalog.model import PersistentQuery
     from ksql.sql.syntax import ast
+    from ksql.sql.upgrade.verdict import UpgradeMode
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
@@ -332,12 +333,15 @@ class Engine:
         elif self._present(version) is None:
             self.runner.forget(version)
 
-    def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
+    def note_refusal(
+        self, name: str, refused: StatementError, text: str, mode: UpgradeMode = "in_place"
+    ) -> None:
         """Record an attempt to replace the query of that name which was refused, for any reason."""
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
         if writers := self.catalog.writers(name):
             verdict = verdict or Verdict.before_plans(refused.message)
-            self.history.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
+            upgrade = Upgrade(old=writers[0], statement=text, verdict=verdict, mode=mode)
+            self.history.refused(upgrade)
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog

@@ -339,7 +339,8 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
                 prepared = prepare(statement, text, context)
             except StatementError as refused:
                 if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    request.engine.note_refusal(statement.name, refused, text)
+                    mode = upgrades.stated_mode(statement)
+                    request.engine.note_refusal(statement.name, refused, text, mode)
                 raise upgrades.with_former(refused, request.services) from None
             catalog = context.catalog
             for change in prepared.changes:

@@ -22,6 +22,7 @@ from ksql.core.errors import StatementError, excerpt
 from ksql.core.ident import quote
 from ksql.core.records import QueryId
 from ksql.sql.syntax import ast
+from ksql.sql.syntax.expr import StringLit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ksql.exec.ports import BuildProgress
     from ksql.sql.catalog.catalog import Catalog
     from ksql.sql.catalog.model import FormerVersion, PersistentQuery, Rebuild
+    from ksql.sql.upgrade.verdict import UpgradeMode
 
 WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
@@ -122,6 +124,13 @@ def replacing(statement: str) -> str:
     if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
+
+
+def stated_mode(stmt: ast.CreateAsSelect) -> UpgradeMode:
+    """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
+    stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
+    mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
+    return "in_place" if mode.lower() == "in_place" else "rebuild"
 
 
 def _service_id(request: Request) -> str:

@@ -10,7 +10,7 @@ from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
 from ksql.control.statements.services import NoReports
 from ksql.control.statements.upgradereport import UpgradeProgress
-from ksql.control.statements.upgrades import UnknownUpgrade, replacing
+from ksql.control.statements.upgrades import UnknownUpgrade, replacing, stated_mode
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.ports import BuildProgress
@@ -253,3 +253,17 @@ def test_a_former_statement_that_is_not_known(world, history, status):
 )
 def test_a_statement_becomes_one_that_may_replace(text, expected):
     assert replacing(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "mode"),
+    [
+        ("", "in_place"),
+        ("WITH (REPLACE_MODE = 'In_Place')", "in_place"),
+        ("WITH (partitions = 1, replace_mode = 'rebuild')", "rebuild"),
+        ("WITH (REPLACE_MODE = 'auto')", "rebuild"),
+    ],
+)
+def test_the_mode_of_an_attempt_that_is_refused(world, stated, mode):
+    text = MORE.replace("TABLE N AS", f"TABLE N {stated} AS")
+    assert stated_mode(world.parse(text)) == mode
