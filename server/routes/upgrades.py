@@ -12,12 +12,10 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from ksql.control.statements import (
-    RequestFailed,
-    UnknownUpgrade,
     UpgradeDescriptionEntity,
     Upgrades,
 )
-from ksql.core import NotFound, quote, string_literal
+from ksql.core import quote, string_literal
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind
@@ -44,12 +42,7 @@ async def upgrades(
 async def upgrade(kind: JsonKind, upgrade_id: str, context: Context, request: Request) -> Response:
     """Describe one upgrade; its id contains slashes."""
     text = f"DESCRIBE UPGRADE {string_literal(upgrade_id)};"
-    try:
-        return await _answered(text, kind, context, request)
-    except RequestFailed as failed:
-        if isinstance(failed.error, UnknownUpgrade):
-            raise NotFound(failed.error.message) from failed
-        raise
+    return await _answered(text, kind, context, request)
 
 
 async def _answered(text: str, kind: str, context: AppContext, request: Request) -> Response:

@@ -149,12 +149,10 @@ class NotUpgradeable(StatementError):
     """A stream or table that no CREATE .. AS SELECT has made, or whose query is gone."""
 
     def __init__(self, source: DataSource) -> None:
-        noun = source.kind.lower()
         why = "it was declared" if source.created_by is None else "its query was terminated"
         super().__init__(
             f"{source.name} has no query that could be upgraded: {why}.",
-            hint=f"Upgrades are for queries that CREATE {source.kind} {source.name} AS SELECT "
-            f"has made. The {noun} itself is not touched by them.",
+            hint=f"Upgrades are for queries of CREATE {source.kind} .. AS SELECT.",
         )
 
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         UpgradeDifference,
         UpgradeReport,
     )
-    from ksql.control.statements.upgrades import UnknownUpgrade
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -71,7 +70,6 @@ else:
             ),
             "teardown": "end_cluster",
             "upgradereport": "SwitchPoint UpgradeDescription UpgradeDifference UpgradeReport",
-            "upgrades": "UnknownUpgrade",
         },
     )
 
@@ -104,7 +102,6 @@ __all__ = [
     "SwitchPoint",
     "TopicPartition",
     "UnknownField",
-    "UnknownUpgrade",
     "UpgradeDescription",
     "UpgradeDescriptionEntity",
     "UpgradeDifference",

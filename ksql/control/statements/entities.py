@@ -1,8 +1,7 @@
 """The answers of statements: one frozen class per kind of response entity.
 
 Each class names its ``@type``; field names are snake case here and camel case on the wire. A field
-whose metadata has ``omit_none`` is left out when it is None. Keys of mappings go over the wire as
-they are.
+whose metadata has ``omit_none`` is left out when it is None. Keys of mappings stay as they are.
 
 Source: ksqlDB developer guide, REST API, endpoint /ksql.
 """

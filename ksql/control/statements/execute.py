@@ -353,7 +353,8 @@ def _pretend(
                 prepared = prepare(statement, parsed.text, context)
             except StatementError as refused:
                 if recorded and isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    request.engine.note_refusal(statement.name, refused, parsed.text)
+                    mode = upgrades.stated_mode(statement)
+                    request.engine.note_refusal(statement.name, refused, parsed.text, mode)
                 raise upgrades.with_former(refused, request.services) from None
             return _left_by(prepared, context), prepared
         case _:

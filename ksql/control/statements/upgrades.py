@@ -18,7 +18,7 @@ from ksql.control.engine.rebuild_progress import (
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeProgress
 from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
-from ksql.sql.syntax import ast
+from ksql.sql.syntax import StringLit, ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild
+    from ksql.sql.upgrade import UpgradeMode
 
 WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
@@ -34,7 +35,9 @@ WITHOUT_HISTORY = (
 
 
 class UnknownUpgrade(StatementError):
-    """No upgrade of the service has that id."""
+    """No upgrade of the service has that id; it names a resource of the REST interface, too."""
+
+    code = 40400
 
     def __init__(self, upgrade_id: str) -> None:
         super().__init__(
@@ -113,9 +116,16 @@ def with_former(refused: StatementError, services: Services) -> StatementError:
 def replacing(statement: str) -> str:
     """Return a CREATE statement as one that may replace."""
     head, *rest = statement.split(maxsplit=2)
-    if head.upper() != "CREATE" or rest[:1] == ["OR"]:
+    if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
+
+
+def stated_mode(stmt: ast.CreateAsSelect) -> UpgradeMode:
+    """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
+    stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
+    mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
+    return "in_place" if mode.lower() == "in_place" else "rebuild"
 
 
 def _service_id(request: Request) -> str:

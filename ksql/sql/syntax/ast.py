@@ -27,19 +27,8 @@ ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
 UpgradeAction = OneOf["ABORT", "ROLLBACK"]
 ConnectorScope = OneOf["SOURCE", "SINK"]
-Catalogue = OneOf[
-    "STREAMS",
-    "TABLES",
-    "QUERIES",
-    "TOPICS",
-    "FUNCTIONS",
-    "PROPERTIES",
-    "TYPES",
-    "VARIABLES",
-    "CONNECTORS",
-    "CONNECTOR PLUGINS",
-    "UPGRADES",
-]
+_Listed = OneOf["STREAMS", "TABLES", "QUERIES", "TOPICS", "CONNECTORS", "CONNECTOR PLUGINS"]
+Catalogue = OneOf[_Listed, "FUNCTIONS", "PROPERTIES", "TYPES", "VARIABLES", "UPGRADES"]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
 
 
@@ -452,25 +441,8 @@ class AssertSource:
 Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector | DescribeUpgrade
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
-Statement = (
-    Query
-    | CreateSource
-    | CreateAsSelect
-    | InsertInto
-    | InsertValues
-    | AlterSource
-    | DropSource
-    | QueryControl
-    | UpgradeControl
-    | Explain
-    | Show
-    | Description
-    | PrintTopic
-    | CreateType
-    | DropType
-    | CreateConnector
-    | DropConnector
-    | Setting
-    | Assertion
-)
+Change = CreateSource | CreateAsSelect | AlterSource | DropSource | CreateType | DropType
+Writing = InsertInto | InsertValues | CreateConnector | DropConnector
+Control = QueryControl | UpgradeControl | Explain | Show | PrintTopic
+Statement = Query | Change | Writing | Control | Description | Setting | Assertion
 """Every statement of the language."""

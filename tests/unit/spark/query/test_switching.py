@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.exec.ports import FirstBatch
 from ksql.spark.query.switching import (
     BatchUnfinished,
     Switching,
@@ -129,7 +130,7 @@ def test_a_switch_leaves_the_new_plan_and_reports_how_long_none_ran(clock):
     it.take_over()
     assert it.state is SwitchState.NEW_RUNS
     assert (old.runs, old.retired, new.runs) == (False, True, True)
-    assert it.first_batch(30) == (1250, "")
+    assert it.first_batch(30) == FirstBatch(1250)
 
 
 def test_a_switch_for_which_no_command_was_written_leaves_the_old_plan(clock):
