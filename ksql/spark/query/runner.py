@@ -428,7 +428,7 @@ class SparkRunner:
         settings = Settings(context.settings.server, stated)
         load(context.packed(query.plan))
         with usable(query.id):
-            incarnation, starts = self._checkpoints.require(query), self._starts(query)
+            incarnation, starts = self._checkpoints.require(query, plan), self._starts(query)
             text = context.packed_as_run(query, self._checkpoint(query))
         program = load(text)
         spec = QuerySpec(
@@ -461,7 +461,7 @@ class SparkRunner:
         )
         if (until := self._meetings.until(query.version)) is not None:
             spec = replace(spec, until=until)
-        elif spec.sink_topic == query.version.results_topic(self._service_id):
+        elif spec.sink_topic == self._checkpoints.results_topic(query.version):
             spec = as_candidate(spec, context.settings.number(REBUILD_RATE))
         with usable(query.id):
             return self._bounds.bounded(spec)

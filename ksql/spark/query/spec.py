@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from ksql.core.process.lease import Lease
 from ksql.core.query_version import QueryVersion
 from ksql.exec.dataflow.load import load
+from ksql.spark.query.internals import FULL_SHARE
 from ksql.spark.task.task_environment import Loader
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]
@@ -64,6 +65,7 @@ class QuerySpec:
         first_records: The most records of the first batches, by the size of those that wait.
         until: The offsets at which it ends: batches come up to there, and none afterwards. A topic
             or partition that they do not name ends where it begins; None: it has no end.
+        weight: That of its scheduling pool.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
@@ -97,6 +99,7 @@ class QuerySpec:
     max_bytes: int = 0
     first_records: int | None = None
     until: Mapping[str, Mapping[int, int]] | None = None
+    weight: int = FULL_SHARE
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     log_rows: bool = False
