@@ -29,9 +29,11 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_difference import TopicDifference
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
 from ksql.registry.registry import kafka_log, open_registry
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.runner import SparkRunner
 from ksql.spark.query.runner_context import RunnerContext
 from ksql.spark.session.jvm import SparkSettings
@@ -146,6 +148,9 @@ class SparkDriver:
             shared.admin.end_offsets,
             trash=Trash(directory.with_name(f"{directory.name}-aside"), lambda: 0),
             new_incarnation=lambda: secrets.token_hex(6),
+            completion=CutOverCompletion(
+                TopicDifference(shared.kafka, shared.admin), clock=lambda: 0
+            ),
         )
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry

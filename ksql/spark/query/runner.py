@@ -150,8 +150,7 @@ class SparkRunner:
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
         resumed = list(queries)
-        for query in resumed:  # each must know all others when it begins
-            self._links.begin(query)
+        self._links.begin(*resumed)  # each must know all others when it begins
         for query in resumed:
             if (present := self.running.get(query.version)) is not None:
                 present.wake()
@@ -329,13 +328,14 @@ class SparkRunner:
             meeting.meet()
             return Switch(*self._position(old))
         except BaseException:
-            self._meetings.end(old.version)
+            if self._meetings.end(old.version) is not None:  # none was ended meanwhile
+                self._links.begin(old, candidate)
             raise
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; not those that were stopped meanwhile."""
-        del candidate
         if (met := self._meetings.end(old.version)) is not None:
+            self._links.begin(old, candidate)
             met.meeting.part()
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
