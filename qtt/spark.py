@@ -144,7 +144,9 @@ class SparkDriver:
             new_incarnation=lambda: secrets.token_hex(6),
             begins=shared.admin.begin_offsets,
             at=shared.admin.offsets_at,
-            completion=CutOverCompletion(TopicDifference(shared.kafka, shared.admin), lambda: 0),
+            completion=CutOverCompletion(
+                TopicDifference(shared.kafka, shared.admin), clock=lambda: 0
+            ),
         )
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry

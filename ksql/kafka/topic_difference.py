@@ -35,7 +35,7 @@ _COMPACT: Final = {"cleanup.policy": "compact"}
 _MOST: Final = "max.message.bytes"
 _READING: Final[Config] = {
     "isolation.level": "read_committed",
-    # no record comes after the last one: the answer that says so is waited for in each partition
+    # after the last record an answer without any is waited for, in each partition
     "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
 }

@@ -30,7 +30,7 @@ class Room:
         self.admin = Admin(self.kafka)
         self.difference = TopicDifference(self.kafka, self.admin)
         self.sender = Sender(self.kafka)
-        self.asked = 0
+        self.looks = 0
 
     def topic(self, name="t", partitions=2, **configs):
         topic = f"{name}-{uuid.uuid4().hex[:8]}"
@@ -52,11 +52,11 @@ class Room:
     def equalize(self, origin, target, guarantee, may_write=None):
         config = {name: str(value) for name, value in self.kafka.producer().items()}
         name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
-        writing = Writing(config, name, may_write or self.ask, NOW_MS)
+        writing = Writing(config, name, may_write or self.may_write, NOW_MS)
         return self.difference.equalize(origin, target, writing)
 
-    def ask(self):
-        self.asked += 1
+    def may_write(self):
+        self.looks += 1
 
     def read(self, topic, offsets=None):
         with Reader(self.kafka) as reader:
@@ -182,21 +182,21 @@ def test_topics_of_other_sizes_are_not_compared(room):
         room.equalize(room.topic(), room.topic(partitions=3), "at_least_once")
 
 
-def test_a_topic_is_made_like_another_one(room):
+def test_a_topic_is_twin_like_another_one(room):
     like = room.topic(partitions=3, **{"max.message.bytes": "5000", "segment.ms": "60000"})
-    made = f"{like}-made"
-    room.difference.make_like(made, like)
-    room.send(made, (b"k", b"v", 1, None, 0))
-    room.difference.make_like(made, like)
-    assert room.admin.partitions(made) == 3
-    assert room.admin.own_configs(made) == {
+    twin = f"{like}-twin"
+    room.difference.make_like(twin, like)
+    room.send(twin, (b"k", b"v", 1, None, 0))
+    room.difference.make_like(twin, like)
+    assert room.admin.partitions(twin) == 3
+    assert room.admin.own_configs(twin) == {
         "cleanup.policy": "compact",
         "max.message.bytes": "5000",
     }
-    assert len(room.read(made)) == 1
-    room.difference.make_like(made, room.topic(partitions=2))
-    assert room.admin.partitions(made) == 2
-    assert room.read(made) == []
-    room.difference.delete(made)
-    room.difference.delete(made)
-    assert not room.difference.exists(made)
+    assert len(room.read(twin)) == 1
+    room.difference.make_like(twin, room.topic(partitions=2))
+    assert room.admin.partitions(twin) == 2
+    assert room.read(twin) == []
+    room.difference.delete(twin)
+    room.difference.delete(twin)
+    assert not room.difference.exists(twin)

@@ -145,6 +145,12 @@ class Site:
             key.decode(): json.loads(value)["C"] for (_, key), value in self.last(topic).items()
         }
 
+    def weight(self, query):
+        """The weight of its pool in Spark."""
+        name = query.version.spark_name(f"{self.source}.")
+        scheduler = self.runtime.session.sparkContext._jsc.sc().taskScheduler()
+        return scheduler.rootPool().getSchedulableByName(name).weight()
+
     def meet(self, old, candidate):
         """Bring both together while records arrive."""
         self.send_on()
@@ -156,7 +162,7 @@ class Site:
         return switch
 
     def check_difference(self, before, rows, there):
-        """What was written first is the difference between those rows and those of the topic."""
+        """Check that the first records are the difference of those rows; return it."""
         expected = {place: there.get(place) for place in rows.keys() | there.keys()}
         expected = {place: v for place, v in expected.items() if rows.get(place) != v}
         for partition in range(2):
@@ -220,8 +226,11 @@ def test_an_aggregate_is_rebuilt_with_other_groups_and_rolled_back(site, guarant
         "its state is counted", lambda: site.runner.progress(candidate.version).state_bytes > 0
     )
 
+    assert (site.weight(old), site.weight(candidate)) == (4, 1)
+
     site.meet(old, candidate)
     site.cut_over(old, candidate, new)
+    assert site.weight(new) == 4
     site.send()
     site.settle(new)
     assert site.counts(site.sink) == regrouped(site.sent)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ksql.spark.checkpoint.checkpoint import RecoveryOverrides
     from ksql.spark.checkpoint.incarnations import Incarnation
     from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.plan import QueryPlan
 
 _log = logging.getLogger(__name__)
 _BEGINS: Final = "another query begins under its name"
@@ -75,18 +76,23 @@ class CheckpointDirectory:
             self._trash.take(directory, "checkpoint", reason)
         return incarnations.begin(directory, self._new_incarnation())
 
-    def require(self, query: PersistentQuery) -> Incarnation:
-        """Return the incarnation with which a query continues.
+    def results_topic(self, version: QueryVersion) -> str:
+        """Return the hidden topic of a version's results."""
+        return version.results_topic(self._service_id)
+
+    def require(self, query: PersistentQuery, plan: QueryPlan) -> Incarnation:
+        """Return the incarnation with which a query of that plan continues.
 
         Raises: CheckpointMissing, OtherPlan, BeforeFormatZero, unless it may begin from the start.
         """
-        directory = self.of(query.version)
-        plan_shape = self._shape_of(query)
+        version = query.version
+        directory = self.of(version)
+        plan_shape = fingerprint.shape_of(query.id, plan, self.results_topic(version))
         try:
             incarnation = incarnations.require(query.id, directory)
             fingerprint.adopt(query.id, directory, plan_shape)
         except (incarnations.CheckpointMissing, fingerprint.OtherPlan, BeforeFormatZero):
-            if not self._overrides.anew(query.version):
+            if not self._overrides.anew(version):
                 raise
             return self._begin_anew(query)
         return incarnation
@@ -109,15 +115,12 @@ class CheckpointDirectory:
         _log.warning("query_begins_anew", extra={"query_id": query.id})
         incarnation = self.begin(query.version, "its query starts over")
         directory = self.of(query.version)
-        fingerprint.write(directory, self._shape_of(query))
+        hidden = self.results_topic(query.version)
+        fingerprint.write(directory, fingerprint.shape_of(query.id, plan_of(query), hidden))
         if query.cut_over is not None:  # its results go to where they belong from the first on
             mark = cut_over_mark.CutOverMark(number=query.cut_over.number, done=True)
             cut_over_mark.write(directory, mark)
         return incarnation
-
-    def _shape_of(self, query: PersistentQuery) -> fingerprint.Shape:
-        hidden = query.version.results_topic(self._service_id)
-        return fingerprint.shape_of(query.id, plan_of(query), hidden)
 
     def end(self, version: QueryVersion) -> None:
         """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""

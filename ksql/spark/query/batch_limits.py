@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
 Places = Mapping[tuple[str, int], int]
 
+_LEAST_SHARE: Final = 1
 _SECOND_MS: Final = 1_000
 _LARGE_BYTES: Final = 1 << 20
 _LOOKS: Final = (0.0, 0.5, 0.75)
@@ -97,10 +98,11 @@ def records_within(spec: QuerySpec, record_bytes: float) -> int:
 
 
 def as_candidate(spec: QuerySpec, rate: int) -> QuerySpec:
-    """Return the launch of a candidate, which reads so many records a second at most; 0: any.
+    """Return the launch of a candidate, which has the least share of the machine.
 
-    The running version keeps what is left of the machine.
+    It reads at most ``rate`` records a second; 0: as many as it can.
     """
+    spec = replace(spec, weight=_LEAST_SHARE)
     if not rate:
         return spec
     return replace(spec, trigger_ms=_SECOND_MS, max_records=min(spec.max_records, rate))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.exec import BuildProgress
 from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts
 from ksql.spark.query.batch_limits import by_topic
+from ksql.spark.query.spec import State
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,8 @@ def progress_of(
 ) -> BuildProgress:
     """Return how far a version has read; without offsets before its first start.
 
+    A version that is held by a meeting has no trouble.
+
     Raises: CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
     """
     topics = running.topics
@@ -32,7 +35,7 @@ def progress_of(
         ends=by_topic(ends(topics)) if topics else {},
         records_per_second=running.totals().rows_in_per_s,
         state_bytes=sum(stage.size_bytes for stage in running.held()),
-        trouble=running.trouble(),
+        trouble="" if running.status().state is State.RUNNING else running.trouble(),
     )
 
 

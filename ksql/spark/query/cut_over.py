@@ -103,8 +103,10 @@ class CutOverCompletion:
         Raises: ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader, and what the
             difference does; it is to be called again then.
         """
+        if query.cut_over is None:
+            return
         sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
-        if query.cut_over is None or sink.topic in (None, hidden):
+        if sink.topic in (None, hidden):
             return
         mark = cut_over_mark.read(spec.checkpoint)
         if mark is None or mark.number != query.cut_over.number:

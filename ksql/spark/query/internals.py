@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+FULL_SHARE: Final = 4
+"""The weight of a query's pool; that of a candidate, which has less, is a whole number as well."""
 _SLEEPS: Final = "Waiting for next trigger"
 _LOOK_S: Final = 0.25  # longer than what lies between Spark's look for errors and its batch
 _MONITOR = "org.apache.spark.api.python.PythonWorkerFactory$MonitorThread"
@@ -182,11 +184,32 @@ def _no_handler(session: SparkSession) -> Any:
 
 
 @contextmanager
-def scheduling_pool(session: SparkSession, name: str) -> Iterator[None]:
-    """Let the jobs of a query that is started inside take turns with other queries' jobs."""
+def scheduling_pool(session: SparkSession, name: str, weight: int = FULL_SHARE) -> Iterator[None]:
+    """Let the jobs of a query that is started inside take turns with other queries' jobs.
+
+    ``weight``: how many tasks of it may run for each one of a query of weight 1, where both wait.
+    """
     context = session.sparkContext
+    _weigh(session, name, weight)
     context.setLocalProperty("spark.scheduler.pool", name)
     try:
         yield
     finally:
         context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type] # unset
+
+
+def _weigh(session: SparkSession, name: str, weight: int) -> None:
+    """Make a pool of that weight, which Spark takes only from a file; one with jobs stays."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
+    java: Any = session.sparkContext._jsc  # noqa: SLF001 - see above
+    try:
+        root = java.sc().taskScheduler().rootPool()
+        pool = root.getSchedulableByName(name)
+        if pool is not None:
+            if pool.weight() == weight or not pool.schedulableQueue().isEmpty():
+                return
+            root.removeSchedulable(pool)
+        scheduler = jvm.org.apache.spark.scheduler
+        root.addSchedulable(scheduler.Pool(name, scheduler.SchedulingMode.FIFO(), 0, weight))
+    except LOST as lost:
+        raise_if_java(lost)

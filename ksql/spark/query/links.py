@@ -24,8 +24,12 @@ class Links:
         self.all: dict[str, Link] = {}
         self._begun = count(1)
 
-    def begin(self, query: PersistentQuery) -> None:
-        """Let the queries that start from now on know what this one reads and writes."""
+    def begin(self, *queries: PersistentQuery) -> None:
+        """Let the queries that start from now on know what these read and write."""
+        for query in queries:
+            self._begin(query)
+
+    def _begin(self, query: PersistentQuery) -> None:
         try:
             plan = plan_of(query)
         except KsqlError:  # the query's own start reports it

@@ -147,8 +147,7 @@ class SparkRunner:
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
         """Begin with that, without waiting for it."""
         resumed = list(queries)
-        for query in resumed:  # each must know all others when it begins
-            self._links.begin(query)
+        self._links.begin(*resumed)  # each must know all others when it begins
         for query in resumed:
             if (present := self.running.get(query.version)) is not None:
                 present.wake()
@@ -326,13 +325,14 @@ class SparkRunner:
             meeting.meet()
             return Switch(*self._position(old))
         except BaseException:
-            self._meetings.end(old.version)
+            if self._meetings.end(old.version) is not None:  # none was ended meanwhile
+                self._links.begin(old, candidate)
             raise
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; not those that were stopped meanwhile."""
-        del candidate
         if (met := self._meetings.end(old.version)) is not None:
+            self._links.begin(old, candidate)
             met.meeting.part()
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
@@ -425,7 +425,7 @@ class SparkRunner:
         settings = Settings(context.settings.server, stated)
         load(context.packed(query.plan))
         with usable(query.id):
-            incarnation, starts = self._checkpoints.require(query), self._starts(query)
+            incarnation, starts = self._checkpoints.require(query, plan), self._starts(query)
             text = context.packed_as_run(query, self._checkpoint(query))
         program = load(text)
         spec = QuerySpec(
@@ -458,7 +458,7 @@ class SparkRunner:
         )
         if (until := self._meetings.until(query.version)) is not None:
             spec = replace(spec, until=until)
-        elif spec.sink_topic == query.version.results_topic(self._service_id):
+        elif spec.sink_topic == self._checkpoints.results_topic(query.version):
             spec = as_candidate(spec, context.settings.number(REBUILD_RATE))
         with usable(query.id):
             return self._bounds.bounded(spec)

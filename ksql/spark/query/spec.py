@@ -17,6 +17,7 @@ from ksql.exec.dataflow import packed, unpacked
 from ksql.exec.dataflow.load import load
 from ksql.functions.user import Limits
 from ksql.kafka import RegistrySettings
+from ksql.spark.query.internals import FULL_SHARE
 from ksql.spark.task.codes import as_it_runs
 from ksql.spark.task.task_environment import Loader
 
@@ -75,6 +76,7 @@ class QuerySpec:
         first_records: The most records of the first batches, by the size of those that wait.
         until: The offsets at which it ends: batches come up to there, and none afterwards. A topic
             or partition that they do not name ends where it begins; None: it has no end.
+        weight: That of its scheduling pool.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
@@ -108,6 +110,7 @@ class QuerySpec:
     max_bytes: int = 0
     first_records: int | None = None
     until: Mapping[str, Mapping[int, int]] | None = None
+    weight: int = FULL_SHARE
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     log_rows: bool = False

@@ -235,7 +235,7 @@ class SparkRuntime:
     def _launched(self, spec: QuerySpec) -> StreamingQuery:
         writer = self._taken(spec) or self._writer(spec)
         # Spark copies the session's settings while it starts a query
-        with self._start_lock, scheduling_pool(self.session, spec.name):
+        with self._start_lock, scheduling_pool(self.session, spec.name, spec.weight):
             self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
             self._starts += 1
             return writer.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 import pytest
 
@@ -79,7 +79,7 @@ class Room:
             application_id="app",
             **spec,
         )
-        deletions: dict[str, Any] = {}
+        deletions: dict[str, Thread] = {}
         CutOverCompletion(self.topics, lambda: NOW_MS, deletions).complete(query, launch, SERVICE)
         for deletion in deletions.values():
             deletion.join()

@@ -114,6 +114,7 @@ def test_a_candidate_has_its_share(tmp_path, old, candidate, rate, bound):
     assert (running.trigger_ms, running.max_records) == (100, 500_000)
     expected = (100 if rate == "0" else 1_000, bound or 500_000)
     assert (built.trigger_ms, built.max_records) == expected
+    assert running.weight > built.weight > 0
 
 
 def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, candidate, new):
