@@ -33,6 +33,7 @@ from ksql.sql.syntax import expr as ex
 from qtt import rest
 from qtt.driver import (
     FUNCTIONS,
+    NOW_MS,
     SOURCES,
     DeliveredRecord,
     Driver,
@@ -154,6 +155,7 @@ class SparkDriver:
             log=MemoryLog(),
             runner=self._runner,
             registry=self._registry,
+            now_ms=lambda: NOW_MS,
         )
         self._rebuilds = RebuildSupervisor(self._engine, Settings(self._settings))
         self._services = Services(

@@ -126,6 +126,23 @@ def test_columns_of_readers_stay(world):
     assert "The following columns are changed, missing or reordered" in error.message
 
 
+def test_size_of_windows_stays_while_a_query_reads_their_topic():
+    windows = "CREATE TABLE W AS SELECT B, COUNT(*) AS N FROM R WINDOW TUMBLING (SIZE {}) GROUP BY B;"
+    world = World(RIDES, windows.format("1 SECOND"))
+    world.run(
+        "CREATE STREAM L (B STRING KEY, N BIGINT) WITH (KAFKA_TOPIC='W', WINDOW_TYPE='TUMBLING', "
+        "WINDOW_SIZE='1 SECONDS');"
+    )
+    longer = windows.format("2 SECONDS").replace(
+        "CREATE TABLE W", "CREATE OR REPLACE TABLE W WITH (REPLACE_MODE='rebuild')"
+    )
+    reader = world.run("CREATE STREAM COPY AS SELECT * FROM L;")[0].command_status.query_id
+    assert "cannot be upgraded" in world.refuse(longer).message
+    world.run(f"TERMINATE {reader};")
+    world.run(longer)
+    assert world.catalog.rebuilds
+
+
 @pytest.mark.parametrize(
     "text",
     [FILTERED, "CREATE OR REPLACE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"],
