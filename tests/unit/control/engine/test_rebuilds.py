@@ -127,7 +127,9 @@ def test_columns_of_readers_stay(world):
 
 
 def test_size_of_windows_stays_while_a_query_reads_their_topic():
-    windows = "CREATE TABLE W AS SELECT B, COUNT(*) AS N FROM R WINDOW TUMBLING (SIZE {}) GROUP BY B;"
+    windows = (
+        "CREATE TABLE W AS SELECT B, COUNT(*) AS N FROM R WINDOW TUMBLING (SIZE {}) GROUP BY B;"
+    )
     world = World(RIDES, windows.format("1 SECOND"))
     world.run(
         "CREATE STREAM L (B STRING KEY, N BIGINT) WITH (KAFKA_TOPIC='W', WINDOW_TYPE='TUMBLING', "
