@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from ksql.control.engine.errors import BESIDE
@@ -11,6 +13,7 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.exec.memory.driver import MemoryRunner
 from tests.unit.world import World
+from tests.waits import PATIENCE_S
 
 RIDES = "CREATE STREAM R (B STRING KEY, D STRING, M INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);"
 COUNT = "CREATE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"
@@ -207,6 +210,35 @@ def test_statement_that_waits_in_vain_says_so(world):
     world.engine.cut_over = lambda *_: None
     [answer] = world.run(FILTERED, **{"ksql.upgrade.wait.ms": "1"})
     assert "goes on" in answer.warnings[0].message
+
+
+def test_statement_waits_until_the_new_plan_runs(world):
+    """The supervisor's own thread cuts over; the difference is written after the command."""
+    cutting, running, answers = threading.Event(), threading.Event(), []
+    cut_over = world.engine.cut_over
+
+    def slowly(*given):
+        cut_over(*given)
+        cutting.set()
+        assert running.wait(PATIENCE_S)
+
+    world.engine.cut_over = slowly
+    world.run(FILTERED)
+    world.drain()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    watching = supervisor(world)
+    step = threading.Thread(target=watching.step)
+    waiting = threading.Thread(target=lambda: answers.append(watching.wait(version, PATIENCE_S)))
+    step.start()
+    assert cutting.wait(PATIENCE_S)
+    waiting.start()
+    waiting.join(0.1)
+    assert not world.catalog.rebuilds
+    assert not answers
+    running.set()
+    waiting.join(PATIENCE_S)
+    step.join(PATIENCE_S)
+    assert answers == [""]
 
 
 class Stubborn(MemoryRunner):
