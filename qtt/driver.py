@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _WAIT: Final = "ksql.upgrade.wait.ms"
 _REBUILD_MS: Final = "60000"
+NOW_MS: Final = 86_400_000
+"""The time of the engines: START_MODE may state one of the first day."""
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""

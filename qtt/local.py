@@ -14,7 +14,7 @@ from ksql.exec.memory import MemoryRunner, MemoryTopics
 from ksql.formats import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import FUNCTIONS, SERVED, DeliveredRecord, awaiting_rebuilds
+from qtt.driver import FUNCTIONS, NOW_MS, SERVED, DeliveredRecord, awaiting_rebuilds
 from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class LocalDriver:
             log=MemoryLog(),
             runner=self._runner,
             registry=self._registry,
+            now_ms=lambda: NOW_MS,
         )
         self._references = itertools.count(_REFERENCES)
         self._rebuilds = RebuildSupervisor(self._engine, Settings())

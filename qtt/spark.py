@@ -33,6 +33,7 @@ from ksql.sql.syntax import expr as ex
 from qtt import rest
 from qtt.driver import (
     FUNCTIONS,
+    NOW_MS,
     SOURCES,
     DeliveredRecord,
     Driver,
@@ -46,7 +47,7 @@ from qtt.local import NoMonitor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.core import Headers
+    from ksql.core import Headers, QueryVersion
     from ksql.formats import Registered, Registry, Schema, Side
     from ksql.sql.catalog import Catalog, PersistentQuery, Topic
     from qtt.compare import Actual
@@ -156,6 +157,7 @@ class SparkDriver:
             log=MemoryLog(),
             runner=self._runner,
             registry=self._registry,
+            now_ms=lambda: NOW_MS,
         )
         self._rebuilds = RebuildSupervisor(self._engine, Settings(self._settings))
         self._services = Services(
@@ -163,7 +165,7 @@ class SparkDriver:
             monitor=NoMonitor(),
             writer=self,
             now_ms=lambda: 0,
-            await_rebuild=self._rebuilds.wait,
+            await_rebuild=self._await_rebuild,
         )
         self._created: set[str] = set()
         self._ids: dict[int, int] = {}
@@ -258,6 +260,15 @@ class SparkDriver:
                 later.append(query)
             written.add(query.sink)
         return later
+
+    def _await_rebuild(self, version: QueryVersion, timeout_s: float) -> str:
+        """Wait for the cut-over, and until the new plan runs: then the difference is written."""
+        trouble = self._rebuilds.wait(version, timeout_s)
+        running = self._runner.running.get(version)
+        if not trouble and running is not None:
+            running.await_first_attempt(timeout_s)
+            running.await_started(timeout_s)
+        return trouble
 
     def _settle(self) -> None:
         await_queries(self._engine.catalog.queries.values(), self._runner, self._shared.admin)

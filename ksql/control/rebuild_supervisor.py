@@ -90,7 +90,13 @@ class RebuildSupervisor:
             self.step()
             if self._is_candidate(version):
                 self._sleep(_LOOK_S)
+        self._await_turn(deadline)
         return ""
+
+    def _await_turn(self, deadline: float) -> None:
+        """Wait for a step of another thread: it ends once the new plan has had its first batch."""
+        if self._turn.acquire(timeout=max(deadline - self._clock(), 0.0)):
+            self._turn.release()
 
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)

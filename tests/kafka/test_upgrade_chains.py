@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.upgrade.verdict import Guarantee, Verdict
 from tests.kafka.records import unique
-from tests.kafka.servers import Refused
+from tests.kafka.servers import EARLIEST, Refused
 from tests.upgrades.chains import Chain, Tally
 from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 
 CHAINS, PAIRS = 40, 4
+WAIT_MS = "120000"
 
 
 class Served:
@@ -51,6 +53,31 @@ class Served:
             changes=(),
         )
 
+    def rebuild(self, text):
+        try:
+            answer = self.server.http.one(text, EARLIEST | {"ksql.upgrade.wait.ms": WAIT_MS})
+        except Refused as refused:
+            if "Cannot upgrade data source" in refused.body["message"]:
+                return False
+            raise
+        assert not answer.get("warnings"), answer
+        self._settle()
+        return True
+
+    def as_candidate(self, events):
+        """Merge the topics: the next record is the one with the earliest time of those ahead.
+
+        A record behind a later one of its topic comes right after that one. No two topics have a
+        record of one time, but for such.
+        """
+        latest: dict[str, int] = {}
+        turns = []
+        for event in events:
+            latest[event.source] = max(latest.get(event.source, 0), event.time_s)
+            turns.append(latest[event.source])
+        ordered = sorted(zip(turns, events, strict=True), key=itemgetter(0))
+        return [event for _, event in ordered]
+
     def feed(self, events):
         """The tables' records first: which of two topics is read first is up to the batches."""
         ordered = [event for source in "TVRS" for event in events if event.source == source]
@@ -82,6 +109,8 @@ class Served:
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
                 running = service.node.runner.running[query.version]
+                running.await_first_attempt(PATIENCE_S)  # a cut-over writes its difference first
+                running.await_started(PATIENCE_S)
                 assert running.await_idle(goal, PATIENCE_S), query.id
 
 

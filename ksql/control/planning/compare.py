@@ -121,11 +121,11 @@ def _beside(
 def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[str]:
     """Return every reason of the result's readers against a rebuild; empty if there is none.
 
-    Another size of the windows is fine as long as no query reads them.
+    Another size of the windows is fine as long as no query reads their topic, under whatever name.
     """
     kinds = {window.kind for window in (old.window, new.window) if window is not None}
     windows = old.window is not None and new.window is not None and "SESSION" not in kinds
-    if windows and not catalog.readers(old.name):
+    if windows and not catalog.readers_from(old.topic):
         new = replace(new, window=old.window)
     return check_replacement(old, new)
 

@@ -137,12 +137,20 @@ class Catalog:
 
     def writers_to(self, topic: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that write the topic, under whatever name, the oldest first."""
-        over = {source.name for source in self.sources.values() if source.topic == topic}
+        over = self._over(topic)
         return tuple(q for q in self.queries.values() if q.sink in over)
 
     def readers(self, name: str) -> tuple[PersistentQuery, ...]:
         """Return the queries that read the source, the oldest first."""
         return tuple(q for q in self.queries.values() if name in q.sources)
+
+    def readers_from(self, topic: str) -> tuple[PersistentQuery, ...]:
+        """Return the queries that read the topic, under whatever name, the oldest first."""
+        over = self._over(topic)
+        return tuple(q for q in self.queries.values() if not over.isdisjoint(q.sources))
+
+    def _over(self, topic: str) -> set[str]:
+        return {source.name for source in self.sources.values() if source.topic == topic}
 
     def derived(self, name: str) -> tuple[str, ...]:
         """Return the sources that were created from this one by CREATE .. AS SELECT."""

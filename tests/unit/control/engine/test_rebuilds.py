@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from ksql.control.engine.errors import BESIDE
@@ -11,6 +13,7 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.exec.memory.driver import MemoryRunner
 from tests.unit.world import World
+from tests.waits import PATIENCE_S
 
 RIDES = "CREATE STREAM R (B STRING KEY, D STRING, M INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);"
 COUNT = "CREATE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"
@@ -126,6 +129,25 @@ def test_columns_of_readers_stay(world):
     assert "The following columns are changed, missing or reordered" in error.message
 
 
+def test_size_of_windows_stays_while_a_query_reads_their_topic():
+    windows = (
+        "CREATE TABLE W AS SELECT B, COUNT(*) AS N FROM R WINDOW TUMBLING (SIZE {}) GROUP BY B;"
+    )
+    world = World(RIDES, windows.format("1 SECOND"))
+    world.run(
+        "CREATE STREAM L (B STRING KEY, N BIGINT) WITH (KAFKA_TOPIC='W', WINDOW_TYPE='TUMBLING', "
+        "WINDOW_SIZE='1 SECONDS');"
+    )
+    longer = windows.format("2 SECONDS").replace(
+        "CREATE TABLE W", "CREATE OR REPLACE TABLE W WITH (REPLACE_MODE='rebuild')"
+    )
+    reader = world.run("CREATE STREAM COPY AS SELECT * FROM L;")[0].command_status.query_id
+    assert "cannot be upgraded" in world.refuse(longer).message
+    world.run(f"TERMINATE {reader};")
+    world.run(longer)
+    assert world.catalog.rebuilds
+
+
 @pytest.mark.parametrize(
     "text",
     [FILTERED, "CREATE OR REPLACE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"],
@@ -188,6 +210,35 @@ def test_statement_that_waits_in_vain_says_so(world):
     world.engine.cut_over = lambda *_: None
     [answer] = world.run(FILTERED, **{"ksql.upgrade.wait.ms": "1"})
     assert "goes on" in answer.warnings[0].message
+
+
+def test_statement_waits_until_the_new_plan_runs(world):
+    """The supervisor's own thread cuts over; the difference is written after the command."""
+    cutting, running, answers = threading.Event(), threading.Event(), []
+    cut_over = world.engine.cut_over
+
+    def slowly(*given):
+        cut_over(*given)
+        cutting.set()
+        assert running.wait(PATIENCE_S)
+
+    world.engine.cut_over = slowly
+    world.run(FILTERED)
+    world.drain()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    watching = supervisor(world)
+    step = threading.Thread(target=watching.step)
+    waiting = threading.Thread(target=lambda: answers.append(watching.wait(version, PATIENCE_S)))
+    step.start()
+    assert cutting.wait(PATIENCE_S)
+    waiting.start()
+    waiting.join(0.1)
+    assert not world.catalog.rebuilds
+    assert not answers
+    running.set()
+    waiting.join(PATIENCE_S)
+    step.join(PATIENCE_S)
+    assert answers == [""]
 
 
 class Stubborn(MemoryRunner):
