@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ class History(NoReports):
 
 @pytest.fixture
 def world():
-    world = World(S, COUNT)
+    world: Any = World(S, COUNT)
     world.services.history = History(OTHER, UPGRADE)
     world.runner.progress = lambda version: None  # type: ignore[method-assign] # it runs nothing
     return world
