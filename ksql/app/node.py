@@ -420,6 +420,7 @@ class Node:
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),
             await_rebuild=self.rebuilds.wait,
+            rebuild_trouble=self.rebuilds.trouble,
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)

@@ -78,6 +78,10 @@ class RebuildSupervisor:
         finally:
             self._turn.release()
 
+    def trouble(self, version: QueryVersion) -> str:
+        """Return why the last try to cut a candidate over failed; empty if none did."""
+        return self.troubles.get(version, "")
+
     def wait(self, version: QueryVersion, timeout_s: float) -> str:
         """Wait until a candidate was cut over or given up.
 

@@ -273,7 +273,7 @@ class CommandExecution:
                 case BeginRebuild(rebuild):
                     upgrade = Upgrade(
                         old=catalog.queries[rebuild.candidate.id],
-                        statement=self._text,
+                        statement=rebuild.candidate.statement,
                         verdict=self.prepared.verdict or Verdict.of_rollback(),
                         plan=rebuild.candidate.plan,
                         offset=self.offset,
@@ -290,7 +290,12 @@ class CommandExecution:
         """Wait for a new plan's first batch, and have it recorded; for a command that counts."""
         if self.switch is not None and self._await_first is not None:
             first = self._await_first(timeout_s)
-            self.switch = replace(self.switch, gap_ms=first.gap_ms, trouble=first.trouble)
+            self.switch = replace(
+                self.switch,
+                gap_ms=first.gap_ms,
+                trouble=first.trouble,
+                difference=first.difference,
+            )
         for attempt in self._attempts:
             self._context.history.switched(attempt, self.switch)
         self._attempts.clear()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.changes import BeginRebuild, DeleteTopic, EndRebuild
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
+from ksql.control.planning import rebuild
 from ksql.control.planning.compare import check_replacement
 from ksql.core import (
     FORMER_READS_NOTHING,
@@ -21,10 +22,9 @@ from ksql.core import (
     quote,
 )
 from ksql.sql.catalog import Rebuild
-from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ksql.core import QueryId
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
@@ -60,14 +60,14 @@ def upgraded(name: str, catalog: Catalog) -> PersistentQuery:
 
 def _aborted(query: PersistentQuery, context: Context) -> Prepared:
     """Give up the candidate; the results of a former version stay for another rollback."""
-    rebuild = context.catalog.rebuilds.get(query.id)
-    if rebuild is None:
+    under_way = context.catalog.rebuilds.get(query.id)
+    if under_way is None:
         raise NO_REBUILD(query_id=query.id, name=quote(query.sink))
-    gone = () if rebuild.rollback else tuple(_deletion(rebuild.candidate, context))
+    gone = () if under_way.rollback else rebuild.deletion(under_way.candidate, context)
     return Prepared(
         command_id=command_id("upgrade", query.sink, "abort"),
         changes=(EndRebuild(query.id), *gone),
-        message=f"{'Rollback' if rebuild.rollback else 'Rebuild'} of {query.id} aborted",
+        message=f"{'Rollback' if under_way.rollback else 'Rebuild'} of {query.id} aborted",
         query_id=query.id,
     )
 
@@ -96,14 +96,9 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
 
 def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
     """Return the former version as a candidate: it writes to the topic of its own results."""
-    plan = codec.loads(former.query.plan, moment.functions)
     topic = former.query.version.results_topic(service_id)
     candidate = replace(
-        former.query,
-        plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))),
-        offset=moment.offset,
-        cut_over=None,
-        paused=False,
+        rebuild.writing_to(former.query, topic), offset=moment.offset, cut_over=None, paused=False
     )
     return Rebuild(candidate=candidate, source=former.source, rollback=True)
 
@@ -126,7 +121,7 @@ def results_of(queries: Iterable[PersistentQuery], context: Context) -> tuple[De
         deletion
         for query in queries
         for version in _kept(query, context.catalog)
-        for deletion in _deletion(version, context)
+        for deletion in rebuild.deletion(version, context)
     )
 
 
@@ -147,10 +142,3 @@ def _kept(query: PersistentQuery, catalog: Catalog) -> tuple[PersistentQuery, ..
     if rebuild is not None:
         others[rebuild.candidate.version] = rebuild.candidate
     return tuple(others.values())
-
-
-def _deletion(query: PersistentQuery, context: Context) -> Iterator[DeleteTopic]:
-    """Yield the deletion of a version's results, if they are there."""
-    topic = query.version.results_topic(context.settings.text("ksql.service.id"))
-    if identity := context.topics.identity(topic):
-        yield DeleteTopic(topic, identity)
