@@ -140,6 +140,7 @@ class Applying:
         if self.options.dry_run:
             self.say("Dry run complete. No migrations were actually applied.")
             return
+        kept = Progress.read(self.metadata.entry(progress_key(file.version)))
         running = Entry(
             version_key=CURRENT,
             version=str(file.version),
@@ -152,7 +153,7 @@ class Applying:
         )
         self._record(running, "RUNNING")
         try:
-            FileRun(self, file, running).run()
+            FileRun(self, file, running).run(kept)
         except (MigrationFailed, *SERVER_ERRORS) as error:
             self._record_failure(running, reason_of(error))
             raise
@@ -208,8 +209,8 @@ class FileRun:
         self._session = Session()
         self._done: list[Statement] = []
 
-    def run(self) -> None:
-        """Execute the statements that are left.
+    def run(self, kept: Progress) -> None:
+        """Execute the statements that are left after the progress of an earlier try.
 
         Raises: MigrationFailed, ServerFailure, Unreachable.
         """
@@ -218,15 +219,14 @@ class FileRun:
         statements = statements_of(text)
         for statement in statements:
             check_supported(statement)
-        self._skip(statements)
+        self._skip(statements, kept)
         for batch in batches(statements[len(self._done) :]):
             self._check(batch, allowed)
             for statement in batch:
                 self._execute(statement, len(statements))
 
-    def _skip(self, statements: Sequence[Statement]) -> None:
+    def _skip(self, statements: Sequence[Statement], kept: Progress) -> None:
         """Leave out what an earlier try has carried out, unless all is to begin again."""
-        kept = Progress.read(self._applying.metadata.entry(progress_key(self._file.version)))
         if not kept.count:
             return
         done = statements[: kept.count]
