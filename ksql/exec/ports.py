@@ -173,6 +173,6 @@ class Runner(Protocol):
         """Start the candidate's version as the query: the log names it now.
 
         Before it runs, the difference between its rows and those in the result's topic is written.
-        It returns at once. What fails is tried again, as any other start. The old version rests:
+        It returns at once. A failure is tried again, as at any other start. The old version rests:
         its checkpoint is kept.
         """

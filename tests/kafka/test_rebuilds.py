@@ -1,4 +1,4 @@
-"""A query is rebuilt beside itself while records keep coming, and cut over by difference."""
+"""A query is rebuilt next to itself while records keep coming, and cut over by difference."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class MissingFormat(StatementError):
         )
 
 
-BESIDE: Final = "This rebuilds it beside the running one"
+BESIDE: Final = "This rebuilds it next to the running one"
 
 
 class UpgradeRefused(StatementError):

@@ -73,7 +73,7 @@ def _rebuilt(
     compared: Compared,
     moment: Moment,
 ) -> Prepared:
-    """Begin a candidate beside the query, which runs on as it is."""
+    """Begin a candidate next to the query, which runs on as it is."""
     candidate = replace(query, version_number=moment.number, cut_over=None, paused=False)
     topic = rebuild.results_topic(candidate, planned.settled.topic, moment)
     begun = Rebuild(candidate=rebuild.writing_to(candidate, topic.name), source=planned.source)

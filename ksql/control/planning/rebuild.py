@@ -145,7 +145,7 @@ def _guarantees(plan: QueryPlan) -> Iterator[Guarantee]:
     how = "one transaction per partition" if exactly_once else "at_least_once: after a crash twice"
     yield Guarantee("exactly once", exactly_once, f"the difference is written in {how}")
     yield Guarantee("ordered", True, "one offset per partition separates the old plan from the new")
-    yield Guarantee("live", True, "the running plan goes on until the cut-over")
+    yield Guarantee("live", True, "the running plan continues until the cut-over")
 
 
 def statement_of(stmt: ast.CreateAsSelect) -> str:
@@ -171,7 +171,7 @@ def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:
 def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared | None:
     """Return the effects of a candidate's cut-over; None if it is there no more, or rests.
 
-    The version that runs is kept for so many ms. One that was kept until now goes.
+    The version that runs is kept for so many ms. The former version of before is deleted.
     """
     old = context.catalog.query(query_id)
     rebuild = None if old is None else context.catalog.rebuilds.get(old.id)

@@ -51,7 +51,7 @@ def _awaited(prepared: Prepared, request: Request) -> Iterator[str]:
             version = change.rebuild.candidate.version
             if kept_by := request.services.await_rebuild(version, limit_ms / 1000):
                 yield (
-                    f"The rebuild of {version.query_id} goes on, it was not cut over within "
+                    f"The rebuild of {version.query_id} continues; it was not cut over within "
                     f"{limit_ms} ms: {kept_by}\nSHOW UPGRADES; shows how far it is."
                 )
 

@@ -127,7 +127,7 @@ class PersistentQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """A candidate: the version of a query that is built beside the one that runs.
+    """A candidate: the version of a query that is built next to the one that runs.
 
     The plan of ``candidate`` writes to the version's hidden topic. ``source`` is what the query's
     result becomes at the cut-over. ``rollback``: the candidate is a former version.

@@ -80,7 +80,7 @@ class Verdict:
 
     @classmethod
     def of_rollback(cls) -> Verdict:
-        """Return the verdict on a former version that is built beside: nothing was compared."""
+        """Return the verdict on a former version that is built again: nothing was compared."""
         change = Difference("topology", "statement", "the former version continues", allowed=True)
         return cls(classes=("topology",), traits=(), guarantees=(), changes=(change,))
 

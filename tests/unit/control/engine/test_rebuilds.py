@@ -1,4 +1,4 @@
-"""A query that is rebuilt beside: begun, cut over by difference, given up, rolled back."""
+"""A query that is rebuilt: begun, cut over by difference, given up, rolled back."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_statement_that_waits_in_vain_says_so(world):
     world.services.await_rebuild = supervisor(world).wait
     world.engine.cut_over = lambda *_: None
     [answer] = world.run(FILTERED, **{"ksql.upgrade.wait.ms": "1"})
-    assert "goes on" in answer.warnings[0].message
+    assert "continues" in answer.warnings[0].message
 
 
 def test_statement_waits_until_the_new_plan_runs(world):
@@ -283,7 +283,7 @@ def test_former_version_is_kept_for_a_time(world):
 @pytest.mark.parametrize(
     ("properties", "fact"),
     [
-        ("REPLACE_MODE='beside'", "Invalid value beside for configuration REPLACE_MODE"),
+        ("REPLACE_MODE='nonsense'", "Invalid value nonsense for configuration REPLACE_MODE"),
         ("START_MODE='yesterday'", "Invalid value yesterday for configuration START_MODE"),
         ("START_MODE='1969-12-31T00:00:00'", "The time lies before 1970"),
         ("START_MODE='2300-01-01T00:00:00'", "The time lies in the future"),
