@@ -33,7 +33,31 @@ def render_upgrade(report: dict[str, Any], *, dry: bool = False) -> RenderableTy
         parts.append(_part("guarantees", _guarantees(report["guarantees"])))
     if report.get("switch"):
         parts.append(_part("switched", _switch(report["switch"])))
+    if report.get("modes"):
+        parts.append(_part("modes", _modes(report["modes"])))
+    if report.get("reads"):
+        parts.append(_part("rebuild", _reads(report["reads"])))
     return Group(*parts)
+
+
+def _modes(modes: list[dict[str, Any]]) -> Text:
+    """Return which REPLACE_MODE is possible, and why another one is not."""
+    lines = []
+    for mode in modes:
+        reasons = "; ".join(mode["reasons"])
+        word = "possible" if mode["possible"] else f"not possible: {reasons}"
+        lines.append(f"{mode['mode']} {word}")
+    return Text("\n".join(lines))
+
+
+def _reads(reads: list[dict[str, Any]]) -> Text:
+    """Return what a rebuild would read of each source."""
+    lines = []
+    for each in reads:
+        line = f"reads {each['records']} records of {each['source']} (topic {each['topic']})"
+        gone = f"; {each['lost']} at its beginning are gone" if each["lost"] else ""
+        lines.append(line + gone)
+    return Text("\n".join(lines))
 
 
 def _verdict(report: dict[str, Any], *, dry: bool) -> Text:

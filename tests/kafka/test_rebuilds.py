@@ -132,3 +132,48 @@ def test_rebuild_survives_a_restart(server, http, source):
     produce(server.bootstrap, source, [("a", {"N": 7})])
     await_rows(server, table, {"a": {"C": 6}})
     again.await_queries({**again.queries(), query_id: "RUNNING"})
+
+
+@GUARANTEES
+def test_rollback_brings_the_former_rows_back(server, http, source, guarantee):
+    table = unique("cnt").upper()
+    settings = EARLIEST | {"processing.guarantee": guarantee}
+    produce(server.bootstrap, source, [("a", {"N": n}) for n in range(10)])
+    produce(server.bootstrap, source, [("b", {"N": 1})], partition=1)
+    created = http.one(
+        f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;", settings
+    )
+    query_id = created["commandStatus"]["queryId"]
+    await_rows(server, table, {"a": {"C": 10}, "b": {"C": 1}})
+    http.ksql(
+        f"CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS "
+        f"SELECT K, COUNT(*) AS C FROM {source} WHERE N > 4 GROUP BY K;",
+        settings | WAITING,
+    )
+    await_rows(server, table, {"a": {"C": 5}})
+    produce(server.bootstrap, source, [("a", {"N": 0}), ("a", {"N": 9})])
+    await_rows(server, table, {"a": {"C": 6}})
+    answer = http.one(f"ROLLBACK UPGRADE OF {table};", settings | WAITING)
+    assert answer["commandStatus"]["message"] == f"Rollback of {query_id} begun"
+    await_rows(server, table, {"a": {"C": 12}, "b": {"C": 1}})
+    produce(server.bootstrap, source, [("b", {"N": 0})], partition=1)
+    await_rows(server, table, {"a": {"C": 12}, "b": {"C": 2}})
+
+
+def test_abort_leaves_no_trace(server, http, source):
+    table = unique("cnt").upper()
+    created = http.one(f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;")
+    query_id = created["commandStatus"]["queryId"]
+    http.ksql(f"PAUSE {query_id};")  # nothing is cut over meanwhile
+    http.ksql(
+        f"CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS "
+        f"SELECT K, COUNT(*) AS C FROM {source} WHERE N > 4 GROUP BY K;"
+    )
+    assert hidden_topics(server, query_id)
+    http.ksql(f"ABORT UPGRADE OF {table};")
+    await_true("no hidden topic", lambda: not hidden_topics(server, query_id))
+    http.ksql(f"RESUME {query_id};")
+    produce(server.bootstrap, source, [("a", {"N": 1})])
+    await_rows(server, table, {"a": {"C": 1}})
+    [upgrade] = http.one(f"SHOW UPGRADES FOR {table};")["upgrades"]
+    assert upgrade["status"] == "aborted"

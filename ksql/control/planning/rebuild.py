@@ -150,9 +150,14 @@ def _guarantees(plan: QueryPlan) -> Iterator[Guarantee]:
 
 def statement_of(stmt: ast.CreateAsSelect) -> str:
     """Return the statement that would rebuild what this one cannot replace in place."""
-    kept = tuple(p for p in stmt.properties if p.name.upper() != MODE)
-    mode = ast.Property(MODE, ex.StringLit("rebuild"))
-    return printer.statement(replace(stmt, properties=(*kept, mode)))
+    return printer.statement(in_mode(stmt, "rebuild"))
+
+
+def in_mode(stmt: ast.CreateAsSelect, mode: ReplaceMode) -> ast.CreateAsSelect:
+    """Return the statement with that REPLACE_MODE; in place without a start."""
+    gone = (MODE,) if mode == "rebuild" else (MODE, START)
+    kept = tuple(p for p in stmt.properties if p.name.upper() not in gone)
+    return replace(stmt, properties=(*kept, ast.Property(MODE, ex.StringLit(mode))))
 
 
 def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import UpgradeRefused
-from ksql.control.planning import schemas
+from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
 from ksql.control.statements.describe import of_plan, push_description, push_of, query_description
-from ksql.control.statements.upgradereport import UpgradeReport
+from ksql.control.statements.upgradereport import ModeReport, SourceExtent, UpgradeReport
 from ksql.core import StatementError, UnknownName, near
 from ksql.exec.dataflow import generated_code, plan_of
+from ksql.sql.binder import sources_of
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Context
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
+    from ksql.sql.upgrade import UpgradeMode
 
     Explained = tuple[QueryPlan, e.QueryDescription]
 
@@ -85,7 +87,7 @@ def _dry_create(
             raise
         running = context.catalog.writers(target.name)[0]
         plan = plan_of(running)
-        report = UpgradeReport.of(refused.verdict, running.id)
+        report = _with_modes(UpgradeReport.of(refused.verdict, running.id), target, request)
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
@@ -94,7 +96,44 @@ def _dry_create(
     described = of_plan(plan, text, target.name, request)
     if prepared.verdict is None:
         return plan, described
-    return plan, replace(described, upgrade=UpgradeReport.of(prepared.verdict, prepared.query_id))
+    report = UpgradeReport.of(prepared.verdict, prepared.query_id)
+    return plan, replace(described, upgrade=_with_modes(report, target, request))
+
+
+def _with_modes(
+    report: UpgradeReport, target: ast.CreateAsSelect | ast.InsertInto, request: Request
+) -> UpgradeReport:
+    """Add which modes are possible, and what a rebuild would read."""
+    if not isinstance(target, ast.CreateAsSelect):
+        return report
+    modes = (_mode("in_place", target, request), _mode("rebuild", target, request))
+    reads = _reads(target, request) if modes[-1].possible else None
+    return replace(report, modes=modes, reads=reads)
+
+
+def _mode(mode: UpgradeMode, target: ast.CreateAsSelect, request: Request) -> ModeReport:
+    statement = rebuild.in_mode(target, "rebuild" if mode == "rebuild" else "in_place")
+    try:
+        request.engine.dry_run(statement, request.text, request.settings)
+    except UpgradeRefused as refused:
+        verdict = refused.verdict
+        return ModeReport(mode, False, verdict.reasons if verdict else (refused.message,))
+    except StatementError as error:
+        return ModeReport(mode, False, (error.message,))
+    return ModeReport(mode, True)
+
+
+def _reads(target: ast.CreateAsSelect, request: Request) -> tuple[SourceExtent, ...]:
+    catalog = request.engine.catalog
+    sources = [origin.source for origin in sources_of(target.query.source, catalog)]
+    ends = request.services.monitor.ends([source.topic for source in sources])
+    extents = []
+    for source in sources:
+        spans = [span for (topic, _), span in ends.items() if topic == source.topic]
+        records = sum(end - begin for begin, end in spans)
+        lost = sum(begin for begin, _ in spans)
+        extents.append(SourceExtent(source.name, source.topic, records, lost))
+    return tuple(extents)
 
 
 HANDLERS: Handlers = {

@@ -24,6 +24,25 @@ class SwitchPoint:
     gap_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ModeReport:
+    """Whether a replacement is possible in a mode; ``reasons`` say why not."""
+
+    mode: UpgradeMode
+    possible: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceExtent:
+    """The records that a rebuild would read of a source, and those that its topic has lost."""
+
+    source: str
+    topic: str
+    records: int
+    lost: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
     """The effects that CREATE OR REPLACE has, or would have, on a running query (KLIP-28)."""
@@ -37,6 +56,8 @@ class UpgradeReport:
     inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
     query_id: str | None = None
     switch: SwitchPoint | None = field(default=None, metadata={"omit_none": True})
+    modes: tuple[ModeReport, ...] | None = field(default=None, metadata={"omit_none": True})
+    reads: tuple[SourceExtent, ...] | None = field(default=None, metadata={"omit_none": True})
 
     @classmethod
     def of(

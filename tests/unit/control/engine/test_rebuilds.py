@@ -340,3 +340,69 @@ def test_lost_beginning_needs_a_start(world):
     assert "R: 7 records" in error.detail
     world.run(FILTERED.replace("'rebuild'", "'rebuild', START_MODE='earliest'"))
     assert world.catalog.rebuilds
+
+
+def test_abort_leaves_no_trace(world):
+    topics, rows = set(world.topics.known), world.out("T")
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    world.run("ABORT UPGRADE OF T;")
+    assert set(world.topics.known) == topics
+    assert not world.catalog.rebuilds
+    assert version not in world.runner.running
+    world.feed("r", ride("a", "x", 5, 4))
+    assert world.out("T")[len(rows) :] == [("a", {"N": 3}, 4)]
+
+
+def test_rollback_brings_the_former_rows_and_plan_back(world):
+    rebuilt(world)
+    world.feed("r", ride("a", "x", 5, 4), ride("b", "y", 90, 5))
+    assert world.last("T") == {"a": {"N": 1}, "b": {"N": 1}}
+    world.run("ROLLBACK UPGRADE OF T;")
+    world.drain()
+    supervisor(world).step()
+    assert world.last("T") == {"a": {"N": 3}, "b": {"N": 2}}
+    world.feed("r", ride("a", "x", 1, 6))
+    assert world.last("T")["a"] == {"N": 4}
+    assert world.query("T").version_number == 0
+
+
+def test_rollback_of_a_rollback(world):
+    rebuilt(world)
+    for expected in (2, 1):
+        world.run("ROLLBACK UPGRADE OF T;")
+        world.drain()
+        supervisor(world).step()
+        assert world.last("T")["a"] == {"N": expected}
+
+
+def test_abort_of_a_rollback_keeps_the_former_version(world):
+    rebuilt(world)
+    world.run("ROLLBACK UPGRADE OF T;")
+    world.run("ABORT UPGRADE OF T;")
+    assert world.catalog.formers
+    assert world.last("T") == {"a": {"N": 1}, "b": None}
+    world.run("ROLLBACK UPGRADE OF T;")
+    world.drain()
+    supervisor(world).step()
+    assert world.last("T") == {"a": {"N": 2}, "b": {"N": 1}}
+
+
+def test_drop_takes_all_versions_and_their_topics(world):
+    rebuilt(world)
+    world.run(BY_DOCK)
+    world.run("DROP TABLE T;")
+    assert not world.runner.running
+    assert [name for name in world.topics.known if "query_" in name] == []
+
+
+def test_explain_says_which_modes_are_possible(world):
+    world.services.monitor.ends = lambda topics: {(topic, 0): (2, 9) for topic in topics}
+    [answer] = world.run(f"EXPLAIN {BY_DOCK}")
+    in_place, rebuild = answer.query_description.upgrade.modes
+    assert not in_place.possible
+    assert any("GROUP BY" in reason for reason in in_place.reasons)
+    assert rebuild.possible
+    [extent] = answer.query_description.upgrade.reads
+    assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
+    assert not world.catalog.rebuilds
