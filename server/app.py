@@ -26,6 +26,7 @@ from server.routes import (
     reports,
     status,
     stores,
+    upgrades,
     websocket,
 )
 from server.routes import headless as headless_doors
@@ -44,6 +45,7 @@ FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
 ROUTERS = (
     *FOR_STATEMENTS,
     status.router,
+    upgrades.router,
     info.router,
     health.router,
     cluster.router,

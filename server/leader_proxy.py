@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -21,8 +21,11 @@ from ksql.core import HEADER, NotReady
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from starlette.requests import Request
+
     from ksql.cluster import Server
     from ksql.core import ServerSecret
+    from server.context import AppContext
 
 PASSED_ON: Final = "request.ksql.internal.request"
 _LOOK_S: Final = 1.0
@@ -120,3 +123,25 @@ class LeaderProxy:
         except (httpx.HTTPError, RuntimeError) as problem:  # also of a client that was closed
             raise ServerAway(self.server, str(problem) or type(problem).__name__) from problem
         return Answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+
+
+async def pass_on(
+    context: AppContext, request: Request, server: Server, path: str, body: bytes
+) -> Answer:
+    """Return what the leader answers to a body, for as long as the client of a request waits.
+
+    Raises: ServerAway.
+    """
+    service = context.service
+    proxy = LeaderProxy(server, service.scheme, path, body, request.headers, service.secret)
+    tls = service.tls
+    gone = Event()
+
+    def is_awaited() -> bool:
+        return service.has_charge(server) and not gone.is_set()
+
+    def ask() -> Answer:
+        with httpx.Client(verify=tls or False, trust_env=False) as client:
+            return proxy.send(client, is_awaited)
+
+    return await context.pass_on(ask, request.is_disconnected, gone.set)

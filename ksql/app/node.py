@@ -416,7 +416,7 @@ class Node:
             close_push=self.reads.close,
             pushes=self.reads.pushes,
             pulls=self.reads.pulls(self.copies.host),
-            last_upgrade=self.upgrade_recorder.last,
+            history=self.upgrade_recorder,
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),
             await_rebuild=self.rebuilds.wait,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         QueryHealth,
         RunningPush,
         Services,
+        UpgradeDescription,
         UpgradeReport,
     )
     from ksql.core import QueryId, Settings
@@ -140,7 +141,7 @@ class ClusterReport:
             monitor=self,
             pushes=self.pushes,
             pulls=self.pulls,
-            last_upgrade=self.last_upgrade,
+            history=self,
             close_push=self.close_push,
             gaps=self.gaps,
         )
@@ -200,11 +201,19 @@ class ClusterReport:
             return self._monitor.application(query_id)
         return self._details(query_id).application
 
-    def last_upgrade(self, query_id: QueryId) -> UpgradeReport | None:
-        """See ``Services``; a server that takes over may know those of its own time only."""
+    def last(self, query_id: QueryId) -> UpgradeReport | None:
+        """See ``UpgradeReports``; a server that takes over may know those of its own time only."""
         if self._here():
-            return self._own.last_upgrade(query_id)
-        return self._details(query_id).upgrade or self._own.last_upgrade(query_id)
+            return self._own.history.last(query_id)
+        return self._details(query_id).upgrade or self._own.history.last(query_id)
+
+    def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
+        """See ``UpgradeReports``; the leader is asked for all of them."""
+        return self._own.history.upgrades(query_id)
+
+    def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
+        """See ``UpgradeReports``."""
+        return self._own.history.upgrade(upgrade_id)
 
     def topics(self) -> Mapping[str, Sequence[int]]:
         """See ``Monitor``."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ksql.control.doubt_resolver import DoubtResolver
 from ksql.control.pull_metrics import BySite, PullCounter, PullMetrics
-from ksql.control.rebuild_supervisor import WAIT, RebuildSupervisor
+from ksql.control.rebuild_supervisor import RebuildSupervisor
 
 __all__ = [
-    "WAIT",
     "BySite",
     "DoubtResolver",
     "PullCounter",

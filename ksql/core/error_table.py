@@ -182,10 +182,40 @@ BEING_REPLACED: Final = ErrorRow(
     hint="Send this one again when that one has ended.",
     code=50300,
 )
+NO_HISTORY: Final = ErrorRow(
+    ServerError,
+    "the upgrade '{upgrade_id}' is not known at the moment",
+    detail="The ledger, which has the history of upgrades, cannot be read.",
+    hint="Ask again later. SHOW UPGRADES; shows those that the service itself knows.",
+    code=50300,
+)
 REBUILD_UNDER_WAY: Final = ErrorRow(
     StatementError,
     "{query_id} is being rebuilt by another statement",
     hint="SHOW UPGRADES; shows how far it is. ABORT UPGRADE OF {name}; ends it.",
+)
+NO_REBUILD: Final = ErrorRow(
+    StatementError,
+    "{query_id} is not being rebuilt",
+    hint="SHOW UPGRADES FOR {name}; shows the upgrades that have ended.",
+)
+OTHER_FORMER: Final = ErrorRow(
+    StatementError,
+    "{query_id} cannot go back to '{upgrade_id}'",
+    detail="Only the version that ran before the last cut-over is kept: '{known}'.",
+    hint="Name this one, or leave TO out.",
+)
+FORMER_READS_NOTHING: Final = ErrorRow(
+    StatementError,
+    "the former version of {query_id} cannot run any more",
+    detail="It reads {sources}, which does not exist any more.",
+    hint="Create what it reads again, and rebuild the query from the former statement.",
+)
+ROLLBACK_REFUSED: Final = ErrorRow(
+    StatementError,
+    "the former version of {query_id} has other rows than its readers know",
+    detail="{reasons}\nIts result is read by {readers}.",
+    hint="Terminate what reads it first.",
 )
 NO_QUERIES: Final = ErrorRow(
     StatementError,

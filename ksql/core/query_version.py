@@ -73,6 +73,14 @@ class QueryVersion:
         """
         return f"{application_id(service_id, self.query_id)}-{self._mark}-changelog"
 
+    def upgrade_id(self, service_id: str, rollback_offset: int | None = None) -> str:
+        """Return the id of the upgrade that builds it.
+
+        A former version may be built more than once, so a rollback has the offset of its command.
+        """
+        offset = "" if rollback_offset is None else f"-{rollback_offset}"
+        return f"{service_id}/{self.query_id}/{self.number}{offset}"
+
     def groups(self, service_id: str, incarnation: str) -> re.Pattern[str]:
         """Return the pattern of the names of that incarnation's consumer groups only."""
         return re.compile(f"{re.escape(self.application_id(service_id, incarnation))}(-.*)?")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.control.statements import SwitchPoint, UpgradeReport
+from ksql.control.statements import (
+    SwitchPoint,
+    UpgradeDescription,
+    UpgradeDifference,
+    UpgradeReport,
+)
 from ksql.core import Millis, Offset, QueryId
 from ksql.history.entries import (
     KnownRebuild,
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.control.engine import Upgrade
     from ksql.core import QueryVersion
     from ksql.exec import Switch
+    from ksql.history.entries import RecordedUpgrade
     from ksql.history.resilient import ResilientLedger
 
 _SAME = "the plan is the same: the query was left alone"
@@ -87,6 +93,17 @@ class UpgradeRecorder:
             query_id=query_id,
             switch=SwitchPoint(outcome.batch_id, outcome.offsets or {}, outcome.gap_ms),
         )
+
+    def upgrades(self, query_id: QueryId | None) -> tuple[UpgradeDescription, ...] | None:
+        """Return the latest upgrades, newest first; None while the ledger is away."""
+        recorded = self._ledger.recorded(query_id, service_id=self._service_id)
+        return None if recorded is None else tuple(map(_described, recorded))
+
+    def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
+        """Return the upgrade of that id; None if there is none, or while the ledger is away."""
+        recorded = self._ledger.upgrade(UpgradeId(upgrade_id))
+        known = recorded is not None and recorded.entry.service_id == self._service_id
+        return _described(recorded) if known and recorded is not None else None
 
     def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
         old, verdict = upgrade.old, upgrade.verdict
@@ -167,7 +184,8 @@ class UpgradeRecorder:
             candidate=candidate.number,
             accepted=True,
         )
-        upgrade_id = UpgradeId(f"{self._service_id}/{candidate.query_id}/{upgrade.offset}")
+        offset = upgrade.offset if rollback else None
+        upgrade_id = UpgradeId(candidate.upgrade_id(self._service_id, offset))
         rebuild = KnownRebuild(upgrade_id, entry)
         self._building[candidate] = rebuild
         self._known.append(rebuild)
@@ -206,4 +224,31 @@ def _outcome(switch: Switch, now: Millis) -> UpgradeOutcome:
         switch.gap_ms,
         reason=switch.trouble,
         difference=switch.difference,
+    )
+
+
+def _described(recorded: RecordedUpgrade) -> UpgradeDescription:
+    entry, outcome = recorded.entry, recorded.outcome
+    difference = None if outcome is None else outcome.difference
+    return UpgradeDescription(
+        id=recorded.id,
+        query_id=entry.query_id,
+        source=entry.sink,
+        mode=entry.mode,
+        classes=entry.classes,
+        status=recorded.status,
+        begun=entry.begun_ms,
+        finished=None if outcome is None else outcome.finished_ms,
+        gap_ms=None if outcome is None else outcome.gap_ms,
+        former_statement=entry.statement_old,
+        statement=entry.statement_new,
+        traits=entry.traits,
+        changes=entry.changes,
+        reasons=entry.reasons,
+        inherited=entry.inherited,
+        guarantees=entry.guarantees,
+        offsets=(None if outcome is None else outcome.offsets) or {},
+        difference=None if difference is None else UpgradeDifference(*difference),
+        outcome="" if outcome is None else outcome.reason,
+        restored=recorded.rebuilt,
     )

@@ -158,10 +158,12 @@ def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
             return (*_named(names.queries, "query"), *_words(("ALL",)))
+        case ("ABORT" | "ROLLBACK", "UPGRADE", "OF") | ("SHOW" | "LIST", "UPGRADES", "FOR"):
+            return _sources(names.sources)
         case ("EXPLAIN",):
             return (*_named(names.queries, "query"), *_words(FIRST))
         case ("DESCRIBE",):
-            kinds = _words(("FUNCTION", "STREAMS", "TABLES", "CONNECTOR"))
+            kinds = _words(("FUNCTION", "STREAMS", "TABLES", "CONNECTOR", "UPGRADE"))
             return (*_sources(names.sources), *kinds)
         case ("DESCRIBE", "FUNCTION"):
             return _named(names.functions, "function")

@@ -238,6 +238,77 @@ def describe_query(query: JsonObject) -> RenderableType:
     return Group(*parts)
 
 
+def describe_upgrade(upgrade: JsonObject) -> RenderableType:
+    """Render DESCRIBE UPGRADE."""
+    head = [
+        ("ID", upgrade["id"]),
+        ("Query", f"{upgrade['queryId']}, which writes {upgrade['source']}"),
+        ("Mode", upgrade["mode"]),
+        ("Class", ", ".join(upgrade["classes"])),
+        ("Status", upgrade_status(upgrade)),
+        ("Begun", time_text(upgrade.get("begun"))),
+        ("Finished", time_text(upgrade.get("finished"))),
+        ("Outcome", upgrade["outcome"]),
+        ("Note", _RESTORED if upgrade["restored"] else ""),
+    ]
+    if upgrade.get("progress"):
+        head.append(("Progress", progress_text(upgrade["progress"])))
+    parts: list[RenderableType] = [pairs([(name, clean(text)) for name, text in head if text])]
+    texts = (("Former statement", "formerStatement"), ("Statement", "statement"))
+    for title, key in texts:
+        parts += _section(title, Text(clean(upgrade[key])))
+    details = _upgrade_details(upgrade)
+    return Group(*parts, Text(), *details) if details else Group(*parts)
+
+
+_RESTORED = "taken from the command topic: the ledger was lost"
+
+
+def _upgrade_details(upgrade: JsonObject) -> list[RenderableType]:
+    details: list[RenderableType] = []
+    if upgrade["traits"]:
+        details.append(_part("query is", Text(", ".join(upgrade["traits"]))))
+    if upgrade["changes"]:
+        details.append(_part("changes", _changes(upgrade["changes"])))
+    if upgrade["inherited"]:
+        details.append(_part("inherited", Text("\n".join(upgrade["inherited"]))))
+    if upgrade["guarantees"]:
+        details.append(_part("guarantees", _guarantees(upgrade["guarantees"])))
+    if upgrade["offsets"] or upgrade.get("gapMs") is not None:
+        details.append(_part("switched", _switch(upgrade)))
+    if difference := upgrade.get("difference"):
+        counts = ", ".join(f"{count} {name}" for name, count in difference.items())
+        details.append(_part("rows", Text(counts)))
+    return details
+
+
+def upgrade_status(upgrade: JsonObject) -> str:
+    """Return the status of an upgrade; of a rebuild that is under way, also how far it is."""
+    progress = upgrade.get("progress")
+    return f"{upgrade['status']} {progress['percent']} %" if progress else str(upgrade["status"])
+
+
+def progress_text(progress: JsonObject) -> str:
+    """Return how far a rebuild has come, in one line."""
+    there = progress["recordsRead"] + progress["recordsLeft"]
+    said = [
+        f"{progress['percent']} % ({progress['recordsRead']:,} of {there:,} records)",
+        f"{progress['recordsPerSecond']:,.0f} records/s",
+        f"state {progress['stateBytes']:,} bytes",
+    ]
+    if progress.get("lagSeconds") is not None:
+        said.append(f"{progress['lagSeconds']:,.0f} s behind")
+        said.append(f"there at {time_text(progress['estimatedEnd'])}")
+    if progress["trouble"]:
+        said.append(f"trouble: {progress['trouble']}")
+    return clean(", ".join(said))
+
+
+def time_text(millis: int | None) -> str:
+    """Return a time in UTC; empty if it is not known."""
+    return "" if millis is None else _time(millis)
+
+
 def _errors(errors: Iterable[JsonObject]) -> list[RenderableType]:
     rows = [(f"  {_time(e['timestamp'])} {e['type']}", clean(e["errorMessage"])) for e in errors]
     return _section("Errors", pairs(rows)) if rows else []

@@ -11,7 +11,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from server.cli.client import JsonObject
-from server.cli.describe import columns_of, describe_query, describe_source, render_upgrade
+from server.cli.describe import (
+    columns_of,
+    describe_query,
+    describe_source,
+    describe_upgrade,
+    progress_text,
+    render_upgrade,
+    time_text,
+    upgrade_status,
+)
 from server.cli.grid import Grid, clean, pairs, type_text
 
 Renderer = Callable[[JsonObject], RenderableType]
@@ -31,7 +40,7 @@ def render(entity: JsonObject) -> RenderableType:
 def grid_of(entity: JsonObject) -> Grid | None:
     """Return the entity as headers and rows, if it is a list of things or the columns of one."""
     kind = entity.get("@type", "")
-    renderer = _QUERIES if kind == "queries" else RENDERERS.get(kind)
+    renderer = _LISTINGS.get(kind) or RENDERERS.get(kind)
     if isinstance(renderer, Listing):
         return renderer.grid(entity)
     if kind == "sourceDescription":
@@ -152,6 +161,33 @@ def _queries(entity: JsonObject) -> RenderableType:
     return Group(drawn, *lines, Text(), hint)
 
 
+_UPGRADES = Listing(
+    "upgrades",
+    "No upgrades.",
+    (
+        ("Upgrade ID", _get("id")),
+        ("Query ID", _get("queryId")),
+        ("Mode", _get("mode")),
+        ("Class", lambda item: ", ".join(item["classes"])),
+        ("Status", upgrade_status),
+        ("Begun", lambda item: time_text(item.get("begun"))),
+        ("Finished", lambda item: time_text(item.get("finished"))),
+        ("Gap ms", _get("gapMs")),
+    ),
+)
+
+
+def _upgrades(entity: JsonObject) -> RenderableType:
+    """Draw the list, and a line about each rebuild that is under way."""
+    lines = [
+        Text(f"{item['id']}: {progress_text(item['progress'])}")
+        for item in entity["upgrades"]
+        if item.get("progress")
+    ]
+    drawn = _UPGRADES(entity)
+    return Group(drawn, *lines) if lines else drawn
+
+
 def _replicas(item: JsonObject) -> str:
     """Return one number if all partitions have as many replicas, else one each."""
     counts = sorted(set(item["replicaInfo"]))
@@ -219,6 +255,9 @@ def _several(key: str, one: Renderer) -> Renderer:
     return renderer
 
 
+_LISTINGS: dict[str, Listing] = {"queries": _QUERIES, "upgrades": _UPGRADES}
+"""The lists below which more is shown."""
+
 _CONNECTOR_COLUMNS = (
     ("Connector Name", _get("name")),
     ("Type", _get("type")),
@@ -236,6 +275,8 @@ RENDERERS: dict[str, Renderer] = {
     "source_descriptions": _several("sourceDescriptions", describe_source),
     "sourceDescription": lambda entity: describe_source(entity["sourceDescription"]),
     "queries": _queries,
+    "upgrades": _upgrades,
+    "upgradeDescription": lambda entity: describe_upgrade(entity["upgradeDescription"]),
     "query_descriptions": _several("queryDescriptions", describe_query),
     "queryDescription": lambda entity: describe_query(entity["queryDescription"]),
     "kafka_topics": Listing("topics", "No topics.", _TOPIC_COLUMNS),

@@ -71,12 +71,18 @@ FIRST = tuple(sorted(_first_of("statement") - {"RUN"}))
 
 _SHOWN = (
     *("STREAMS", "TABLES", "QUERIES", "TOPICS", "ALL", "FUNCTIONS", "PROPERTIES", "TYPES"),
-    *("VARIABLES", "CONNECTORS", "CONNECTOR", "SOURCE", "SINK"),
+    *("VARIABLES", "CONNECTORS", "CONNECTOR", "SOURCE", "SINK", "UPGRADES"),
 )
 NEXT: dict[str, tuple[str, ...]] = {
     "SHOW": _SHOWN,
     "LIST": _SHOWN,
     "SHOW ALL": ("TOPICS",),
+    "SHOW UPGRADES": ("FOR",),
+    "LIST UPGRADES": ("FOR",),
+    "ABORT": ("UPGRADE",),
+    "ROLLBACK": ("UPGRADE",),
+    "ABORT UPGRADE": ("OF",),
+    "ROLLBACK UPGRADE": ("OF",),
     "CREATE": ("STREAM", "TABLE", "TYPE", "OR", "SOURCE", "SINK"),
     "CREATE OR": ("REPLACE",),
     "CREATE OR REPLACE": ("STREAM", "TABLE", "SOURCE"),

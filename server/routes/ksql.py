@@ -6,10 +6,8 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import TYPE_CHECKING, Annotated
 
-import httpx
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
@@ -18,7 +16,7 @@ from ksql.core import KsqlError, requested_token
 from server.answers.row_encoders import dumps
 from server.api import answers, one_of, takes
 from server.dependencies import Context, JsonKind, body_of
-from server.leader_proxy import Answer, LeaderProxy, passed_on
+from server.leader_proxy import pass_on, passed_on
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
 if TYPE_CHECKING:
@@ -80,20 +78,7 @@ async def terminate(
 
 async def _passed_on(server: Server, path: str, context: AppContext, request: Request) -> Response:
     """Answer as the leader does; what it has changed is known here before."""
-    content = await request.body()
-    service = context.service
-    proxy = LeaderProxy(server, service.scheme, path, content, request.headers, service.secret)
-    tls = service.tls
-    gone = threading.Event()
-
-    def is_awaited() -> bool:
-        return context.service.has_charge(server) and not gone.is_set()
-
-    def ask() -> Answer:
-        with httpx.Client(verify=tls or False, trust_env=False) as client:
-            return proxy.send(client, is_awaited)
-
-    answer = await context.pass_on(ask, request.is_disconnected, gone.set)
+    answer = await pass_on(context, request, server, path, await request.body())
     with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
         await context.caught_up(answer.last_command(), request.is_disconnected)
     return Response(answer.body, answer.status, media_type=answer.kind)

@@ -20,7 +20,10 @@ from server.wire import to_wire
 
 router = APIRouter(tags=["statements"])
 _TYPES = frozenset(
-    ("stream", "table", "type", "terminate", "pause", "resume", "cluster", "topic", "alter_system")
+    (
+        *("stream", "table", "type", "terminate", "pause", "resume", "upgrade"),
+        *("cluster", "topic", "alter_system"),
+    )
 )
 
 

@@ -165,3 +165,13 @@ CREATE TABLE X AS SELECT ID, COUNT(*) AS N FROM ORDERS WINDOW TUMBLING (SIZE ${s
 --> line 1:78: Syntax Error
 --> Expecting INTEGER_VALUE
 --> A variable stands for one name or one literal, and neither can stand here: write out what ${size} holds.
+
+ROLLBACK UPGRADE OF ORDERS TO CTAS_ORDERS_3;
+--> line 1:31: Syntax Error
+--> Expecting STRING
+--> The id of an upgrade is a text in single quotes, as SHOW UPGRADES shows it.
+
+ABORT UPGRADE OF ORDERS TO 'CTAS_ORDERS_3';
+--> line 1:25: Syntax Error
+--> Expecting ';'
+--> ABORT ends the one rebuild that is under way: ABORT UPGRADE OF name;

@@ -79,6 +79,15 @@ pause all;
 resume x;
 --> RESUME X;
 
+abort upgrade of x;
+--> ABORT UPGRADE OF X;
+
+rollback upgrade of `x`;
+--> ROLLBACK UPGRADE OF `x`;
+
+rollback upgrade of x to 'default_/CTAS_X_3/17';
+--> ROLLBACK UPGRADE OF X TO 'default_/CTAS_X_3/17';
+
 explain csas_s_1;
 --> EXPLAIN CSAS_S_1;
 
@@ -133,6 +142,12 @@ show connectors;
 show connector plugins;
 --> SHOW CONNECTOR PLUGINS;
 
+show upgrades;
+--> SHOW UPGRADES;
+
+list upgrades for x;
+--> SHOW UPGRADES FOR X;
+
 describe s;
 --> DESCRIBE S;
 
@@ -156,6 +171,15 @@ describe function;
 
 describe connector c;
 --> DESCRIBE CONNECTOR C;
+
+describe upgrade 'default_/CTAS_X_3/17';
+--> DESCRIBE UPGRADE 'default_/CTAS_X_3/17';
+
+describe upgrade;
+--> DESCRIBE UPGRADE;
+
+describe upgrade extended;
+--> DESCRIBE UPGRADE EXTENDED;
 
 print MyTopic;
 --> PRINT 'MyTopic';

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
+    from ksql.sql.upgrade import UpgradeMode
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
@@ -368,12 +369,15 @@ class Engine:
         elif version not in self.catalog.versions:
             self.runner.forget(version)
 
-    def note_refusal(self, name: str, refused: StatementError, text: str) -> None:
+    def note_refusal(
+        self, name: str, refused: StatementError, text: str, mode: UpgradeMode = "in_place"
+    ) -> None:
         """Record an attempt to replace the query of that name which was refused, for any reason."""
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
         if writers := self.catalog.writers(name):
             verdict = verdict or Verdict.before_plans(refused.message)
-            self.history.refused(Upgrade(old=writers[0], statement=text, verdict=verdict))
+            upgrade = Upgrade(old=writers[0], statement=text, verdict=verdict, mode=mode)
+            self.history.refused(upgrade)
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import PREPARING, SURE, ParseError, StatementError, did_you_mean, excerpt
+from ksql.core import PREPARING, SURE, ParseError, StatementError, did_you_mean, excerpt, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.core import Span
     from ksql.formats import Side
-    from ksql.sql.catalog import DataSource
+    from ksql.sql.catalog import DataSource, PersistentQuery
     from ksql.sql.syntax import SourceKind
     from ksql.sql.upgrade import Verdict
 
@@ -143,6 +143,35 @@ class UpgradeRefused(StatementError):
         )
         self.name = name
         self.verdict = verdict
+
+
+class NotUpgradeable(StatementError):
+    """A stream or table that no CREATE .. AS SELECT has made, or whose query is gone."""
+
+    def __init__(self, source: DataSource) -> None:
+        why = "it was declared" if source.created_by is None else "its query was terminated"
+        super().__init__(
+            f"{source.name} has no query that could be upgraded: {why}.",
+            hint=f"Upgrades are for queries of CREATE {source.kind} .. AS SELECT.",
+        )
+
+
+class NoFormerVersion(StatementError):
+    """A ROLLBACK UPGRADE of a query of which no former version is kept."""
+
+    def __init__(self, query: PersistentQuery, statement: str = "") -> None:
+        """Take the ``statement`` that was replaced in place, if the history knows it."""
+        expired = query.cut_over is not None
+        why = (
+            "The version that ran before its last cut-over is not kept any longer."
+            if expired
+            else "It was never rebuilt. An upgrade in place leaves no former version."
+        )
+        hint = f"SHOW UPGRADES FOR {quote(query.sink)}; lists its former statements."
+        if statement:
+            hint = f"Replace the query by its former statement:\n{statement}"
+        super().__init__(f"{query.id} has no former version", detail=why, hint=hint)
+        self.query = query
 
 
 def _listed(changes: Iterable[str]) -> str:

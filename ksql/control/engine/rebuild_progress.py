@@ -1,4 +1,4 @@
-"""How far a candidate has come: the arithmetic on what its runner knows."""
+"""The progress of a candidate: the arithmetic on the offsets that its runner knows."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def seconds_behind(progress: BuildProgress) -> float | None:
 def _partitions(progress: BuildProgress) -> Iterator[tuple[int, int, int]]:
     """Yield begin, position and end of each partition, in this order.
 
-    A partition of which no position is known has not been read yet. What retention takes before it
-    is read counts neither way, and neither does what came after the ends were asked for.
+    A partition of which no position is known has not been read yet. Records that retention takes
+    unread count neither way, nor do those that came after the ends were asked for.
     """
     for topic, ends in progress.ends.items():
         begins, positions = progress.begin.get(topic, {}), progress.position.get(topic, {})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, OtherKind, StillUsed
-from ksql.control.planning import schemas
-from ksql.core import StatementError, quote_always
+from ksql.control.planning import schemas, upgrades
+from ksql.core import QueryId, StatementError, quote_always
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog import DataSource
 
@@ -55,6 +55,9 @@ def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
         doomed = (kept.topic,)
     subjects = schemas.deletions(source, context) if stmt.delete_topic else []
     topics = tuple(DeleteTopic(topic, context.topics.identity(topic)) for topic in doomed)
+    created_by = context.catalog.queries.get(source.created_by or QueryId(""))
+    if created_by is not None:
+        topics += upgrades.results_of([created_by], context)
     return ResolvedDrop(source, topics, tuple(subjects))
 
 
@@ -76,6 +79,7 @@ def effects(drop: ResolvedDrop) -> Prepared:
 def _refuse_used(source: DataSource, moment: Moment) -> None:
     catalog = moment.catalog
     readers = [q.id for q in catalog.readers(source.name) if q.kind != "CST"]
+    readers += upgrades.candidates_reading(source.name, catalog)
     writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
     derived = catalog.derived(source.name)
     if derived:

@@ -23,7 +23,15 @@ from ksql.control.engine.changes import (
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import ACTIVE_LIMIT, DoesNotExist, TooManyQueries
 from ksql.control.engine.feature_flags import check_switches
-from ksql.control.planning import compare, drops, effects, plan_queries, plan_sources, resolve
+from ksql.control.planning import (
+    compare,
+    drops,
+    effects,
+    plan_queries,
+    plan_sources,
+    resolve,
+    upgrades,
+)
 from ksql.core import ServerError, StatementError
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
@@ -41,6 +49,7 @@ DISTRIBUTED = (
     ast.AlterSource,
     ast.DropSource,
     ast.QueryControl,
+    ast.UpgradeControl,
     ast.CreateType,
     ast.DropType,
 )
@@ -92,6 +101,8 @@ def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared
             )
         case ast.QueryControl():
             return control(statement, context)
+        case ast.UpgradeControl():
+            return upgrades.control(statement, context)
         case ast.CreateType():
             return created(statement, context)
         case ast.DropType():
@@ -129,6 +140,7 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
         case "TERMINATE":
             changes = tuple(EndQuery(query.id) for query in queries)
             changes += _changelogs(queries, context)
+            changes += upgrades.results_of(queries, context)
         case "PAUSE":
             changes = tuple(PauseQuery(query.id, True) for query in queries)
         case "RESUME":

@@ -9,7 +9,14 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
-    from ksql.control.statements.entities import OMIT_NONE, Entity, FieldInfo, TopicPartition
+    from ksql.control.statements.entities import (
+        OMIT_NONE,
+        Entity,
+        FieldInfo,
+        TopicPartition,
+        UpgradeDescriptionEntity,
+        Upgrades,
+    )
     from ksql.control.statements.execute import (
         HANDLERS,
         Health,
@@ -36,13 +43,20 @@ if TYPE_CHECKING:
         StageState,
     )
     from ksql.control.statements.teardown import end_cluster
-    from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
+    from ksql.control.statements.upgradereport import (
+        SwitchPoint,
+        UpgradeDescription,
+        UpgradeDifference,
+        UpgradeReport,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "bounds": "STATEMENTS",
-            "entities": "Entity FieldInfo OMIT_NONE TopicPartition",
+            "entities": (
+                "Entity FieldInfo OMIT_NONE TopicPartition UpgradeDescriptionEntity Upgrades"
+            ),
             "execute": ("HANDLERS Health RequestFailed ServerInfo UnknownField run session single"),
             "insert": "check_count",
             "inserts": "RowWriter row_writer",
@@ -53,7 +67,7 @@ else:
                 "Services StageState"
             ),
             "teardown": "end_cluster",
-            "upgradereport": "SwitchPoint UpgradeReport",
+            "upgradereport": "SwitchPoint UpgradeDescription UpgradeDifference UpgradeReport",
         },
     )
 
@@ -85,7 +99,11 @@ __all__ = [
     "SwitchPoint",
     "TopicPartition",
     "UnknownField",
+    "UpgradeDescription",
+    "UpgradeDescriptionEntity",
+    "UpgradeDifference",
     "UpgradeReport",
+    "Upgrades",
     "check_count",
     "end_cluster",
     "entities",

@@ -1,8 +1,7 @@
 """The answers of statements: one frozen class per kind of response entity.
 
 Each class names its ``@type``; field names are snake case here and camel case on the wire. A field
-whose metadata has ``omit_none`` is left out when it is None. Keys of mappings go over the wire as
-they are.
+whose metadata has ``omit_none`` is left out when it is None. Keys of mappings stay as they are.
 
 Source: ksqlDB developer guide, REST API, endpoint /ksql.
 """
@@ -14,16 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from ksql.control.engine.ports import CommandStatus
-from ksql.control.statements.upgradereport import UpgradeReport
+from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeReport
 from ksql.core.types import Column, Role, SqlType
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 
 QueryType = Literal["PERSISTENT", "PUSH", "CREATE_SOURCE"]
 SourceType = Literal["STREAM", "TABLE"]
-
-
-# --- parts ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +274,6 @@ class Variable:
     value: str
 
 
-# --- entities ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class Entity:
     """The fields of every answer: the statement's text and warnings."""
@@ -363,6 +356,22 @@ class Queries(Entity):
 
     type_name = "queries"
     queries: tuple[QueryInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgrades(Entity):
+    """SHOW UPGRADES, the newest first."""
+
+    type_name = "upgrades"
+    upgrades: tuple[UpgradeInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpgradeDescriptionEntity(Entity):
+    """DESCRIBE UPGRADE."""
+
+    type_name = "upgradeDescription"
+    upgrade_description: UpgradeDescription
 
 
 @dataclass(frozen=True, kw_only=True)

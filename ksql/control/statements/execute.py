@@ -25,6 +25,7 @@ from ksql.control.statements import (
     insert,
     settings,
     show,
+    upgrades,
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
@@ -176,6 +177,7 @@ def _incomplete(answer: Entity, gaps: Sequence[str]) -> Entity:
 def is_distributed(text: str, request: Request) -> bool:
     """Return whether a request goes through the command topic, as a whole or in a part.
 
+    The leader is asked for the history of upgrades, too: it alone knows what is being built.
     What follows a statement that cannot be read is not looked at.
 
     Raises: RequestFailed if it has no statements at all.
@@ -194,6 +196,8 @@ def is_distributed(text: str, request: Request) -> bool:
                 HANDLERS[type(statement)](statement, request)
             case ast.QueryControl():
                 changing = changing or not _is_push(statement, request.engine.catalog)
+            case ast.Show("UPGRADES") | ast.DescribeUpgrade():
+                changing = True
             case _:
                 changing = changing or isinstance(statement, DISTRIBUTED)
     return changing
@@ -337,8 +341,9 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
                 prepared = prepare(statement, text, context)
             except StatementError as refused:
                 if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    request.engine.note_refusal(statement.name, refused, text)
-                raise
+                    mode = upgrades.stated_mode(statement)
+                    request.engine.note_refusal(statement.name, refused, text, mode)
+                raise upgrades.with_former(refused, request.services) from None
             catalog = context.catalog
             for change in prepared.changes:
                 catalog = applied(catalog, change)
@@ -426,6 +431,7 @@ HANDLERS: Handlers = {
     **insert.HANDLERS,
     **settings.HANDLERS,
     **show.HANDLERS,
+    **upgrades.HANDLERS,
     ast.Query: _wrong_endpoint,
     ast.PrintTopic: _wrong_endpoint,
     ast.AssertValues: _not_yet("ASSERT VALUES outside of a test file"),

@@ -99,7 +99,7 @@ def details(services: Services, query_id: QueryId) -> QueryDetails:
         skipped=monitor.skipped(query_id),
         committed=monitor.committed(query_id),
         application=monitor.application(query_id),
-        upgrade=services.last_upgrade(query_id),
+        upgrade=services.history.last(query_id),
         spark_plan=monitor.spark_plan(query_id),
     )
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
-from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import KsqlError, PerSecond, QueryId, QueryVersion, Settings, TooManyRequests
 from ksql.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
+    from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeReport
     from ksql.core import Headers, Written
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -122,6 +122,38 @@ class Writer(Protocol):
         """Hand a record over; records of one thread keep their order."""
 
 
+class UpgradeReports(Protocol):
+    """The history of upgrades, as statements show it."""
+
+    def last(self, query_id: QueryId) -> UpgradeReport | None:
+        """Return the last replacement of a query; None if none is known."""
+
+    def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
+        """Return the latest of one query or of all, newest first; None if it cannot be read."""
+
+    def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
+        """Return the one of that id; None if there is none, or if the history cannot be read."""
+
+
+class NoReports:
+    """The history of a service without a ledger."""
+
+    def last(self, query_id: QueryId) -> UpgradeReport | None:
+        """Know of none."""
+        del query_id
+        return None
+
+    def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
+        """Have nothing to read."""
+        del query_id
+        return None
+
+    def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
+        """Know of none."""
+        del upgrade_id
+        return None
+
+
 class CommandRate:
     """How many statements a second may be appended to the command topic."""
 
@@ -147,7 +179,7 @@ class Services:
     """Everything that a handler may use.
 
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
-    ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
+    ``history`` has the upgrades; ``rebuild_trouble`` says why a cut-over failed. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
     counts the pull queries of a table or stream, by the server that answered them. ``commands``
     limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
@@ -162,7 +194,8 @@ class Services:
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[RunningPush]] = tuple
-    last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
+    history: UpgradeReports = field(default_factory=NoReports)
+    rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
     pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None

@@ -1,12 +1,15 @@
-"""The report of a replacement, as the answers to CREATE OR REPLACE and EXPLAIN have it."""
+"""The report of a replacement, as the answers to CREATE OR REPLACE and EXPLAIN have it.
+
+The upgrades of the history, as SHOW UPGRADES and DESCRIBE UPGRADE have them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from ksql.sql.upgrade import Difference, Guarantee
+from ksql.sql.upgrade import Difference, Guarantee, UpgradeMode
 
 if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
@@ -51,3 +54,76 @@ class UpgradeReport:
             query_id=query_id,
             switch=switch,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeProgress:
+    """How far a rebuild has come; ``estimated_end`` is a time in ms since the epoch.
+
+    ``lag_seconds`` is the time that the rest takes at the present speed. Both are None while it
+    does not read. ``trouble`` says why it does not run, or why a cut-over failed.
+    """
+
+    records_read: int
+    records_left: int
+    percent: int
+    records_per_second: float
+    estimated_end: int | None
+    lag_seconds: float | None
+    state_bytes: int
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeInfo:
+    """One upgrade of a query; times are in ms since the epoch, None if they are not known.
+
+    ``source`` is the query's result. ``progress`` is there while a rebuild runs on this server.
+    """
+
+    id: str
+    query_id: str
+    source: str
+    mode: UpgradeMode
+    classes: tuple[str, ...]
+    status: str
+    begun: int | None = None
+    finished: int | None = None
+    gap_ms: int | None = None
+    progress: UpgradeProgress | None = field(default=None, metadata={"omit_none": True})
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeDifference:
+    """The rows that a cut-over has written, removed and left as they were."""
+
+    changed: int
+    added: int
+    removed: int
+    equal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeDescription(UpgradeInfo):
+    """An upgrade in full.
+
+    ``reasons`` say why it was refused, or why a rebuild was not possible in place; ``outcome`` why
+    it ended as it did. ``restored``: it was taken from the command topic, as the ledger was lost.
+    """
+
+    former_statement: str
+    statement: str
+    traits: tuple[str, ...] = ()
+    changes: tuple[Difference, ...] = ()
+    reasons: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    guarantees: tuple[Guarantee, ...] = ()
+    offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    difference: UpgradeDifference | None = None
+    outcome: str = ""
+    restored: bool = False
+
+    @property
+    def info(self) -> UpgradeInfo:
+        """The upgrade in one line."""
+        return UpgradeInfo(**{slot.name: getattr(self, slot.name) for slot in fields(UpgradeInfo)})

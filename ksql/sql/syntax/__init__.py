@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ksql.sql.syntax import ast, expr, printer
 from ksql.sql.syntax.ast import SourceKind
-from ksql.sql.syntax.expr import Expr
+from ksql.sql.syntax.expr import Expr, StringLit
 from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 from ksql.sql.syntax.walk import collect
 
@@ -13,6 +13,7 @@ __all__ = [
     "Parsed",
     "RawStatement",
     "SourceKind",
+    "StringLit",
     "ast",
     "collect",
     "expr",

@@ -19,19 +19,10 @@ Emission = OneOf["CHANGES", "FINAL"]
 NullsPlace = OneOf["FIRST", "LAST"]
 ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
+UpgradeAction = OneOf["ABORT", "ROLLBACK"]
 ConnectorScope = OneOf["SOURCE", "SINK"]
-Catalogue = OneOf[
-    "STREAMS",
-    "TABLES",
-    "QUERIES",
-    "TOPICS",
-    "FUNCTIONS",
-    "PROPERTIES",
-    "TYPES",
-    "VARIABLES",
-    "CONNECTORS",
-    "CONNECTOR PLUGINS",
-]
+_Listed = OneOf["STREAMS", "TABLES", "QUERIES", "TOPICS", "CONNECTORS", "CONNECTOR PLUGINS"]
+Catalogue = OneOf[_Listed, "FUNCTIONS", "PROPERTIES", "TYPES", "VARIABLES", "UPGRADES"]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
 
 
@@ -264,6 +255,16 @@ class QueryControl:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeControl:
+    """ABORT | ROLLBACK UPGRADE OF name [TO 'upgrade id']; ABORT takes no id."""
+
+    action: UpgradeAction
+    name: str
+    upgrade_id: str | None = None
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """EXPLAIN of a query id or of a statement."""
 
@@ -273,12 +274,16 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW|LIST of a catalogue; ``all_`` is ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
+    """SHOW|LIST of a catalogue.
+
+    ``all_`` is ALL TOPICS, ``scope`` SOURCE|SINK CONNECTORS, ``source`` that of UPGRADES FOR.
+    """
 
     what: Catalogue
     extended: bool = False
     all_: bool = False
     scope: ConnectorScope | OneOf[""] = ""
+    source: str | None = None
     span: Span = span_field()
 
 
@@ -313,6 +318,14 @@ class DescribeConnector:
     """DESCRIBE CONNECTOR name."""
 
     name: str
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeUpgrade:
+    """DESCRIBE UPGRADE 'upgrade id'."""
+
+    upgrade_id: str
     span: Span = span_field()
 
 
@@ -470,27 +483,11 @@ class RunScript:
     span: Span = span_field()
 
 
-Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector
+Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector | DescribeUpgrade
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
-Statement = (
-    Query
-    | CreateSource
-    | CreateAsSelect
-    | InsertInto
-    | InsertValues
-    | AlterSource
-    | DropSource
-    | QueryControl
-    | Explain
-    | Show
-    | Description
-    | PrintTopic
-    | CreateType
-    | DropType
-    | CreateConnector
-    | DropConnector
-    | Setting
-    | Assertion
-)
+Change = CreateSource | CreateAsSelect | AlterSource | DropSource | CreateType | DropType
+Writing = InsertInto | InsertValues | CreateConnector | DropConnector
+Control = QueryControl | UpgradeControl | Explain | Show | PrintTopic
+Statement = Query | Change | Writing | Control | Description | Setting | Assertion
 """Every statement of the language."""

@@ -36,7 +36,7 @@ words(
     "connector_scope",
     "from_beginning",
 )
-only("statement_text", "subject")
+only("statement_text", "subject", "former", "upgraded")
 listed("configuration", "columns", "names", "targets")
 
 value(lambda: ("KEY", None), "key_mark")
@@ -251,6 +251,24 @@ def connector_catalogue(
 ) -> ast.Show:
     """Build ``[SOURCE|SINK] CONNECTORS``."""
     return ast.Show(what, scope=scope or "")
+
+
+@rule("upgrade_catalogue")
+def upgrade_catalogue(span: Span, name: str | None) -> ast.Show:
+    """Build ``UPGRADES [FOR name]``."""
+    return ast.Show("UPGRADES", source=name)
+
+
+@rule("abort_upgrade")
+def abort_upgrade(span: Span, name: str) -> ast.UpgradeControl:
+    """Build ABORT UPGRADE."""
+    return ast.UpgradeControl("ABORT", name, span=span)
+
+
+@rule("rollback_upgrade")
+def rollback_upgrade(span: Span, name: str, upgrade_id: str | None) -> ast.UpgradeControl:
+    """Build ROLLBACK UPGRADE."""
+    return ast.UpgradeControl("ROLLBACK", name, upgrade_id, span=span)
 
 
 @rule("describe_source")

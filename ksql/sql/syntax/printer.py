@@ -158,6 +158,9 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
             return f"DROP {stmt.kind} {_if_exists(stmt.if_exists)}{quote(stmt.name)}{tail}"
         case ast.QueryControl():
             return f"{stmt.action} {'ALL' if stmt.query_id is None else quote(stmt.query_id)}"
+        case ast.UpgradeControl():
+            former = "" if stmt.upgrade_id is None else f" TO {string_literal(stmt.upgrade_id)}"
+            return f"{stmt.action} UPGRADE OF {quote(stmt.name)}{former}"
         case ast.Explain():
             target = stmt.target
             return f"EXPLAIN {quote(target) if isinstance(target, str) else _body(target)}"
@@ -188,6 +191,8 @@ def _description(stmt: ast.Description) -> str:
             return f"FUNCTION {quote(stmt.name)}"
         case ast.DescribeConnector():
             return f"CONNECTOR {quote(stmt.name)}"
+        case ast.DescribeUpgrade():
+            return f"UPGRADE {string_literal(stmt.upgrade_id)}"
 
 
 def _setting(stmt: ast.Setting) -> str:
@@ -259,7 +264,8 @@ def _names(names: Iterable[str]) -> str:
 def _show(stmt: ast.Show) -> str:
     all_ = "ALL " if stmt.all_ else ""
     scope = f"{stmt.scope} " if stmt.scope else ""
-    return f"{all_}{scope}{stmt.what}{_extended(stmt.extended)}"
+    source = "" if stmt.source is None else f" FOR {quote(stmt.source)}"
+    return f"{all_}{scope}{stmt.what}{_extended(stmt.extended)}{source}"
 
 
 def _described(name: str) -> str:

@@ -14,7 +14,7 @@ UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
 
 UpgradeMode = Literal["in_place", "rebuild", "rollback"]
-"""How a query is replaced: on its own state, by a version beside it, by a former version."""
+"""How a query is replaced: on its own state, by a version next to it, by a former version."""
 
 ACCEPTED: frozenset[UpgradeClass] = frozenset(
     {"transparent", "data selection", "schema evolution", "configuration"}

@@ -135,7 +135,7 @@ def test_a_replacement_of_a_paused_query_is_recorded_at_once(ledger):
 
 def test_the_last_replacement_of_a_query_is_explained(ledger):
     it = scene(ledger)
-    it.world.services.last_upgrade = it.history.last
+    it.world.services.history = it.history
     assert explained(it).upgrade is None
     it.world.execute(MORE)
     with pytest.raises(RequestFailed):

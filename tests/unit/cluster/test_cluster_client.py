@@ -15,7 +15,7 @@ from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements import reports
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.services import QueryHealth, RunningPush
+from ksql.control.statements.services import NoReports, QueryHealth, RunningPush
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.config import Settings
 from ksql.sql.upgrade.verdict import Guarantee
@@ -63,6 +63,19 @@ class Far(FakeService):
     def close_query(self, query_id):
         self.ended.append(query_id)
         return self.world.services.close_push(query_id)
+
+
+class BusyHistory(NoReports):
+    """Knows of one replacement."""
+
+    def last(self, query_id):
+        return UPGRADE if query_id == "CSAS_C_2" else None
+
+    def upgrades(self, query_id):
+        return ("upgrade",)
+
+    def upgrade(self, upgrade_id):
+        return upgrade_id
 
 
 def pushing(world, name):
@@ -113,7 +126,7 @@ def busy():
     """The world of the leader."""
     world = World(SETUP)
     world.services.monitor = BusyMonitor()
-    world.services.last_upgrade = lambda query_id: UPGRADE if query_id == "CSAS_C_2" else None
+    world.services.history = BusyHistory()
     return world
 
 

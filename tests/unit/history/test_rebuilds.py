@@ -10,6 +10,7 @@ import pytest
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild
 from ksql.control.engine.command_execution import Upgrade
 from ksql.control.engine.ports import Command
+from ksql.control.statements.upgradereport import UpgradeDifference
 from ksql.exec.ports import DifferenceCounts, Switch
 from ksql.history.resilient import ResilientLedger
 from ksql.history.upgrade_recorder import UpgradeRecorder
@@ -150,4 +151,41 @@ def test_a_rollback_is_a_mode_of_its_own(ledger, world):
     upgrade = Upgrade(old=world.query("N"), statement=COUNT, verdict=REFUSED, offset=4)
     history.rebuild_begun(upgrade, new.version, rollback=True)
     [rollback] = entries(ledger)
-    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/4")
+    assert (rollback.entry.mode, rollback.id) == ("rollback", "default_/CTAS_N_1/2-4")
+
+
+def test_the_history_is_shown_as_the_ledger_has_it(ledger, world):
+    history = recorder(ledger)
+    history.rebuilt(begun(history, world), SWITCH)
+    entries(ledger)
+    [shown] = history.upgrades("CTAS_N_1")
+    assert (shown.id, shown.source, shown.mode, shown.status) == (
+        "default_/CTAS_N_1/2",
+        "N",
+        "rebuild",
+        "switched",
+    )
+    assert (shown.former_statement, shown.statement) == (COUNT, MORE)
+    assert (shown.begun, shown.finished, shown.gap_ms) == (5, 5, 31)
+    assert (shown.offsets, shown.restored) == ({"s": {"0": 17}}, False)
+    assert shown.difference == UpgradeDifference(changed=1, added=2, removed=0, equal=5)
+    assert history.upgrade(shown.id) == shown
+    assert history.upgrades("CTAS_M_1") == ()
+
+
+def test_the_history_of_another_service_is_not_shown(ledger, world):
+    history = recorder(ledger)
+    begun(history, world)
+    [entry] = entries(ledger)
+    other = UpgradeRecorder(ledger, "other_", lambda: 5, [])
+    assert other.upgrades(None) == ()
+    assert other.upgrade(entry.id) is None
+    assert history.upgrade("none") is None
+
+
+def test_a_ledger_that_is_away_shows_nothing(tmp_path):
+    (tmp_path / "file").write_text("no directory")
+    away = ResilientLedger.open(f"sqlite:///{tmp_path}/file/ledger.db")
+    assert recorder(away).upgrades(None) is None
+    assert recorder(away).upgrade("any") is None
+    away.close(0.1)

@@ -15,6 +15,7 @@ from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.errors import StatementError
 from server.answers.row_encoders import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM
 from server.app import ROUTERS
+from tests.unit.server.entities import UPGRADE
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
 from tests.unit.server.schemas import check, check_answer, check_entity, description
 from tests.unit.server.web import ask
@@ -40,11 +41,20 @@ PARAMETERS = {
     "{command_id}": "stream/%60S%60/create",
     "{name}": "auto.offset.reset",
     "{table}": "T",
+    "{upgrade_id}": "default_/CTAS_N_1/7",
 }
 
 
+def answer_to(text: str) -> list[e.Entity]:
+    if text == "SHOW UPGRADES;":
+        return [e.Upgrades(statement_text=text, upgrades=(UPGRADE.info,))]
+    if text.startswith("DESCRIBE UPGRADE"):
+        return [e.UpgradeDescriptionEntity(statement_text=text, upgrade_description=UPGRADE)]
+    return [created()]
+
+
 def service() -> FakeService:
-    return FakeService(answer=[created()], stream=lambda: FakeStream(DATA, "pull"), healthy=True)
+    return FakeService(answer=answer_to, stream=lambda: FakeStream(DATA, "pull"), healthy=True)
 
 
 def operations() -> list[tuple[str, str]]:

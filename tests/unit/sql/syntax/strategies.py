@@ -230,6 +230,7 @@ _shown = (
     [ast.Show(what, extended) for what in ("STREAMS", "TABLES", "QUERIES") for extended in (0, 1)]
     + [ast.Show("TOPICS", bool(n & 1), bool(n & 2)) for n in range(4)]
     + [ast.Show("CONNECTORS", scope=scope) for scope in ("", "SOURCE", "SINK")]
+    + [ast.Show("UPGRADES", source=name) for name in (None, "X", "x y", "UPGRADE")]
     + [ast.Show(w) for w in ("FUNCTIONS", "PROPERTIES", "TYPES", "VARIABLES", "CONNECTOR PLUGINS")]
 )
 simple_statements = st.one_of(
@@ -254,10 +255,13 @@ simple_statements = st.one_of(
     ),
     st.builds(ast.DropSource, _kinds, source_names, MAYBE, MAYBE),
     st.builds(ast.QueryControl, st.sampled_from(get_args(ast.QueryAction)), _optional(names)),
+    st.builds(ast.UpgradeControl, st.just("ROLLBACK"), source_names, _optional(texts)),
+    st.builds(ast.UpgradeControl, st.just("ABORT"), source_names),
     st.sampled_from(_shown),
     st.builds(ast.DescribeSource, source_names, MAYBE),
     st.builds(ast.DescribeAll, _kinds, MAYBE),
     st.builds(ast.DescribeFunction, names.map(str.upper)),
+    st.builds(ast.DescribeUpgrade, texts),
     st.builds(ast.DescribeConnector, names),
     st.builds(ast.PrintTopic, texts, MAYBE, st.integers(1, 99), _optional(counts)),
     st.builds(ast.CreateType, names.map(str.upper), types, MAYBE),

@@ -69,6 +69,12 @@ NON_RESERVED = [
     "SCHEMA",
     "SUBJECT",
     "ID",
+    "ABORT",
+    "ROLLBACK",
+    "UPGRADE",
+    "UPGRADES",
+    "OF",
+    "FOR",
 ]
 
 

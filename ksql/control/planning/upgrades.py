@@ -1,0 +1,156 @@
+"""ABORT UPGRADE and ROLLBACK UPGRADE, and the topics of versions that end with their query.
+
+Source: docs/upgrades.md#rebuilds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.changes import BeginRebuild, DeleteTopic, EndRebuild
+from ksql.control.engine.context import Context, Moment, Prepared, command_id
+from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
+from ksql.control.planning.compare import check_replacement
+from ksql.core import (
+    FORMER_READS_NOTHING,
+    NO_REBUILD,
+    OTHER_FORMER,
+    REBUILD_UNDER_WAY,
+    ROLLBACK_REFUSED,
+    quote,
+)
+from ksql.sql.catalog import Rebuild
+from ksql.sql.plan import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ksql.core import QueryId
+    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
+    from ksql.sql.syntax import ast
+
+
+def control(stmt: ast.UpgradeControl, context: Context) -> Prepared:
+    """Prepare ABORT UPGRADE or ROLLBACK UPGRADE.
+
+    Raises: StatementError.
+    """
+    query = upgraded(stmt.name, context.catalog)
+    match stmt.action:
+        case "ABORT":
+            return _aborted(query, context)
+        case "ROLLBACK":
+            return _rolled_back(query, stmt.upgrade_id, context)
+
+
+def upgraded(name: str, catalog: Catalog) -> PersistentQuery:
+    """Return the query that CREATE .. AS SELECT has made for a stream or table.
+
+    Raises: DoesNotExist, NotUpgradeable.
+    """
+    source = catalog.sources.get(name)
+    if source is None:
+        raise DoesNotExist(f"Source {quote(name)} does not exist.", name, catalog.sources)
+    query = None if source.created_by is None else catalog.queries.get(source.created_by)
+    if query is None:
+        raise NotUpgradeable(source)
+    return query
+
+
+def _aborted(query: PersistentQuery, context: Context) -> Prepared:
+    """Give up the candidate; the results of a former version stay for another rollback."""
+    rebuild = context.catalog.rebuilds.get(query.id)
+    if rebuild is None:
+        raise NO_REBUILD(query_id=query.id, name=quote(query.sink))
+    gone = () if rebuild.rollback else tuple(_deletion(rebuild.candidate, context))
+    return Prepared(
+        command_id=command_id("upgrade", query.sink, "abort"),
+        changes=(EndRebuild(query.id), *gone),
+        message=f"{'Rollback' if rebuild.rollback else 'Rebuild'} of {query.id} aborted",
+        query_id=query.id,
+    )
+
+
+def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Context) -> Prepared:
+    """Let the former version continue from its own offsets, next to the one that runs."""
+    catalog = context.catalog
+    if query.id in catalog.rebuilds:
+        raise REBUILD_UNDER_WAY(query_id=query.id, name=quote(query.sink))
+    former = catalog.formers.get(query.id)
+    if former is None:
+        raise NoFormerVersion(query)
+    _check_former(query, former, catalog)
+    service_id = context.settings.text("ksql.service.id")
+    known = former.query.version.upgrade_id(service_id)
+    if upgrade_id is not None and upgrade_id != known and not upgrade_id.startswith(f"{known}-"):
+        raise OTHER_FORMER(query_id=query.id, upgrade_id=upgrade_id, known=known)
+    return Prepared(
+        command_id=command_id("upgrade", query.sink, "rollback"),
+        changes=(BeginRebuild(_continued(former, service_id, context)),),
+        message=f"Rollback of {query.id} begun",
+        query_id=query.id,
+        plans={"old": query.plan, "new": former.query.plan},
+    )
+
+
+def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
+    """Return the former version as a candidate: it writes to the topic of its own results."""
+    plan = codec.loads(former.query.plan, moment.functions)
+    topic = former.query.version.results_topic(service_id)
+    candidate = replace(
+        former.query,
+        plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))),
+        offset=moment.offset,
+        cut_over=None,
+        paused=False,
+    )
+    return Rebuild(candidate=candidate, source=former.source, rollback=True)
+
+
+def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalog) -> None:
+    """Refuse a version that could not run any more, or whose rows readers could not follow."""
+    gone = [name for name in former.query.sources if name not in catalog.sources]
+    if gone:
+        raise FORMER_READS_NOTHING(query_id=query.id, sources=", ".join(map(quote, gone)))
+    readers = ", ".join(reader.id for reader in catalog.readers_from(former.source.topic))
+    stems = check_replacement(catalog.sources[query.sink], former.source) if readers else []
+    if stems:
+        reasons = " AND ".join(f"({stem})" for stem in stems)
+        raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, readers=readers)
+
+
+def results_of(queries: Iterable[PersistentQuery], context: Context) -> tuple[DeleteTopic, ...]:
+    """Delete the results of the candidates and former versions of queries that end."""
+    return tuple(
+        deletion
+        for query in queries
+        for version in _kept(query, context.catalog)
+        for deletion in _deletion(version, context)
+    )
+
+
+def candidates_reading(name: str, catalog: Catalog) -> list[QueryId]:
+    """Return the queries of which only the candidate reads that source."""
+    return [
+        rebuild.candidate.id
+        for rebuild in catalog.rebuilds.values()
+        if name in rebuild.candidate.sources
+        and name not in catalog.queries[rebuild.candidate.id].sources
+    ]
+
+
+def _kept(query: PersistentQuery, catalog: Catalog) -> tuple[PersistentQuery, ...]:
+    """Return the other versions of a query; a former one that is a candidate counts once."""
+    rebuild, former = catalog.rebuilds.get(query.id), catalog.formers.get(query.id)
+    others = {} if former is None else {former.query.version: former.query}
+    if rebuild is not None:
+        others[rebuild.candidate.version] = rebuild.candidate
+    return tuple(others.values())
+
+
+def _deletion(query: PersistentQuery, context: Context) -> Iterator[DeleteTopic]:
+    """Yield the deletion of a version's results, if they are there."""
+    topic = query.version.results_topic(context.settings.text("ksql.service.id"))
+    if identity := context.topics.identity(topic):
+        yield DeleteTopic(topic, identity)

@@ -1,0 +1,220 @@
+"""SHOW UPGRADES and DESCRIBE UPGRADE, and what REST answers of the history.
+
+The history is in the ledger. The rebuilds of the catalog are shown without it, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
+from ksql.control.engine.rebuild_progress import (
+    percent,
+    records_read,
+    records_to_read,
+    seconds_behind,
+)
+from ksql.control.statements import entities as e
+from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeProgress
+from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
+from ksql.sql.syntax import StringLit, ast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.control.statements.services import Handlers, Request, Services
+    from ksql.exec import BuildProgress
+    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild
+    from ksql.sql.upgrade import UpgradeMode
+
+WITHOUT_HISTORY = (
+    "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
+    "queries that can be rolled back, are listed. Times, classes and offsets are missing."
+)
+
+
+class UnknownUpgrade(StatementError):
+    """No upgrade of the service has that id; it names a resource of the REST interface, too."""
+
+    code = 40400
+
+    def __init__(self, upgrade_id: str) -> None:
+        super().__init__(
+            f"there is no upgrade '{excerpt(upgrade_id)}'", hint="SHOW UPGRADES; shows the ids."
+        )
+
+
+def show(stmt: ast.Show, request: Request) -> e.Upgrades:
+    """Answer SHOW UPGRADES [FOR name]."""
+    return listed(request.services, stmt.source, request.text, _service_id(request))
+
+
+def listed(services: Services, name: str | None, text: str, service_id: str) -> e.Upgrades:
+    """Return the upgrades of one stream, table or query, or of all.
+
+    Raises: DoesNotExist.
+    """
+    catalog = services.engine.catalog
+    query_id = None if name is None else _query_id(name, catalog)
+    recorded = services.history.upgrades(query_id)
+    known = [row for row in _of_catalog(catalog, service_id) if query_id in (None, row.query_id)]
+    rows = known if recorded is None else recorded
+    if name is not None and not rows and not _is_known(name, catalog):
+        names = (*catalog.sources, *catalog.queries)
+        raise DoesNotExist(f"There is no stream, table or query {quote(name)}.", name, names)
+    infos = tuple(_with_progress(row, services, service_id).info for row in rows)
+    answer = e.Upgrades(statement_text=text, upgrades=infos)
+    if recorded is not None:
+        return answer
+    return replace(answer, warnings=(e.EntityWarning(WITHOUT_HISTORY),))
+
+
+def describe(stmt: ast.DescribeUpgrade, request: Request) -> e.UpgradeDescriptionEntity:
+    """Answer DESCRIBE UPGRADE."""
+    return described(request.services, stmt.upgrade_id, request.text, _service_id(request))
+
+
+def described(
+    services: Services, upgrade_id: str, text: str, service_id: str
+) -> e.UpgradeDescriptionEntity:
+    """Return all that is known of an upgrade.
+
+    Raises: UnknownUpgrade; NO_HISTORY if the ledger, which may know it, is away.
+    """
+    upgrade = services.history.upgrade(upgrade_id)
+    warnings: tuple[e.EntityWarning, ...] = ()
+    if upgrade is None and services.history.upgrades(None) is None:
+        rows = _of_catalog(services.engine.catalog, service_id)
+        upgrade = next((row for row in rows if row.id == upgrade_id), None)
+        warnings = (e.EntityWarning(WITHOUT_HISTORY),)
+        if upgrade is None:
+            raise NO_HISTORY(upgrade_id=upgrade_id)
+    if upgrade is None:
+        raise UnknownUpgrade(upgrade_id)
+    return e.UpgradeDescriptionEntity(
+        statement_text=text,
+        upgrade_description=_with_progress(upgrade, services, service_id),
+        warnings=warnings,
+    )
+
+
+def with_former(refused: StatementError, services: Services) -> StatementError:
+    """Say which statement an upgrade in place has replaced, if a rollback needs a version for it.
+
+    Any other error stays as it is.
+    """
+    if not isinstance(refused, NoFormerVersion):
+        return refused
+    query = refused.query
+    for upgrade in services.history.upgrades(query.id) or ():
+        if upgrade.status == "switched" and upgrade.statement == query.statement:
+            return NoFormerVersion(query, replacing(upgrade.former_statement))
+    return refused
+
+
+def replacing(statement: str) -> str:
+    """Return a CREATE statement as one that may replace."""
+    head, *rest = statement.split(maxsplit=2)
+    if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
+        return statement
+    return f"{head} OR REPLACE {' '.join(rest)}"
+
+
+def stated_mode(stmt: ast.CreateAsSelect) -> UpgradeMode:
+    """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
+    stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
+    mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
+    return "in_place" if mode.lower() == "in_place" else "rebuild"
+
+
+def _service_id(request: Request) -> str:
+    return request.settings.text("ksql.service.id")
+
+
+def _is_known(name: str, catalog: Catalog) -> bool:
+    return name in catalog.sources or catalog.query(name) is not None
+
+
+def _query_id(name: str, catalog: Catalog) -> QueryId:
+    """Return the query that has made that source, or that has this id, or had it."""
+    source = catalog.sources.get(name)
+    if source is not None:
+        return source.created_by or QueryId("")
+    query = catalog.query(name)
+    return QueryId(name) if query is None else query.id
+
+
+def _of_catalog(catalog: Catalog, service_id: str) -> Iterator[UpgradeDescription]:
+    """Yield the rebuilds that are under way, and the cut-overs that can be rolled back."""
+    for rebuild in catalog.rebuilds.values():
+        old = catalog.queries[rebuild.candidate.id]
+        yield _building(rebuild, old, service_id)
+    for former in catalog.formers.values():
+        yield _switched(former, catalog.queries[former.query.id], service_id)
+
+
+def _building(rebuild: Rebuild, old: PersistentQuery, service_id: str) -> UpgradeDescription:
+    candidate = rebuild.candidate
+    return UpgradeDescription(
+        id=_id(rebuild, service_id),
+        query_id=candidate.id,
+        source=candidate.sink,
+        mode="rollback" if rebuild.rollback else "rebuild",
+        classes=(),
+        status="building",
+        former_statement=old.statement,
+        statement=candidate.statement,
+    )
+
+
+def _switched(former: FormerVersion, query: PersistentQuery, service_id: str) -> UpgradeDescription:
+    return UpgradeDescription(
+        id=query.version.upgrade_id(service_id),
+        query_id=query.id,
+        source=query.sink,
+        mode="rebuild",
+        classes=(),
+        status="switched",
+        former_statement=former.query.statement,
+        statement=query.statement,
+    )
+
+
+def _id(rebuild: Rebuild, service_id: str) -> str:
+    offset = rebuild.candidate.offset if rebuild.rollback else None
+    return rebuild.candidate.version.upgrade_id(service_id, offset)
+
+
+def _with_progress(
+    upgrade: UpgradeDescription, services: Services, service_id: str
+) -> UpgradeDescription:
+    """Add how far a rebuild has come, if it runs on this server."""
+    rebuild = services.engine.catalog.rebuilds.get(QueryId(upgrade.query_id))
+    if rebuild is None or upgrade.status != "building" or upgrade.id != _id(rebuild, service_id):
+        return upgrade
+    version = rebuild.candidate.version
+    progress = services.engine.runner.progress(version)
+    if progress is None:
+        return upgrade
+    trouble = progress.trouble or services.rebuild_trouble(version)
+    return replace(upgrade, progress=_progress(progress, trouble, services.now_ms()))
+
+
+def _progress(progress: BuildProgress, trouble: str, now_ms: int) -> UpgradeProgress:
+    behind_s = seconds_behind(progress)
+    return UpgradeProgress(
+        records_read=records_read(progress),
+        records_left=records_to_read(progress),
+        percent=percent(progress),
+        records_per_second=round(progress.records_per_second, 1),
+        estimated_end=None if behind_s is None else now_ms + round(behind_s * 1000),
+        lag_seconds=None if behind_s is None else round(behind_s, 1),
+        state_bytes=progress.state_bytes,
+        trouble=trouble,
+    )
+
+
+HANDLERS: Handlers = {
+    ast.DescribeUpgrade: describe,
+}
