@@ -12,6 +12,7 @@ from ksql.control.engine.changes import BeginRebuild, DeleteTopic, EndRebuild
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning.compare import check_replacement
+from ksql.control.planning.rebuild import results_topic
 from ksql.core import (
     FORMER_READS_NOTHING,
     NO_REBUILD,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ksql.core import QueryId
-    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
+    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Topic
     from ksql.sql.syntax import ast
 
 
@@ -90,8 +91,20 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
         changes=(BeginRebuild(_continued(former, service_id, context)),),
         message=f"Rollback of {query.id} begun",
         query_id=query.id,
+        new_topics=_results_of_stream(former, context),
         plans={"old": query.plan, "new": former.query.plan},
     )
+
+
+def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, ...]:
+    """Return the topic that the muted results of a stream's former version go to.
+
+    That of a table is there since the cut-over: it has the rows of then.
+    """
+    topic = context.topics.describe(former.source.topic)
+    if former.query.kind != "CSAS" or topic is None:
+        return ()
+    return (results_topic(former.query, topic, context),)
 
 
 def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
