@@ -143,6 +143,7 @@ class Chain:
         self.story: list[str] = []
         self.events: list[Event] = []
         self.now_s = self.host.start_s
+        self.built_with = set(STREAM), set(TABLE)  # the columns of which no kept row lacks one
         query = self.chance.query()
         self.model = Model(query)
         self._run(sources(self.host.tag))
@@ -179,7 +180,8 @@ class Chain:
     def replace(self, new: Query) -> str:
         """Try a replacement; gives what became of it."""
         old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
-        grown = set(self.chance.stream) - set(STREAM), set(self.chance.table) - set(TABLE)
+        known = set(self.chance.stream), set(self.chance.table)
+        grown = tuple(now - before for now, before in zip(known, self.built_with, strict=True))
         later, recoded = grown[old.shape != "met"], self.model.recoded
         expected = acceptable(old, new, later, recoded=recoded)
         self.story.append(f"{'+' if expected else '-'} {text}")
@@ -215,6 +217,7 @@ class Chain:
                 return "refused for readers"
         except KsqlError as error:
             raise self._differs(f"{error}") from error
+        self.built_with = set(self.chance.stream), set(self.chance.table)
         written = self.model.written
         kept = (*dict.fromkeys((*Model(new).kept, *self.chance.stream, *self.chance.table)),)
         self.model = Model(new, kept, self.model.code, self.model.code)

@@ -13,6 +13,7 @@ from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
 from ksql.control.planning.compare import check_replacement
+from ksql.control.planning.rebuild import results_topic
 from ksql.core import (
     FORMER_READS_NOTHING,
     NO_REBUILD,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.core import QueryId
-    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
+    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Topic
     from ksql.sql.syntax import ast
 
 
@@ -90,8 +91,20 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
         changes=(BeginRebuild(_continued(former, service_id, context)),),
         message=f"Rollback of {query.id} begun",
         query_id=query.id,
+        new_topics=_results_of_stream(former, context),
         plans={"old": query.plan, "new": former.query.plan},
     )
+
+
+def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, ...]:
+    """Return the topic that the muted results of a stream's former version go to.
+
+    That of a table is there since the cut-over: it has the rows of then.
+    """
+    topic = context.topics.describe(former.source.topic)
+    if former.query.kind != "CSAS" or topic is None:
+        return ()
+    return (results_topic(former.query, topic, context),)
 
 
 def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
@@ -108,7 +121,7 @@ def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalo
     gone = [name for name in former.query.sources if name not in catalog.sources]
     if gone:
         raise FORMER_READS_NOTHING(query_id=query.id, sources=", ".join(map(quote, gone)))
-    readers = ", ".join(reader.id for reader in catalog.readers(query.sink))
+    readers = ", ".join(reader.id for reader in catalog.readers_from(former.source.topic))
     stems = check_replacement(catalog.sources[query.sink], former.source) if readers else []
     if stems:
         reasons = " AND ".join(f"({stem})" for stem in stems)

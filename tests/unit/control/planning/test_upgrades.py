@@ -125,6 +125,16 @@ def test_rollback_continues_the_former_version_as_a_candidate(world):
     assert (prepared.message, prepared.new_topics) == ("Rollback of CTAS_N_1 begun", ())
 
 
+def test_rollback_of_a_stream_makes_the_topic_of_its_muted_results():
+    world = World(S, "CREATE STREAM F WITH (PARTITIONS=3) AS SELECT K, A FROM S;")
+    query, source = world.query("F"), world.catalog.source("F")
+    new = replace(query, version_number=7, cut_over=CutOver(8, 0))
+    world.engine.catalog = applied(world.catalog, CutOverQuery(new, source, 5000))
+    [topic] = dry_run(world, "ROLLBACK UPGRADE OF F;").new_topics
+    assert topic.name == query.version.results_topic("default_")
+    assert (topic.partitions, topic.configs["cleanup.policy"]) == (3, "delete")
+
+
 def test_rollback_of_a_query_that_was_never_rebuilt(world):
     error = world.refuse("ROLLBACK UPGRADE OF N;")
     assert error.message == "CTAS_N_1 has no former version"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ksql.core.records import QueryId
@@ -29,6 +31,13 @@ def query(name, sink, *sources):
     return PersistentQuery(
         id=name, kind="CSAS", sink=sink, sources=sources, statement="", plan="", offset=0
     )
+
+
+def test_readers_of_a_topic_under_any_name():
+    catalog = Catalog().with_source(source("A")).with_source(replace(source("LOG"), topic="A"))
+    catalog = catalog.with_query(query("Q1", "B", "LOG")).with_query(query("Q2", "C", "B"))
+    assert [q.id for q in catalog.readers_from("A")] == ["Q1"]
+    assert not catalog.readers("A")
 
 
 def test_a_change_gives_a_new_snapshot_and_leaves_the_old_one():
