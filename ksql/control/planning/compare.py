@@ -66,8 +66,11 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
     possible = not stems and in_place.accepted
     if resolved.mode == "in_place" or (resolved.mode == "auto" and possible):
         if not possible:
-            raise UpgradeRefused(existing.name, stems, in_place.verdict, _way_out(resolved, stems))
-        _refuse_start(resolved)
+            against = _against_rebuild(existing, planned, old, in_place, moment)
+            way_out = "" if against else rebuild.statement_of(resolved.statement)
+            raise UpgradeRefused(existing.name, stems, in_place.verdict, way_out)
+        if resolved.mode == "in_place":
+            _refuse_start(resolved)
         return in_place
     return _beside(resolved, planned, old, in_place, moment)
 
@@ -101,14 +104,7 @@ def _beside(
     existing, verdict = resolved.existing, in_place.verdict
     assert existing is not None  # noqa: S101 - a query that is replaced writes it
     assert verdict is not None  # noqa: S101 - two plans were compared
-    stems = check_readers(existing, planned.source, moment.catalog)
-    stems += [str(c) for c in verdict.changes if c.kind == "unsupported" and not c.allowed]
-    if planned.plan.partitions != old.partitions:
-        stems.append(
-            f"Topic '{existing.topic}' has {planned.plan.partitions} partitions and had "
-            f"{old.partitions} when the query began: its rows would move, which readers of "
-            f"'{existing.name}' do not expect"
-        )
+    stems = _against_rebuild(existing, planned, old, in_place, moment)
     if stems:
         raise UpgradeRefused(existing.name, stems, None)
     if resolved.start is None and resolved.lost:
@@ -130,9 +126,24 @@ def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[st
     return check_replacement(old, new)
 
 
-def _way_out(resolved: ResolvedQuery, stems: list[str]) -> str:
-    """Return the statement that would rebuild what is refused in place; empty if none would."""
-    return "" if stems else rebuild.statement_of(resolved.statement)
+def _against_rebuild(
+    existing: DataSource,
+    planned: PlannedQuery,
+    old: QueryPlan,
+    in_place: Compared,
+    moment: Moment,
+) -> list[str]:
+    """Return every reason against a rebuild, all about the readers of the result."""
+    stems = check_readers(existing, planned.source, moment.catalog)
+    changes = in_place.verdict.changes if in_place.verdict is not None else ()
+    stems += [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
+    if planned.plan.partitions != old.partitions:
+        stems.append(
+            f"Topic '{existing.topic}' has {planned.plan.partitions} partitions and had "
+            f"{old.partitions} when the query began: its rows would move, which readers of "
+            f"'{existing.name}' do not expect"
+        )
+    return stems
 
 
 def _refuse_start(resolved: ResolvedQuery) -> None:

@@ -406,3 +406,27 @@ def test_explain_says_which_modes_are_possible(world):
     [extent] = answer.query_description.upgrade.reads
     assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
     assert not world.catalog.rebuilds
+
+
+def test_refusal_names_no_statement_that_would_be_refused_as_well():
+    world = World(RIDES, "CREATE STREAM D WITH (VALUE_FORMAT='DELIMITED') AS SELECT B, M FROM R;")
+    error = world.refuse(
+        "CREATE OR REPLACE STREAM D WITH (VALUE_FORMAT='DELIMITED') AS SELECT B, M, D FROM R;"
+    )
+    assert BESIDE not in error.hint
+
+
+def test_another_size_of_the_windows_is_a_rebuild():
+    hourly = "TABLE W AS SELECT B, COUNT(*) AS N FROM R WINDOW TUMBLING (SIZE {} HOURS) GROUP BY B;"
+    world = World(RIDES, f"CREATE {hourly.format(1)}")
+    error = world.refuse(f"CREATE OR REPLACE {hourly.format(2)}")
+    world.run(error.hint.split(f"{BESIDE}:\n")[1].split("\nOr create")[0])
+    assert world.catalog.rebuilds
+
+
+def test_auto_in_place_needs_no_start(world):
+    world.run(
+        "CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='auto', START_MODE='now') AS "
+        "SELECT B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B;"
+    )
+    assert not world.catalog.rebuilds
