@@ -12,7 +12,9 @@ from tests.waits import await_true
 
 PARTITIONS = 4
 WAITING = EARLIEST | {"ksql.upgrade.wait.ms": "60000"}
-GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+GUARANTEES = pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.proof), "exactly_once_v2"]
+)
 
 
 @pytest.fixture
