@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
-from ksql.core import REBUILD_UNDER_WAY, Settings, StatementError, canonical
+from ksql.core import Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.upgrade import Difference, Verdict, inherited, notes
@@ -59,8 +59,7 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
         if stems:
             raise UpgradeRefused(existing.name, stems, None)
         return Compared(rebuild.starting(planned.plan, resolved.start))
-    if writer.id in moment.catalog.rebuilds:
-        raise REBUILD_UNDER_WAY(query_id=writer.id, name=existing.name)
+    rebuild.check_none(writer, moment.catalog)
     old = codec.loads(writer.plan, moment.functions)
     in_place = _in_place(resolved, planned, old, writer, moment)
     possible = not stems and in_place.accepted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
-from ksql.core import StatementError, is_exactly_once
+from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
 from ksql.core.types import times
 from ksql.exec.dataflow import AT
 from ksql.sql.catalog import CutOver, Topic
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.context import Context, Moment
     from ksql.control.planning.properties import With
-    from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.catalog import Catalog, PersistentQuery
     from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import Verdict
 
@@ -55,6 +55,15 @@ class BeginningLost(StatementError):
             hint=f"State where it is to begin: {START}='{_EARLIEST}' takes what is there, "
             f"{START}='2026-11-02T10:00:00' what came since.",
         )
+
+
+def check_none(query: PersistentQuery, catalog: Catalog) -> None:
+    """Refuse another upgrade of a query while it is rebuilt.
+
+    Raises: REBUILD_UNDER_WAY.
+    """
+    if query.id in catalog.rebuilds:
+        raise REBUILD_UNDER_WAY(query_id=query.id, name=quote(query.sink))
 
 
 def replace_mode(options: With, *, or_replace: bool) -> ReplaceMode:

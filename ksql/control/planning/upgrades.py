@@ -18,7 +18,6 @@ from ksql.core import (
     FORMER_READS_NOTHING,
     NO_REBUILD,
     OTHER_FORMER,
-    REBUILD_UNDER_WAY,
     ROLLBACK_REFUSED,
     quote,
 )
@@ -76,8 +75,7 @@ def _aborted(query: PersistentQuery, context: Context) -> Prepared:
 def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Context) -> Prepared:
     """Let the former version continue from its own offsets, next to the one that runs."""
     catalog = context.catalog
-    if query.id in catalog.rebuilds:
-        raise REBUILD_UNDER_WAY(query_id=query.id, name=quote(query.sink))
+    rebuild.check_none(query, catalog)
     former = catalog.formers.get(query.id)
     if former is None:
         raise NoFormerVersion(query)

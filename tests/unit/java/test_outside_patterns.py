@@ -29,6 +29,7 @@ MADE_BY_US = {
     "ksql/core/query_version.py": "names of consumer groups",
     "ksql/sql/syntax/lexer.py": "the grammar's words",
     "server/cli/commands.py": "the terminal's commands",
+    "server/cli/migrations/statements.py": "words of the language, and names as it has them",
     "server/cli/session.py": "the terminal's commands",
     "server/cli/trouble.py": "a place in a message, at a terminal",
 }
