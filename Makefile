@@ -92,7 +92,7 @@ kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
 
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
-	$(PYTEST) -q -m proof tests/spark/test_switch.py
+	$(PYTEST) -q -m proof tests/spark
 	$(PYTEST) -q -m proof tests/kafka
 	$(RUN) -m tests.crash
 	$(RUN) -m tests.crash.switches

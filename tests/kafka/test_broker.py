@@ -56,6 +56,7 @@ def wait_until_gone(pid):
     await_true(f"process {pid} has gone", lambda: not is_running(pid))
 
 
+@pytest.mark.proof  # a minute
 def test_keeps_its_data_port_and_old_event_times_over_a_restart(tmp_path):
     far_ahead = 4_102_444_800_000
     records = [(b"epoch", 1), (b"2013", 1_357_034_400_000), (b"2100", far_ahead)]
@@ -178,6 +179,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
             os.kill(forked, signal.SIGKILL)
 
 
+@pytest.mark.proof  # a minute
 def test_a_full_disk_is_reported_and_its_end_survived(small_disk):
     filler = small_disk / "filler"
     with EmbeddedBroker(small_disk / "kafka") as broker:

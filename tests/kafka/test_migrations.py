@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.kafka.records import unique
 from tests.unit.cli.migrations.tool import Tool
 
@@ -22,6 +24,7 @@ CREATE OR REPLACE TABLE {bikes} AS
 """
 
 
+@pytest.mark.proof  # a minute; tests/golden/test_migrations.py walks through it in memory
 def test_a_project_from_its_beginning_to_its_end(http, tmp_path, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     rides, bikes = unique("rides").upper(), unique("bikes").upper()

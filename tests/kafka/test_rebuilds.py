@@ -69,6 +69,7 @@ def test_table_gets_another_filter_below_its_aggregate(server, http, source, gua
     assert counted == each
 
 
+@pytest.mark.proof  # as query tests do on Spark
 @GUARANTEES
 def test_table_gets_another_grouping_and_only_the_difference_is_written(
     server, http, source, guarantee
@@ -92,6 +93,7 @@ def test_table_gets_another_grouping_and_only_the_difference_is_written(
     assert written == 3  # "0" is another row, "1" is new, "a" is gone
 
 
+@pytest.mark.proof  # as query tests do on Spark
 @GUARANTEES
 def test_stream_is_rebuilt_from_another_source(server, http, source, guarantee):
     stream, other = unique("out").upper(), unique("src").upper()

@@ -293,6 +293,7 @@ def test_a_client_sees_its_statement_at_the_other_server(unharmed):
             assert answer.is_success, answer.text
 
 
+@pytest.mark.proof  # half a minute
 def test_servers_that_do_not_share_are_refused(unharmed):
     for more, says in (
         ({"ksql.state.shared": "false"}, "is in use by another server"),

@@ -59,6 +59,7 @@ def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
     return log_text
 
 
+@pytest.mark.proof  # a minute
 def test_healthy_run_has_no_error_in_its_logs(tmp_path):
     """Create, replace, pause, drop, stop; the signal goes to the whole process group."""
     exactly = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
@@ -99,6 +100,7 @@ def test_a_stopped_spark_and_a_push_query_that_hangs(tmp_path):
             assert "stop_cut_short" in ended(server, family)
 
 
+@pytest.mark.proof  # a minute
 def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
     """Each answer comes within the client's patience, which is much less than the batch takes."""
     (tmp_path / "ext").mkdir()

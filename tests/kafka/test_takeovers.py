@@ -20,6 +20,7 @@ def servers(broker, tmp_path):
         yield running
 
 
+@pytest.mark.proof  # a minute; test_servers has the main routes
 def test_every_route_answers_at_a_standby(servers):
     one, other = servers.start(1).http, servers.start(2).http
     hosts = [http.url.removeprefix("http://") for http in (one, other)]
