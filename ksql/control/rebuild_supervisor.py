@@ -125,9 +125,9 @@ class RebuildSupervisor:
         behind_s = seconds_behind(progress)
         if behind_s is None:
             return False
+        most_s = self._settings.number(MAX_LAG) / 1000
         # the position of a version is that of its last batch: the running one has a lag as well
-        behind_s -= self._running_behind_s(candidate.id)
-        return behind_s * 1000 <= self._settings.number(MAX_LAG)
+        return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(candidate.id)
 
     def _running_behind_s(self, query_id: QueryId) -> float:
         version = self._engine.catalog.version_of(query_id)

@@ -168,8 +168,7 @@ class Engine:
         keep_ms = settings.number(KEEP)
 
         def prepared(offset: int) -> Prepared:
-            context = self.context(settings, offset)
-            return rebuild.cut_over(query_id, context, keep_ms) or _nothing(query_id)
+            return rebuild.cut_over(query_id, self.context(settings, offset), keep_ms)
 
         return self._carry_out(prepared, rebuild.CUT_OVER, settings)
 
@@ -180,8 +179,7 @@ class Engine:
         """
 
         def prepared(offset: int) -> Prepared:
-            context = self.context(settings, offset)
-            return rebuild.forgotten(query_id, context) or _nothing(query_id)
+            return rebuild.forgotten(query_id, self.context(settings, offset))
 
         return self._carry_out(prepared, rebuild.FORGET, settings)
 
@@ -455,10 +453,6 @@ def _begun(change: Change) -> QueryVersion | None:
             return begun.candidate.version
         case _:
             return None
-
-
-def _nothing(query_id: str) -> Prepared:
-    return Prepared(warning=f"{query_id} has nothing to cut over, and nothing to forget")
 
 
 class NotWritten(ServerError):

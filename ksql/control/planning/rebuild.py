@@ -89,15 +89,15 @@ def start(options: With, moment: Moment) -> str | None:
     Raises: InvalidValue.
     """
     text = options.text(START)
-    match text.lower() if text is not None else None:
-        case None:
-            return None
+    if text is None:
+        return None
+    match text.lower():
         case "earliest":
             return _EARLIEST
         case "now":
             return "latest"
         case _:
-            return f"{AT}{_start_ms(text or '', moment)}"
+            return f"{AT}{_start_ms(text, moment)}"
 
 
 def _start_ms(text: str, moment: Moment) -> int:
@@ -182,15 +182,15 @@ def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:
     return replace(query, plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))))
 
 
-def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared | None:
-    """Return the effects of a candidate's cut-over; None if it is there no more, or rests.
+def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared:
+    """Return the effects of a candidate's cut-over; a warning if it is there no more, or rests.
 
     The version that runs is kept for so many ms. The former version of before is deleted.
     """
     old = context.catalog.query(query_id)
     rebuild = None if old is None else context.catalog.rebuilds.get(old.id)
     if old is None or old.paused or rebuild is None:
-        return None
+        return Prepared(warning=f"{query_id} has no candidate that runs")
     candidate = rebuild.candidate
     query = replace(
         writing_to(candidate, rebuild.source.topic),
@@ -222,15 +222,16 @@ def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic, ...
     return (DeleteTopic(topic, identity),) if identity else ()
 
 
-def forgotten(query_id: str, context: Context) -> Prepared | None:
-    """Return the effects of a former version's end; None if there is none, or it is rebuilt."""
+def forgotten(query_id: str, context: Context) -> Prepared:
+    """Return the effects of a former version's end; a warning if none may be given up."""
     query = context.catalog.query(query_id)
     former = None if query is None else context.catalog.formers.get(query.id)
+    kept = Prepared(warning=f"{query_id} has no former version to give up")
     if query is None or former is None or former.keep_until_ms > context.now_ms:
-        return None
+        return kept
     rebuild = context.catalog.rebuilds.get(query.id)
     if rebuild is not None and rebuild.rollback:
-        return None
+        return kept
     return Prepared(
         command_id=command_id("upgrade", query.sink, "forget"),
         changes=(ForgetFormer(query.id), *deletion(former.query, context)),

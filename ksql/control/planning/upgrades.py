@@ -13,7 +13,6 @@ from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
 from ksql.control.planning.compare import check_replacement
-from ksql.control.planning.rebuild import results_topic
 from ksql.core import (
     FORMER_READS_NOTHING,
     NO_REBUILD,
@@ -80,7 +79,7 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
     if former is None:
         raise NoFormerVersion(query)
     _check_former(query, former, catalog)
-    service_id = context.settings.text("ksql.service.id")
+    service_id = rebuild.service_id(context)
     known = former.query.version.upgrade_id(service_id)
     if upgrade_id is not None and upgrade_id != known and not upgrade_id.startswith(f"{known}-"):
         raise OTHER_FORMER(query_id=query.id, upgrade_id=upgrade_id, known=known)
@@ -102,7 +101,7 @@ def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, 
     topic = context.topics.describe(former.source.topic)
     if former.query.kind != "CSAS" or topic is None:
         return ()
-    return (results_topic(former.query, topic, context),)
+    return (rebuild.results_topic(former.query, topic, context),)
 
 
 def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
@@ -139,17 +138,17 @@ def results_of(queries: Iterable[PersistentQuery], context: Context) -> tuple[De
 def candidates_reading(name: str, catalog: Catalog) -> list[QueryId]:
     """Return the queries of which only the candidate reads that source."""
     return [
-        rebuild.candidate.id
-        for rebuild in catalog.rebuilds.values()
-        if name in rebuild.candidate.sources
-        and name not in catalog.queries[rebuild.candidate.id].sources
+        under_way.candidate.id
+        for under_way in catalog.rebuilds.values()
+        if name in under_way.candidate.sources
+        and name not in catalog.queries[under_way.candidate.id].sources
     ]
 
 
 def _kept(query: PersistentQuery, catalog: Catalog) -> tuple[PersistentQuery, ...]:
     """Return the other versions of a query; a former one that is a candidate counts once."""
-    rebuild, former = catalog.rebuilds.get(query.id), catalog.formers.get(query.id)
+    under_way, former = catalog.rebuilds.get(query.id), catalog.formers.get(query.id)
     others = {} if former is None else {former.query.version: former.query}
-    if rebuild is not None:
-        others[rebuild.candidate.version] = rebuild.candidate
+    if under_way is not None:
+        others[under_way.candidate.version] = under_way.candidate
     return tuple(others.values())

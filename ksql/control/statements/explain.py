@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild, schemas
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Context
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
-    from ksql.sql.upgrade import UpgradeMode
 
     Explained = tuple[QueryPlan, e.QueryDescription]
 
@@ -111,8 +110,10 @@ def _with_modes(
     return replace(report, modes=modes, reads=reads)
 
 
-def _mode(mode: UpgradeMode, target: ast.CreateAsSelect, request: Request) -> ModeReport:
-    statement = rebuild.in_mode(target, "rebuild" if mode == "rebuild" else "in_place")
+def _mode(
+    mode: Literal["in_place", "rebuild"], target: ast.CreateAsSelect, request: Request
+) -> ModeReport:
+    statement = rebuild.in_mode(target, mode)
     try:
         request.engine.dry_run(statement, request.text, request.settings)
     except UpgradeRefused as refused:
