@@ -82,8 +82,8 @@ unit: setup ## no JVM
 golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden
 
-chains: setup ## RUNS random chains of queries over several partitions, in memory: equal in all batches, in order
-	$(RUN) -m tests.chains --runs $(RUNS) --jobs $(JOBS)
+chains: setup ## CHAINS random chains of queries over several partitions, in memory: equal in all batches, in order
+	$(RUN) -m tests.chains --runs $(CHAINS) --jobs $(JOBS)
 
 spark: setup ## one Spark session
 	$(PYTEST) -q -m "not proof" tests/spark
@@ -111,6 +111,8 @@ QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 120
 PAIRS ?= 3600
 RUNS ?= 1000
+# `make test` runs fewer of the random chains; `make proof-chains` runs them all.
+CHAINS ?= 300
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
@@ -127,7 +129,8 @@ proof-cuts: setup ## the same records in other micro-batches: RUNS random cases 
 	$(RUN) -m tests.cuts --runs $(RUNS)
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
 
-proof-chains: chains ## these, 60 of them on a server that is killed, and long backlogs, up to a million records: an hour or more
+proof-chains: setup ## RUNS such chains, 60 of them on a server that is killed, and long backlogs, up to a million records: an hour or more
+	$(RUN) -m tests.chains --runs $(RUNS) --jobs $(JOBS)
 	$(PYTEST) -q -m proof tests/kafka/test_random_chains.py tests/kafka/test_long_chains.py
 
 INPUTS ?= 2100
