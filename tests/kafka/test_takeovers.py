@@ -122,13 +122,8 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        point if point == "written" else pytest.param(point, marks=pytest.mark.proof)
-        for point in POINTS
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("point", POINTS)
 def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_next(servers, point):
     script = [sys.executable, "-m", "tests.kafka.crashing_server", point, "CREATE OR REPLACE"]
     one, other = servers.start(1, script=script), servers.start(2)

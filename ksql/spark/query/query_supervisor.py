@@ -386,8 +386,14 @@ class QuerySupervisor:
         return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
-        """Return where the last finished batch ended; empty before the first."""
-        position = checkpoint.committed(self.place.checkpoint)
+        """Return where the last finished batch ended; empty before the first.
+
+        It is empty, too, while the checkpoint cannot be read: the next launch says why.
+        """
+        try:
+            position = checkpoint.committed(self.place.checkpoint)
+        except (CheckpointDamaged, NewerCheckpoint, OSError):
+            return {}
         return position.offsets if position else {}
 
     def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
