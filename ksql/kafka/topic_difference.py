@@ -22,7 +22,7 @@ from ksql.kafka.versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from confluent_kafka import Message
 
@@ -94,6 +94,10 @@ class TopicDifference:
     def __init__(self, settings: KafkaSettings, admin: Admin) -> None:
         self._settings = settings
         self._admin = admin
+
+    def names(self) -> Collection[str]:
+        """Return the names of all topics."""
+        return self._admin.topics().keys()
 
     def exists(self, topic: str) -> bool:
         """Return whether there is such a topic."""
