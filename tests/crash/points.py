@@ -214,7 +214,7 @@ def _watch_gap(module: ModuleType) -> None:
 
 @contextlib.contextmanager
 def _working(work: str, query_id: str) -> Iterator[None]:
-    """What this thread does for a query is watched like a statement, if an order means it."""
+    """Watch the work of this thread for a query like a statement, if an order means it."""
     meant = [o for o in orders() if (o.get("work"), o.get("query")) == (work, query_id)]
     if not meant:
         yield

@@ -1,10 +1,10 @@
 """A query that is rebuilt and rolled back again and again, and what must have come out of it.
 
 As in ``switch_model`` plan ``v`` drops records with ``N % 4 == v % 3``, and ``v`` is in each row. A
-row of a table tells by itself whether its plan can have made it: ``row`` computes it from the plan
+row of a table shows by itself whether its plan can have made it: ``row`` computes it from the plan
 and its last record. So a row that mixes two plans is seen, whenever it was written.
 
-Besides the keys that grow there are some of one record each: one that each plan drops, so that it
+Besides the keys that grow there are some of one record each. Each plan drops one of them, which
 goes with a cut-over and comes back with another. The row of ``e0`` is the same under all plans: no
 cut-over writes it.
 """
@@ -15,9 +15,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
-from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild, PutQuery
+from ksql.control.engine.changes import (
+    BeginRebuild,
+    Change,
+    CutOverQuery,
+    EndQuery,
+    EndRebuild,
+    PutQuery,
+)
 from ksql.control.log.record import decode
 from tests.crash.switch_model import EXACTLY_ONCE, GUARANTEES, KEYS, ROUND, Cell, Query, passes
 from tests.kafka.records import Seen
@@ -54,7 +62,7 @@ class Row(NamedTuple):
 
 
 class History(NamedTuple):
-    """What the command topic knows of a query.
+    """The plans and rebuilds of a query that the command topic knows.
 
     ``plans`` are those that it had, in their order; ``begun`` counts the rebuilds and rollbacks,
     ``ended`` those that were given up. ``version`` and ``former`` are the numbers of the versions.
@@ -90,11 +98,10 @@ class History(NamedTuple):
 
 
 def histories(commands: Sequence[Seen]) -> dict[str, History]:
-    """What the command topic knows, by the ids of the queries."""
+    """Return the histories that the command topic knows, by the ids of the queries."""
     known: dict[str, History] = {}
     for seen in commands:
-        command = decode(seen.offset, _bytes(seen.key), _bytes(seen.value))
-        for change in command.changes:
+        for change in _changes(seen.offset, str(seen.key), json.dumps(seen.value)):
             match change:
                 case PutQuery(query) | CutOverQuery(query) if _VERSION.search(query.statement):
                     query_id = query.id
@@ -108,8 +115,9 @@ def histories(commands: Sequence[Seen]) -> dict[str, History]:
     return known
 
 
-def _bytes(content: Any) -> bytes:
-    return content.encode() if isinstance(content, str) else json.dumps(content).encode()
+@cache
+def _changes(offset: int, key: str, value: str) -> tuple[Change, ...]:
+    return decode(offset, key.encode(), value.encode()).changes
 
 
 def plan_in(statement: str) -> int:
@@ -133,7 +141,7 @@ class Rebuilt(Query):
 
     @property
     def entity(self) -> str:
-        """What its result is."""
+        """Return the kind of its result."""
         return "TABLE" if self.is_table else "STREAM"
 
     @property
@@ -208,7 +216,7 @@ class Rebuilt(Query):
         return [*grown, *single]
 
     def wrong(self, records: Sequence[Seen], plans: Sequence[int]) -> str:
-        """What is wrong with the records of its topic, whose plans were these, in their order."""
+        """Return the fault in its topic's records; ``plans`` are those of the log, in order."""
         for partition in {seen.partition for seen in records}:
             of_partition = [seen for seen in records if seen.partition == partition]
             if problem := self._wrong_order(of_partition, plans):

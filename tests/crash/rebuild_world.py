@@ -1,7 +1,7 @@
 """A service with a query of each kind under each guarantee, in which faults strike rebuilds.
 
-Each query stands at a point of its own, as far as the engine's lock allows that, so that one server
-is killed for a dozen points. Each is judged by its own rows.
+Each query is held at a point of its own, as far as the engine's lock allows that. So one server is
+killed for a dozen points. Each is judged by its own rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import httpx
 from confluent_kafka import Producer
 
 from tests.crash.points import ANSWER, TURN
-from tests.crash.rebuild_model import CELLS, History, Rebuilt, foreign, histories, live
+from tests.crash.rebuild_model import CELLS, STREAMS, History, Rebuilt, foreign, histories, live
 from tests.crash.site import Site
 from tests.crash.switch_model import KEYS, ROUND, Cell, judge
 from tests.crash.switch_world import BATCH_STEPS, Struck, noting, sound
@@ -29,6 +29,8 @@ from tests.kafka.servers import Refused
 from tests.waits import PATIENCE_S, await_true
 
 ACTIONS = ("rebuild", "rollback", "abort")
+WATCHED = {"stateless": "rollback", "aggregate": "rollback", "join": "abort", "windowed": "abort"}
+"""Kinds whose rollbacks and aborts are watched; others have the same points."""
 STATEMENT, CUT_OVER, LAUNCH, CLEAN_UP = "begin", "cut-over", "launch", "clean-up"
 BUILD, FIRST = "build", "first batch"
 _WORKS = (CUT_OVER, LAUNCH, CLEAN_UP)
@@ -51,7 +53,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Return its name in the table."""
         time_ = f" {self.time}" if self.time > 1 else ""
         return f"{self.action}: {self.part}, {self.effect}{time_}"
 
@@ -62,16 +64,19 @@ class Point:
         return self.part in (STATEMENT, CUT_OVER) and not free
 
 
-def points(effects: Mapping[str, Sequence[str]], action: str, guarantee: str) -> list[Point]:
-    """The points of an action, of which the effects of each part are known."""
+def points(effects: Effects, cell: Cell, action: str) -> list[Point]:
+    """The points of an action."""
+    alike = [kind for kind in WATCHED if (kind in STREAMS) == (cell.kind in STREAMS)]
+    kinds = [cell.kind, *alike]
+    like = next(kind for kind in kinds if (Cell(cell.guarantee, kind), action) in effects)
     known = []
-    for part, names in effects.items():
+    for part, names in effects[Cell(cell.guarantee, like), action].items():
         times: Counter[str] = Counter()
         for effect in names:
             times[effect] += 1
             known.append(Point(action, part, effect, times[effect]))
     if action != "abort":
-        steps = BATCH_STEPS[guarantee]
+        steps = BATCH_STEPS[cell.guarantee]
         known += [Point(action, part, step) for part in (BUILD, FIRST) for step in steps]
     return known
 
@@ -84,7 +89,7 @@ class Standing(Struck):
     point: Point = field(default_factory=lambda: Point("", "", ""))
     before: History = field(default_factory=History)
     missed: str = ""
-    """Why it does not stand there."""
+    """Why it is not held there."""
 
     @property
     def statement(self) -> str:
@@ -100,7 +105,7 @@ class Standing(Struck):
         return f"ABORT UPGRADE OF {self.query.name};"
 
     def await_standing(self, file: str) -> None:
-        """Wait until it stands there.
+        """Wait until it is held there.
 
         Raises: AssertionError.
         """
@@ -108,11 +113,11 @@ class Standing(Struck):
         while not Path(self.file(file)).exists():
             if self.answer is not None and self.answer.done() and self.refusal:
                 raise AssertionError(f"refused: {self.refusal}")
-            assert time.monotonic() < deadline, f"nothing stands at the point {self.point.name}"
+            assert time.monotonic() < deadline, f"nothing is held at the point {self.point.name}"
             time.sleep(0.05)
 
     def orders(self) -> list[dict[str, Any]]:
-        """What makes it stand there."""
+        """Return the orders that hold it there."""
         point, query_id = self.point, self.query.query_id
         files = {"held": self.file("held"), "go": self.file("go")}
         hold = {"hold_before": [point.effect, point.time], **files}
@@ -156,8 +161,8 @@ class Service:
         self.queries = {cell: self._create(cell) for cell in CELLS}
         self.feed(self.queries.values())
         self._verify_all(self.queries.values())
-        for action in ACTIONS:  # from the first on each query has a former version
-            self._watch(action)
+        self._watch(dict.fromkeys(CELLS, "rebuild"))  # from now on each has a former version
+        self._watch({cell: WATCHED[cell.kind] for cell in CELLS if cell.kind in WATCHED})
 
     # --- one point of each query
 
@@ -189,7 +194,7 @@ class Service:
         return standing
 
     def _bring(self, standing: Iterable[Standing], pool: ThreadPoolExecutor) -> None:
-        """Have all stand at their points; one that has the engine's lock comes last."""
+        """Have all held at their points; one that has the engine's lock comes last."""
         every = list(standing)
         orders = [order for each in every for order in each.orders()]
         self.site.order(orders=orders)
@@ -217,7 +222,7 @@ class Service:
             each.missed = str(problem)
 
     def _let(self, fault: str, standing: Iterable[Standing], pool: ThreadPoolExecutor) -> None:
-        """Let the fault happen; what stands goes on while it does."""
+        """Let the fault happen; the queries that are held continue while it does."""
         acts: dict[str, Callable[[], None]] = {
             "kill": self.site.kill,
             "jvm": self.site.kill_jvm,
@@ -275,13 +280,13 @@ class Service:
         return True
 
     def _create_instead(self, query: Rebuilt) -> None:
-        """What went wrong must not show in later points."""
+        """Replace it by a new one: later points must not see its fault."""
         with contextlib.suppress(Refused):
             self.site.http.ksql(f"TERMINATE {query.query_id};")
         self.queries[query.cell] = fresh = self._create(query.cell)
         self.feed([fresh])
         self._verify_all([fresh])
-        self._act("rebuild", [fresh])
+        self._act([(fresh, "rebuild")])
 
     # --- queries
 
@@ -304,17 +309,18 @@ class Service:
         assert producer.flush(PATIENCE_S) == 0
 
     def histories(self) -> dict[str, History]:
-        """What the command topic knows of the queries."""
+        """Return the histories that the command topic knows."""
         topic = f"_confluent-ksql-{self.site.service_id}_command_topic"
         return histories(read_all(self.site.broker.bootstrap, topic))
 
-    # --- what they do, watched
+    # --- the actions, watched
 
-    def _watch(self, action: str) -> None:
-        """Do it once with all queries; note the effects of those cells that are not known yet."""
+    def _watch(self, actions: Mapping[Cell, str]) -> None:
+        """Do it once with these queries; note the effects."""
         files: dict[Cell, dict[str, Path]] = {}
         orders = []
-        for cell, query in self.queries.items():
+        for cell, action in actions.items():
+            query = self.queries[cell]
             query.version += action != "rollback"
             each = Standing(query, self.site.folder, point=Point(action, "", ""))
             text = each.abort if action == "abort" else each.statement
@@ -324,33 +330,35 @@ class Service:
                 meant = {"statement": text[:60]} if part == STATEMENT else {}
                 work = {"work": part, "query": query.query_id}
                 orders.append({**(meant or work), "trace": str(file)})
-        self._act(action, list(self.queries.values()), orders)
+        self._act([(self.queries[cell], action) for cell, action in actions.items()], orders)
         for cell, by_part in files.items():
+            action = actions[cell]
+            for part, file in by_part.items():
+                await_true(f"{action}: {part} of {cell} has ended", file.exists)
             self.effects[cell, action] = {
-                part: json.loads(file.read_text(encoding="utf-8"))
-                for part, file in by_part.items()
-                if file.exists()
+                part: json.loads(file.read_text(encoding="utf-8")) for part, file in by_part.items()
             }
 
     def _act(
-        self, action: str, queries: Sequence[Rebuilt], orders: Sequence[dict[str, Any]] = ()
+        self, actions: Sequence[tuple[Rebuilt, str]], orders: Sequence[dict[str, Any]] = ()
     ) -> None:
         """Rebuild, roll back or abort; nothing goes wrong with that."""
         turns = []
-        for query in queries:
+        for query, action in actions:
             each = Standing(query, self.site.folder, point=Point(action, STATEMENT, ""))
             turns += [(each, each.orders()[1])] if action == "abort" else []
         self.site.order(orders=[*orders, *(order for _, order in turns)])
-        for query in queries:
+        for query, action in actions:
             each = Standing(query, self.site.folder, point=Point(action, "", ""))
             self.site.http.ksql(each.statement, query.settings)
         for each, _ in turns:
             each.await_standing("turn")
             self.site.http.ksql(each.abort)
             each.touch("go")
-        for query in queries:
+        for query, action in actions:
             query_id = query.query_id
             await_true(f"{action} ends", lambda i=query_id: not self.histories()[i].under_way)
+        queries = [query for query, _ in actions]
         self.feed(queries)
         self._verify_all(queries)
         self.site.order()

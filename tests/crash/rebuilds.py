@@ -1,11 +1,11 @@
 """``python -m tests.crash.rebuilds``: faults at every write of a rebuild, judged by rows.
 
 A query is rebuilt, rolled back, or its rebuild is aborted. It is stopped before each effect of the
-statement (files, Kafka, database, Spark), of the meeting of both versions, of the command, of the
-difference (each partition) and its mark, and of the clean-up; at each step of the candidate's
-batches; and at those of the new plan's first batch. There the server is killed, or Spark's JVM, or
-the broker. Then everything continues, and the rows of the result are compared with a model
-(``rebuild_model``).
+statement (files, Kafka, database, Spark), of the meeting of both versions, and of the command. It
+is stopped in the difference (each partition), at its mark and in the clean-up. It is stopped at
+each step of the candidate's batches, and of the new plan's first batch. There the server is killed,
+or Spark's JVM, or the broker. Then everything continues, and the rows of the result are compared
+with a model (``rebuild_model``).
 
 The points come from watching each action once. Each is a line of a file, so that an interrupted run
 can be continued::
@@ -62,7 +62,7 @@ class Matrix:
                     left[fault, cell] = [
                         point
                         for action in ACTIONS
-                        for point in points(self._effects[cell, action], action, cell.guarantee)
+                        for point in points(self._effects, cell, action)
                         if is_chosen(self._chosen, (*cell, point.name, fault), done)
                     ]
                     chance.shuffle(left[fault, cell])

@@ -36,12 +36,12 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """What it is about."""
+        """Return the point that it is about."""
         return self.guarantee, self.kind, self.point, self.fault
 
     @property
     def line(self) -> str:
-        """What a person reads of it."""
+        """Return it as a person reads it."""
         ending = f"WRONG {self.wrong}" if self.wrong else f"ok, {self.plan} {self.answer}".strip()
         seconds = f"{self.seconds:.0f} s for {self.together}"
         return f"| {' | '.join((*self.key, seconds, ending))} |"

@@ -24,7 +24,7 @@ class Stage(Generic[World]):
         self._world: World | None = None
 
     def ready(self) -> World:
-        """What the points are run on; made if need be."""
+        """Return the world that the points are run on; made if need be."""
         if self._broker is None:
             self._broker = Broker(self.folder / "kafka")
         if self._world is None:
