@@ -91,11 +91,14 @@ spark: setup ## one Spark session
 kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
 
+POINTS ?= 600
+
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark
 	$(PYTEST) -q -m proof tests/kafka
 	$(RUN) -m tests.crash
 	$(RUN) -m tests.crash.switches
+	$(RUN) -m tests.crash.rebuilds --most $(POINTS)
 	$(RUN) -m tests.crash.restart
 
 proof-scale: setup ## queries of every kind on two Spark workers, killed one at a time: about 10 minutes

@@ -24,7 +24,7 @@ from ksql.kafka.versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ksql.core import Headers, OutRecord
     from ksql.kafka.admin import Admin
@@ -99,6 +99,10 @@ class TopicDifference:
     def __init__(self, settings: KafkaSettings, admin: Admin) -> None:
         self._settings = settings
         self._admin = admin
+
+    def names(self) -> Collection[str]:
+        """Return the names of all topics."""
+        return self._admin.topics().keys()
 
     def exists(self, topic: str) -> bool:
         """Return whether there is such a topic."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Prepared
     from ksql.core import QueryVersion
     from ksql.exec import AwaitFirst, Switch
+    from ksql.sql.catalog import Topic
 
 _log = logging.getLogger(__name__)
 
@@ -321,10 +322,18 @@ class CommandExecution:
         self.state = State.MAKING
         topics = self._context.topics
         for topic in self.prepared.new_topics:
-            if topics.create(topic):
+            if topics.create(topic) or self._made_anew(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
         if not self._replaces():
             self._register()
+
+    def _made_anew(self, topic: Topic) -> bool:
+        """Empty the topic of a candidate, if one that never counted has left it behind."""
+        begun = [c.rebuild for c in self.prepared.changes if isinstance(c, BeginRebuild)]
+        if not begun or begun[0].rollback:
+            return False
+        self._context.topics.delete([topic.name])
+        return self._context.topics.create(topic)
 
     def _register(self) -> None:
         registry = self._context.registry

@@ -32,7 +32,7 @@ from ksql.sql.plan import follows_time
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from ksql.core import QueryVersion, Trash
@@ -249,9 +249,10 @@ class SparkRunner:
         self._links.end(version)
         self._checkpoints.end(version)
 
-    def sweep(self, known: Iterable[QueryVersion]) -> None:
-        """Move aside the checkpoints that belong to no version of a query."""
+    def sweep(self, known: Collection[QueryVersion]) -> None:
+        """Move aside the checkpoints that belong to no version of a query; delete such topics."""
         self._checkpoints.sweep(known)
+        self._completion.sweep(known, self._service_id)
 
     def make_way(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False

@@ -12,6 +12,7 @@ from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.exec.memory.driver import MemoryRunner
+from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 from tests.waits import PATIENCE_S
 
@@ -430,3 +431,10 @@ def test_auto_in_place_needs_no_start(world):
         "SELECT B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B;"
     )
     assert not world.catalog.rebuilds
+
+
+def test_a_candidate_has_no_rows_of_one_that_never_counted(world):
+    hidden = QueryVersion(world.query("T").id, 2).results_topic("default_")
+    world.topics.create(Topic(hidden, 3))  # its server has died before its command was written
+    world.run(FILTERED)
+    assert world.topics.known[hidden].partitions == 1
