@@ -48,7 +48,7 @@ from ksql.core import KsqlError, QueryVersion, ServerError, StatementError
 from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.formats import Registry
 from ksql.functions import Functions
-from ksql.sql.catalog import Catalog
+from ksql.sql.catalog import Catalog, PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.upgrade import Verdict
 from ksql.sql.upgrade.validate import validate
@@ -368,14 +368,16 @@ class Engine:
             self.runner.forget(version)
 
     def note_refusal(
-        self, name: str, refused: StatementError, text: str, mode: UpgradeMode = "in_place"
+        self,
+        query: PersistentQuery,
+        refused: StatementError,
+        text: str,
+        mode: UpgradeMode = "in_place",
     ) -> None:
-        """Record an attempt to replace the query of that name which was refused, for any reason."""
+        """Record an attempt to replace the query which was refused, for any reason."""
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
-        if writers := self.catalog.writers(name):
-            verdict = verdict or Verdict.before_plans(refused.message)
-            upgrade = Upgrade(old=writers[0], statement=text, verdict=verdict, mode=mode)
-            self.history.refused(upgrade)
+        verdict = verdict or Verdict.before_plans(refused.message)
+        self.history.refused(Upgrade(old=query, statement=text, verdict=verdict, mode=mode))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog

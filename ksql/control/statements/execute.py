@@ -352,13 +352,29 @@ def _pretend(
             try:
                 prepared = prepare(statement, parsed.text, context)
             except StatementError as refused:
-                if recorded and isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    mode = upgrades.stated_mode(statement)
-                    request.engine.note_refusal(statement.name, refused, parsed.text, mode)
+                if recorded:
+                    _note_refusal(statement, refused, parsed.text, request)
                 raise upgrades.with_former(refused, request.services) from None
             return _left_by(prepared, context), prepared
         case _:
             return context, None
+
+
+def _note_refusal(
+    statement: ast.Statement, refused: StatementError, text: str, request: Request
+) -> None:
+    """Have a replacement that was refused kept by the history."""
+    catalog = request.engine.catalog
+    match statement:
+        case ast.CreateAsSelect(or_replace=True):
+            query = next(iter(catalog.writers(statement.name)), None)
+        case ast.ReplaceQuery():
+            query = catalog.query(statement.query_id)
+        case _:
+            return
+    if query is not None:
+        mode = upgrades.stated_mode(statement)
+        request.engine.note_refusal(query, refused, text, mode)
 
 
 def _left_by(prepared: Prepared, context: Context) -> Context:
