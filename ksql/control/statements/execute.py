@@ -87,6 +87,7 @@ def run(
     properties: Mapping[str, str],
     variables: Mapping[str, str],
     token: Token | None = None,
+    user: str = "",
 ) -> list[Entity]:
     """Execute a request.
 
@@ -94,7 +95,7 @@ def run(
     at last one that names them as well.
     Raises: RequestFailed with the answers of those before the one that failed.
     """
-    running = Execution(text, services, settings, properties, variables, token)
+    running = Execution(text, services, settings, properties, variables, token, user)
     while (done := running.proceed()) is None:
         time.sleep(_POLL_S)
     return done
@@ -114,14 +115,15 @@ class Execution:
         properties: Mapping[str, str],
         variables: Mapping[str, str],
         token: Token | None = None,
+        user: str = "",
     ) -> None:
         raw = split_request(text, settings)
-        self._request = session(services, settings, properties, variables)
+        self._request = session(services, settings, properties, variables, user)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
         self._size = AnswerSize(settings)
-        self._left = deque(sandbox(raw, session(services, settings, properties, variables)))
+        self._left = deque(sandbox(raw, session(services, settings, properties, variables, user)))
 
     def proceed(self) -> list[Entity] | None:
         """Carry out what is left; return the answers, None while a statement waits.
@@ -208,6 +210,7 @@ def session(
     settings: Settings,
     properties: Mapping[str, str],
     variables: Mapping[str, str],
+    user: str = "",
 ) -> Request:
     """Return a request's state before its first statement.
 
@@ -217,7 +220,7 @@ def session(
         merged = settings.with_overrides(properties)
     except KsqlError as error:
         raise RequestFailed(error) from error
-    return Request(services, merged, dict(variables))
+    return Request(services, merged, dict(variables), user=user)
 
 
 def split_request(text: str, settings: Settings) -> list[RawStatement]:
@@ -374,7 +377,7 @@ def _note_refusal(
             return
     if query is not None:
         mode = upgrades.stated_mode(statement)
-        request.engine.note_refusal(query, refused, text, mode)
+        request.engine.note_refusal(query, refused, text, mode, request.user)
 
 
 def _left_by(prepared: Prepared, context: Context) -> Context:
