@@ -260,6 +260,7 @@ class AppContext:
         left: Left,
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> list[Entity]:
         """Run statements of the service; one that waits is tried again, and holds no thread.
 
@@ -267,7 +268,7 @@ class AppContext:
         Raises: RequestFailed, TooManyWaiting, ShuttingDown.
         """
         running = await self.call(
-            self.service.begin, text, properties, variables, credentials, token
+            self.service.begin, text, properties, variables, credentials, token, user
         )
         done: list[Entity] = []
 

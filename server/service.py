@@ -52,13 +52,14 @@ class Service(Protocol):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> RunningRequest:
         """Check a request of one or more statements, which is then carried out.
 
         It answers with the entities of those that have one, in order. ``properties`` and
         ``variables`` hold for this request. ``credentials`` is the client's header Authorization,
         with which other servers are asked. With a ``token`` the last entity names the records of
-        INSERT VALUES as well, if there are any.
+        INSERT VALUES as well, if there are any. ``user`` is who has signed in, for the history.
 
         Raises: RequestFailed.
         """

@@ -131,12 +131,13 @@ class KsqlService:
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> Running:
         """Check a request of one or more statements, which is then carried out.
 
         Raises: RequestFailed.
         """
-        return self.statements.begin(text, properties, variables, credentials, token)
+        return self.statements.begin(text, properties, variables, credentials, token, user)
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]

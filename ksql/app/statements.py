@@ -66,12 +66,13 @@ class StatementService:
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> Running:
         """Check a request of one or more statements, which is then carried out.
 
         ``properties`` and ``variables`` hold for this request. ``credentials`` is the client's
         header Authorization, with which other servers are asked. With a ``token`` the last entity
-        names the records of INSERT VALUES as well, if there are any.
+        names the records of INSERT VALUES as well, if there are any. ``user`` is who has signed in.
 
         Raises: RequestFailed.
         """
@@ -81,7 +82,9 @@ class StatementService:
         if node.is_follower and self._changes_something(text, properties, variables):
             raise RequestFailed(NotLeaderYet(node.members.leader()), text)
         services = node.hosts.asked_by(credentials, node.services)
-        running = requests.Execution(text, services, node.settings, properties, variables, token)
+        running = requests.Execution(
+            text, services, node.settings, properties, variables, token, user
+        )
         return Running(running, self._warned)
 
     def dry_run(

@@ -217,6 +217,34 @@ ROLLBACK_REFUSED: Final = ErrorRow(
     detail="{reasons}\nIts result is read by {readers}.",
     hint="Terminate what reads it first.",
 )
+REPLACE_DISABLED: Final = ErrorRow(
+    StatementError,
+    "CREATE OR REPLACE is disabled on this server",
+    hint="To enable it, start the server with '{setting}'=true.",
+)
+UNKNOWN_WRITER: Final = ErrorRow(
+    StatementError,
+    "There is no query {query_id} that could be replaced",
+    detail="{known}.",
+    hint="SHOW QUERIES; shows all ids. A new query is made by INSERT INTO .. SELECT.",
+)
+TABLE_WRITER: Final = ErrorRow(
+    StatementError,
+    "{query_id} writes a table, which has no other writers",
+    hint="Replace it by CREATE OR REPLACE TABLE {name} AS SELECT .. A SOURCE TABLE cannot be "
+    "replaced.",
+)
+OTHER_SINK: Final = ErrorRow(
+    StatementError,
+    "{query_id} writes {name}, not {given}",
+    hint="Write AS INSERT INTO {name} SELECT .. To write into another stream, terminate the query "
+    "and create a new one.",
+)
+OTHER_ID: Final = ErrorRow(
+    StatementError,
+    "{query_id} keeps its id",
+    hint="Leave QUERY_ID out.",
+)
 NO_QUERIES: Final = ErrorRow(
     StatementError,
     "the file does not contain any persistent queries",

@@ -125,6 +125,7 @@ class UpgradeRecorder:
             command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
             begun_ms=Millis(self._now_ms()),
             mode=upgrade.mode,
+            user=upgrade.user,
         )
 
     def moved(self, token: object, offset: int) -> None:
@@ -237,6 +238,7 @@ def _described(recorded: RecordedUpgrade) -> UpgradeDescription:
         mode=entry.mode,
         classes=entry.classes,
         status=recorded.status,
+        user=entry.user or None,
         begun=entry.begun_ms,
         finished=None if outcome is None else outcome.finished_ms,
         gap_ms=None if outcome is None else outcome.gap_ms,

@@ -270,6 +270,7 @@ def describe_upgrade(upgrade: JsonObject) -> RenderableType:
         ("Mode", upgrade["mode"]),
         ("Class", ", ".join(upgrade["classes"])),
         ("Status", upgrade_status(upgrade)),
+        ("User", upgrade.get("user")),
         ("Begun", time_text(upgrade.get("begun"))),
         ("Finished", time_text(upgrade.get("finished"))),
         ("Outcome", upgrade["outcome"]),

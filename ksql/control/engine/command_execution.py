@@ -52,7 +52,8 @@ _log = logging.getLogger(__name__)
 class Upgrade:
     """One attempt to replace a query.
 
-    ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced.
+    ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced,
+    ``user`` who has asked for it; empty without users.
     """
 
     old: PersistentQuery
@@ -61,6 +62,7 @@ class Upgrade:
     plan: str | None = None
     offset: int | None = None
     mode: UpgradeMode = "in_place"
+    user: str = ""
 
 
 class UpgradeHistory(Protocol):
@@ -181,10 +183,12 @@ class CommandExecution:
         offset: int,
         *,
         half_written: bool = False,
+        user: str = "",
     ) -> None:
         """Take the ``offset`` that the command will get.
 
-        ``half_written`` allows a new plan to run a batch of which a part is written.
+        ``half_written`` allows a new plan to run a batch of which a part is written. ``user`` is
+        who has sent the statement.
         """
         self.state = State.PREPARED
         self.switch: Switch | None = None
@@ -197,6 +201,7 @@ class CommandExecution:
         self._context = context
         self._text = text
         self._half_written = half_written
+        self._user = user
         self._undo: list[Callable[[], object]] = []
         self._attempts: list[object] = []
         self._await_first: AwaitFirst | None = None
@@ -278,6 +283,7 @@ class CommandExecution:
                         verdict=self.prepared.verdict or Verdict.of_rollback(),
                         plan=rebuild.candidate.plan,
                         offset=self.offset,
+                        user=self._user,
                     )
                     version = rebuild.candidate.version
                     history.rebuild_begun(upgrade, version, rollback=rebuild.rollback)
@@ -414,7 +420,12 @@ class CommandExecution:
         if verdict is None:
             raise ServerError(f"the upgrade of {old.id} was not validated")
         upgrade = Upgrade(
-            old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
+            old=old,
+            statement=self._text,
+            verdict=verdict,
+            plan=new.plan,
+            offset=self.offset,
+            user=self._user,
         )
         self._attempts.append(self._context.history.begun(upgrade))
         if not runs_otherwise(old, new):

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
+from ksql.control.engine.changes import (
+    BeginRebuild,
+    Change,
+    DeleteSubject,
+    DeleteTopic,
+    IdsFrom,
+)
 from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
 from ksql.core import PROPERTIES, Settings
@@ -77,6 +83,12 @@ class Prepared:
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def upgrades(self) -> bool:
+        """Return whether it is of the history of upgrades: who has asked for it is kept."""
+        begun = any(isinstance(change, BeginRebuild) for change in self.changes)
+        return begun or self.verdict is not None
 
     @property
     def doomed_topics(self) -> tuple[str, ...]:

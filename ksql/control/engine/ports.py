@@ -22,13 +22,14 @@ class Command:
     """One entry of the command topic.
 
     ``id`` is ``type/entity/action``; ``changes`` all that it does; ``properties`` those it was
-    issued with.
+    issued with; ``user`` is who has issued an upgrade, empty without users.
     """
 
     id: str
     statement: str
     changes: tuple[Change, ...]
     properties: tuple[tuple[str, str], ...] = ()
+    user: str = ""
 
 
 class CommandInDoubt(ServerError):

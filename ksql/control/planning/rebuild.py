@@ -6,7 +6,7 @@ Source: docs/upgrades.md#rebuilds. KLIP-28 knows replacements in place only.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
 from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
 from ksql.control.engine.context import Prepared, command_id
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
 
 ReplaceMode = Literal["in_place", "rebuild", "auto"]
+Replacing = ast.CreateAsSelect | ast.ReplaceQuery
+_Stated = TypeVar("_Stated", ast.CreateAsSelect, ast.ReplaceQuery)
 MODE: Final = "REPLACE_MODE"
 START: Final = "START_MODE"
 CUT_OVER: Final = "the cut-over of a rebuilt query"
@@ -63,7 +65,12 @@ def check_none(query: PersistentQuery, catalog: Catalog) -> None:
     Raises: REBUILD_UNDER_WAY.
     """
     if query.id in catalog.rebuilds:
-        raise REBUILD_UNDER_WAY(query_id=query.id, name=quote(query.sink))
+        raise REBUILD_UNDER_WAY(query_id=query.id, name=upgraded_name(query))
+
+
+def upgraded_name(query: PersistentQuery) -> str:
+    """Return what ABORT and ROLLBACK UPGRADE OF take for a query."""
+    return f"QUERY {quote(query.id)}" if query.kind == "INSERT" else quote(query.sink)
 
 
 def replace_mode(options: With, *, or_replace: bool) -> ReplaceMode:
@@ -157,12 +164,12 @@ def _guarantees(plan: QueryPlan) -> Iterator[Guarantee]:
     yield Guarantee("live", True, "the running plan continues until the cut-over")
 
 
-def statement_of(stmt: ast.CreateAsSelect) -> str:
+def statement_of(stmt: Replacing) -> str:
     """Return the statement that would rebuild what this one cannot replace in place."""
     return printer.statement(in_mode(stmt, "rebuild"))
 
 
-def in_mode(stmt: ast.CreateAsSelect, mode: ReplaceMode) -> ast.CreateAsSelect:
+def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
     """Return the statement with that REPLACE_MODE; in place without a start."""
     gone = (MODE,) if mode == "rebuild" else (MODE, START)
     kept = tuple(p for p in stmt.properties if p.name.upper() not in gone)
@@ -197,7 +204,9 @@ def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared:
         offset=context.offset,
         cut_over=CutOver(context.number, old.version_number),
     )
-    change = CutOverQuery(query, rebuild.source, context.now_ms + keep_ms)
+    # a stream that INSERT INTO writes may have got columns meanwhile
+    source = context.catalog.sources[old.sink] if old.kind == "INSERT" else rebuild.source
+    change = CutOverQuery(query, source, context.now_ms + keep_ms)
     return Prepared(
         command_id=command_id("upgrade", old.sink, "cutover"),
         changes=(change, *_replaced_former(candidate, context)),

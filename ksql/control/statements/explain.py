@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
 
+    _Creating = ast.CreateAsSelect | ast.InsertInto | ast.ReplaceQuery
     Explained = tuple[QueryPlan, e.QueryDescription]
 
 GENERATED_CODE = "ksql.explain.generated.code"
@@ -70,21 +71,20 @@ def _dry(target: ast.Statement, request: Request) -> Explained:
         case ast.Query():
             plan = transient_plan("EXPLAIN", target, context)
             return plan, replace(of_plan(plan, text, "", request), query_type="PUSH")
-        case ast.CreateAsSelect() | ast.InsertInto():
+        case ast.CreateAsSelect() | ast.InsertInto() | ast.ReplaceQuery():
             return _dry_create(target, text, request, context)
         case _:
             raise StatementError("The provided statement does not run a ksql query")
 
 
-def _dry_create(
-    target: ast.CreateAsSelect | ast.InsertInto, text: str, request: Request, context: Context
-) -> Explained:
+def _dry_create(target: _Creating, text: str, request: Request, context: Context) -> Explained:
     try:
         prepared = request.engine.dry_run(target, text, request.settings)
     except UpgradeRefused as refused:
         if refused.verdict is None:
             raise
-        running = context.catalog.writers(target.name)[0]
+        by_id = isinstance(target, ast.ReplaceQuery) and context.catalog.query(target.query_id)
+        running = by_id or context.catalog.writers(target.name)[0]
         plan = plan_of(running)
         report = _with_modes(UpgradeReport.of(refused.verdict, running.id), target, request)
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
@@ -99,11 +99,9 @@ def _dry_create(
     return plan, replace(described, upgrade=_with_modes(report, target, request))
 
 
-def _with_modes(
-    report: UpgradeReport, target: ast.CreateAsSelect | ast.InsertInto, request: Request
-) -> UpgradeReport:
+def _with_modes(report: UpgradeReport, target: _Creating, request: Request) -> UpgradeReport:
     """Add which modes are possible, and what a rebuild would read."""
-    if not isinstance(target, ast.CreateAsSelect):
+    if isinstance(target, ast.InsertInto):
         return report
     modes = (_mode("in_place", target, request), _mode("rebuild", target, request))
     reads = _reads(target, request) if modes[-1].possible else None
@@ -111,9 +109,9 @@ def _with_modes(
 
 
 def _mode(
-    mode: Literal["in_place", "rebuild"], target: ast.CreateAsSelect, request: Request
+    mode: Literal["in_place", "rebuild"], target: rebuild.Replacing, request: Request
 ) -> ModeReport:
-    statement = rebuild.in_mode(target, mode)
+    statement: ast.Statement = rebuild.in_mode(target, mode)
     try:
         request.engine.dry_run(statement, request.text, request.settings)
     except UpgradeRefused as refused:
@@ -124,7 +122,7 @@ def _mode(
     return ModeReport(mode, True)
 
 
-def _reads(target: ast.CreateAsSelect, request: Request) -> tuple[SourceExtent, ...]:
+def _reads(target: rebuild.Replacing, request: Request) -> tuple[SourceExtent, ...]:
     catalog = request.engine.catalog
     sources = [origin.source for origin in sources_of(target.query.source, catalog)]
     ends = request.services.monitor.ends([source.topic for source in sources])

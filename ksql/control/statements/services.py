@@ -205,7 +205,10 @@ class Services:
 
 @dataclass
 class Request:
-    """The state of one request or script: settings and variables change as its statements run."""
+    """The state of one request or script: settings and variables change as its statements run.
+
+    ``user`` is who has signed in; empty without users.
+    """
 
     services: Services
     settings: Settings
@@ -213,6 +216,7 @@ class Request:
     text: str = ""
     written: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its records, by topic and partition."""
+    user: str = ""
 
     def wrote(self, written: Written | None) -> None:
         """Remember a record that was written."""

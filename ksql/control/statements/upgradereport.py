@@ -99,7 +99,8 @@ class UpgradeProgress:
 class UpgradeInfo:
     """One upgrade of a query; times are in ms since the epoch, None if they are not known.
 
-    ``source`` is the query's result. ``progress`` is there while a rebuild runs on this server.
+    ``source`` is the query's result. ``user`` is who has asked for it, None if that is not known,
+    or without users. ``progress`` is there while a rebuild runs on this server.
     """
 
     id: str
@@ -111,6 +112,7 @@ class UpgradeInfo:
     begun: int | None = None
     finished: int | None = None
     gap_ms: int | None = None
+    user: str | None = None
     progress: UpgradeProgress | None = field(default=None, metadata={"omit_none": True})
 
 

@@ -21,7 +21,7 @@ from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
 from ksql.sql.syntax import StringLit, ast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
@@ -51,14 +51,14 @@ def show(stmt: ast.Show, request: Request) -> e.Upgrades:
 
 
 def listed(services: Services, name: str | None, text: str, service_id: str) -> e.Upgrades:
-    """Return the upgrades of one stream, table or query, or of all.
+    """Return the upgrades of one query, of all that write a stream or table, or of all.
 
     Raises: DoesNotExist.
     """
     catalog = services.engine.catalog
-    query_id = None if name is None else _query_id(name, catalog)
-    recorded = services.history.upgrades(query_id)
-    known = [row for row in _of_catalog(catalog, service_id) if query_id in (None, row.query_id)]
+    ids = None if name is None else _query_ids(name, catalog)
+    recorded = _recorded(ids, services)
+    known = [row for row in _of_catalog(catalog, service_id) if ids is None or row.query_id in ids]
     rows = known if recorded is None else recorded
     if name is not None and not rows and not _is_known(name, catalog):
         names = (*catalog.sources, *catalog.queries)
@@ -109,19 +109,21 @@ def with_former(refused: StatementError, services: Services) -> StatementError:
     query = refused.query
     for upgrade in services.history.upgrades(query.id) or ():
         if upgrade.status == "switched" and upgrade.statement == query.statement:
-            return NoFormerVersion(query, replacing(upgrade.former_statement))
+            return NoFormerVersion(query, replacing(upgrade.former_statement, query.id))
     return refused
 
 
-def replacing(statement: str) -> str:
-    """Return a CREATE statement as one that may replace."""
+def replacing(statement: str, query_id: str) -> str:
+    """Return the statement that has made a query as one that may replace it."""
     head, *rest = statement.split(maxsplit=2)
+    if head.upper() == "INSERT":
+        return f"CREATE OR REPLACE QUERY {quote(query_id)} AS {statement}"
     if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
 
 
-def stated_mode(stmt: ast.CreateAsSelect) -> UpgradeMode:
+def stated_mode(stmt: ast.CreateAsSelect | ast.ReplaceQuery) -> UpgradeMode:
     """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
     stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
     mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
@@ -136,13 +138,32 @@ def _is_known(name: str, catalog: Catalog) -> bool:
     return name in catalog.sources or catalog.query(name) is not None
 
 
-def _query_id(name: str, catalog: Catalog) -> QueryId:
-    """Return the query that has made that source, or that has this id, or had it."""
+def _query_ids(name: str, catalog: Catalog) -> tuple[QueryId, ...]:
+    """Return the queries that write that source or have made it.
+
+    Without such a source it is the query that has this id, or had it.
+    """
     source = catalog.sources.get(name)
     if source is not None:
-        return source.created_by or QueryId("")
+        made_by = () if source.created_by is None else (source.created_by,)
+        return tuple(dict.fromkeys((*made_by, *(query.id for query in catalog.writers(name)))))
     query = catalog.query(name)
-    return QueryId(name) if query is None else query.id
+    return (QueryId(name) if query is None else query.id,)
+
+
+def _recorded(
+    ids: tuple[QueryId, ...] | None, services: Services
+) -> Sequence[UpgradeDescription] | None:
+    """Return what the history has of all queries or of some, newest first; None if it is away."""
+    if ids is None or len(ids) == 1:
+        return services.history.upgrades(None if ids is None else ids[0])
+    rows: list[UpgradeDescription] = []
+    for query_id in ids:
+        of_query = services.history.upgrades(query_id)
+        if of_query is None:
+            return None
+        rows += of_query
+    return sorted(rows, key=lambda row: row.begun or 0, reverse=True)
 
 
 def _of_catalog(catalog: Catalog, service_id: str) -> Iterator[UpgradeDescription]:

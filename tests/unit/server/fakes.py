@@ -154,6 +154,7 @@ class FakeService(ServerProcess):
     terminated: bool = False
     headless: str = ""
     credentials: str = ""
+    user: str = ""
     other: Server | None = None
     scheme: str = "http"
     scope: TokenScope = HERE
@@ -195,8 +196,9 @@ class FakeService(ServerProcess):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> RunningRequest:
-        self.credentials, self.token = credentials, token
+        self.credentials, self.token, self.user = credentials, token, user
         self.calls.append((text, dict(properties), dict(variables)))
         return FakeRunning(self.answer, text)
 

@@ -233,6 +233,7 @@ def test_servers_that_know_one_another_pass_no_password_on():
         assert answer.status_code == 200
         assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
         assert far.credentials == ""
+        assert far.user == "ann"
     finally:
         context.shut()
         http.stop()

@@ -6,8 +6,10 @@ import threading
 
 import pytest
 
+from ksql.control.engine.command_execution import NoHistory
 from ksql.control.engine.errors import BESIDE
 from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.control.statements import execute
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
@@ -438,3 +440,46 @@ def test_a_candidate_has_no_rows_of_one_that_never_counted(world):
     world.topics.create(Topic(hidden, 3))  # its server has died before its command was written
     world.run(FILTERED)
     assert world.topics.known[hidden].partitions == 1
+
+
+class Users(NoHistory):
+    """Notes who has asked for which upgrade."""
+
+    def __init__(self):
+        self.entries = []
+
+    def begun(self, upgrade):
+        self.entries.append(("begun", upgrade.user))
+
+    def refused(self, upgrade):
+        self.entries.append(("refused", upgrade.user))
+
+    def replayed(self, upgrade):
+        self.entries.append(("begun", upgrade.user))
+
+    def rebuild_begun(self, upgrade, candidate, *, rollback=False):
+        self.entries.append((candidate.number, upgrade.user))
+
+    rebuild_replayed = rebuild_begun
+
+
+def test_history_learns_who_has_asked_for_an_upgrade(world):
+    world.engine.history = Users()
+    more = "CREATE OR REPLACE TABLE T AS SELECT B, COUNT(*) AS N, MAX(M) AS X FROM R GROUP BY B;"
+    for text in (more, FILTERED.replace("FROM", ", MAX(M) AS X FROM")):
+        execute.run(text, world.services, world.settings, {}, {}, user="ada")
+    with pytest.raises(execute.RequestFailed):
+        execute.run(FILTERED, world.services, world.settings, {}, {}, user="bob")
+    known = [("begun", "ada"), (3, "ada")]
+    assert world.engine.history.entries == [*known, ("refused", "bob")]
+    again = World(log=world.log, runner=lambda _topics: world.runner, topics=world.topics)
+    again.engine.history = Users()
+    for offset, command in enumerate(world.log.commands):
+        again.engine.replay(offset, command)
+    assert again.engine.history.entries == known
+
+
+def test_commands_that_are_no_upgrades_name_no_user():
+    world = World()
+    execute.run(RIDES + COUNT, world.services, world.settings, {}, {}, user="ada")
+    assert {command.user for command in world.log.commands} == {""}
