@@ -11,7 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import inserts, latency, pushes, report, resources, restart, stores, throughput
+from tests.bench import (
+    gap,
+    inserts,
+    latency,
+    pushes,
+    report,
+    resources,
+    restart,
+    stores,
+    throughput,
+)
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
@@ -23,6 +33,7 @@ ON_A_SITE = {
         *throughput.WORKLOADS,
         *latency.WORKLOADS,
         *inserts.WORKLOADS,
+        *gap.WORKLOADS,
         resources.Idle(),
         resources.Memory(),
     )
