@@ -92,7 +92,8 @@ def _result(name: str, gaps: list[float]) -> Result:
         name,
         p50_ms=round(ordered[len(ordered) // 2], 1),
         p99_ms=round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))], 1),
-        note=f"{len(ordered)} switches at {RATE:,} records/s: " + " ".join(f"{g:.0f}" for g in gaps),
+        note=f"{len(ordered)} switches at {RATE:,} records/s: "
+        + " ".join(f"{g:.0f}" for g in gaps),
     )
 
 

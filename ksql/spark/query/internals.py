@@ -92,6 +92,26 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
     return True
 
 
+def close_gate(session: SparkSession, gate: str) -> bool:
+    """Have a query whose source names the gate wait there, before it looks at its checkpoint.
+
+    Returns: False if Spark is gone.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    try:
+        jvm.ksql.Gate.close(gate)
+    except LOST:
+        return False
+    return True
+
+
+def open_gate(session: SparkSession, gate: str) -> None:
+    """Let the query through, and forget the gate."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        jvm.ksql.Gate.open(gate)
+
+
 def forget_progress(session: SparkSession, name: str) -> None:
     """Have the sources of other queries wait no longer for a query that is ended for good."""
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way

@@ -11,8 +11,9 @@ import pytest
 from ksql.control.engine.ports import MemoryLog
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.query.meeting import MeetingFailed, NotMet
+from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_metrics import QueryMetrics
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy, State
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
