@@ -127,11 +127,9 @@ class QuerySupervisor:
         A failure is not noted: then ``begin`` starts it.
         """
         gate = self._spec.gate if self._spec is not None else ""
-        if not gate or not self._driver.close_gate(gate):
+        if not gate or self._stopped or not self._driver.close_gate(gate):
             return
         with self._changed:
-            if self._stopped:
-                return
             self._gate, self._ahead, self._launching = gate, True, True
         in_background(f"start {self.version.name}", self._try)
 
