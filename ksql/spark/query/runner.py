@@ -106,7 +106,7 @@ class SparkRunner:
         )
         self.running: dict[QueryVersion, QuerySupervisor] = {}
         self._switches: dict[QueryVersion, SwitchInProgress] = {}
-        self._meetings = Meetings()
+        self._meetings = Meetings(context.space, runtime.end_at)
         self._links = Links(runtime, context.space)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""

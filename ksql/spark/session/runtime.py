@@ -20,6 +20,7 @@ from ksql.spark.query.internals import (
     end_needless_monitors,
     finish_batch_and_stop,
     forget_progress,
+    move_end,
     open_gate,
     scheduling_pool,
     stop_progress,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.kafka import Range
+    from ksql.spark.checkpoint.checkpoint import Offsets
     from ksql.spark.query.query_driver import OnFailure
     from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
@@ -185,6 +187,11 @@ class SparkRuntime:
             self._tallies.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             forget_progress(self.session, name)
+
+    def end_at(self, name: str, offsets: Offsets | None) -> None:
+        """Move the end of a query that was launched with one; None: to where it was stated."""
+        with contextlib.suppress(SparkRestarting):  # with its process it has ended
+            move_end(self.session, name, offsets)
 
     def rest(self, name: str) -> None:
         """Have other queries wait no longer than their limit for one that does not run for now."""

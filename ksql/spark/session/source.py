@@ -97,6 +97,7 @@ def kafka_source(
         options["gate"] = spec.gate
     if spec.until is not None:
         options["untilOffsets"] = json.dumps(spec.until)
+        options["untilName"] = spec.name
     if spec.reader is not None:
         options["rangesOnly"] = "true"
     options["topicOrder"] = ",".join(spec.topics)  # the order of records counts
