@@ -99,19 +99,19 @@ def _result(name: str, gaps: list[float]) -> Result:
 
 @contextlib.contextmanager
 def _beside(work: Any, *args: str) -> Iterator[Queue[Any]]:
-    """Do the work in a process of its own, for the length of the block; yield what it tells."""
+    """Do the work in a process of its own, for the length of the block; yield its reports."""
     spawned = multiprocessing.get_context("spawn")
-    told: Queue[Any] = spawned.Queue()
-    process = spawned.Process(target=work, args=(*args, told), daemon=True)
+    reports: Queue[Any] = spawned.Queue()
+    process = spawned.Process(target=work, args=(*args, reports), daemon=True)
     process.start()
     try:
-        yield told
+        yield reports
     finally:
         process.terminate()
         process.join()
 
 
-def _send(bootstrap: str, topic: str, _told: Queue[Any]) -> None:
+def _send(bootstrap: str, topic: str, _reports: Queue[Any]) -> None:
     """Send orders at the rate, for ever."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5}
@@ -127,8 +127,8 @@ def _send(bootstrap: str, topic: str, _told: Queue[Any]) -> None:
         time.sleep(_TICK_S)
 
 
-def _watch(bootstrap: str, topic: str, told: Queue[Any]) -> None:
-    """Tell each change of the plan: the plans, and the seconds without a result between them."""
+def _watch(bootstrap: str, topic: str, reports: Queue[Any]) -> None:
+    """Report each change of the plan: the plans, and the seconds without a result between them."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 5}
     )
@@ -140,7 +140,7 @@ def _watch(bootstrap: str, topic: str, told: Queue[Any]) -> None:
                 continue
             now, of_plan = time.monotonic(), orjson.loads(message.value())["PLAN"]
             if of_plan != plan:
-                told.put((plan, of_plan, now - last))
+                reports.put((plan, of_plan, now - last))
                 plan = of_plan
             last = now
 

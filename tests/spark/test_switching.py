@@ -161,7 +161,7 @@ def test_a_query_that_sleeps_until_its_next_trigger_is_replaced_at_once(desk, st
 
 
 def files(query):
-    """What the checkpoint holds, but for the work of Spark's own maintenance."""
+    """The content of the checkpoint, but for the work of Spark's own maintenance."""
     place = Path(query.place.checkpoint)
     kept = [path for path in place.rglob("*") if path.is_file() and "state" not in path.parts]
     return {path: path.read_bytes() for path in kept}
@@ -172,7 +172,7 @@ def files(query):
 def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
     desk, start, runtime, kind, taken
 ):
-    """It is up, with records before it. It goes on, or leaves the query as it was."""
+    """It is up, with records before it. It continues, or leaves the query as it was."""
     source, sink = desk.topic(1), desk.topic()
     old = start(desk.spec(kind, source, sink, tag="old"))
     desk.send(source, ("a", "1"))
@@ -190,12 +190,12 @@ def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
     if taken:
         switching.take_over()
         assert switching.first_batch(PATIENCE_S).trouble == ""
-        goes_on = coming.query
+        continued = coming.query
     else:
         switching.give_back()
-        goes_on = old
+        continued = old
     try:
-        assert goes_on.await_idle(desk.ends(source))
+        assert continued.await_idle(desk.ends(source))
         later = [value["tag"] for value in desk.values(sink)]
         assert later == ["old", "new" if taken else "old"]
     finally:

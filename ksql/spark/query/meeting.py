@@ -80,8 +80,8 @@ class Meeting:
     ) -> None:
         """Take the topics that both read, and ``limit_s``: how long the meeting may take.
 
-        ``bound`` sets the offsets at which later launches of the candidate end, and moves the end
-        of one that has an end; None: later ones end nowhere.
+        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere. It
+        moves the end of one that runs and has one.
         """
         self.state = MeetingState.CANDIDATE_ENDS
         self.since = 0.0

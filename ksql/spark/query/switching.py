@@ -104,10 +104,10 @@ class NewPlan(Protocol):
         """
 
     def withdraw(self) -> None:
-        """End what was started ahead: another plan goes on."""
+        """End what was started ahead: another plan continues."""
 
     def start(self) -> None:
-        """Start it, or let it go on if it was started ahead; what fails is tried again."""
+        """Start it, or let it continue if it was started ahead; what fails is tried again."""
 
     def await_first(self, timeout_s: float) -> str:
         """Wait for its first batch; return why that failed, empty if it did not."""
