@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench import (
+    gap,
     inserts,
     latency,
     pushes,
@@ -35,6 +36,7 @@ ON_A_SITE = {
         *throughput.WORKLOADS,
         *latency.WORKLOADS,
         *inserts.WORKLOADS,
+        *gap.WORKLOADS,
         resources.Idle(),
         resources.Memory(),
     )

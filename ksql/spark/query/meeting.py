@@ -2,8 +2,10 @@
 
     CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
 
-Both end between two batches, and have read the same records then. The running version rests only
-while the candidate reads what the other has read since. The meeting leaves by one of two exits:
+Both end between two batches, and have read the same records then. The candidate is started again
+at once, with its end where it is, so that it is up when that is moved. The running version rests
+only while the candidate reads what the other has read since. The meeting leaves by one of two
+exits:
 
 - *cut over*: the running version rests for good, the candidate's version is started as the query.
 - *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ksql.spark.query.query_supervisor import QuerySupervisor
 
 _log = logging.getLogger(__name__)
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.02
 _UNAVAILABLE: Final = 503
 
 
@@ -78,7 +80,8 @@ class Meeting:
     ) -> None:
         """Take the topics that both read, and ``limit_s``: how long the meeting may take.
 
-        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere.
+        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere. It
+        moves the end of one that runs and has one.
         """
         self.state = MeetingState.CANDIDATE_ENDS
         self.since = 0.0
@@ -93,6 +96,7 @@ class Meeting:
         self._clock = clock
         self._pause = pause
         self._deadline = 0.0
+        self._is_bound = False
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -108,14 +112,22 @@ class Meeting:
             self._deadline = self._clock() + self._limit_s
             self._candidate.hold()
             self._end(MeetingState.CANDIDATE_ENDS, self._candidate)
-            self._let_old_catch_up(self._shared(self._candidate_position()))
+            goal = self._shared(self._candidate_position())
+            self._enter(MeetingState.OLD_CATCHES_UP)
+            self._bind(goal)
+            self._candidate.start()
+            self._let_old_catch_up(goal)
             self._old.hold()
             self._end(MeetingState.OLD_ENDS, self._old)
             self.since = self._clock()
             self._let_candidate_catch_up(self._shared(self._old_position()))
             self._enter(MeetingState.MET)
         except BaseException as problem:
-            self.part()
+            try:
+                if self._is_bound:
+                    self._candidate.end_between_batches(0.0)
+            finally:
+                self.part()
             extra = {"state": self.state.name, "reason": _cause(problem)}
             _log.info("versions_not_met", extra={"query_id": self._old.query_id, **extra})
             if not isinstance(problem, Exception) or isinstance(problem, NotMet):
@@ -147,28 +159,27 @@ class Meeting:
             if not version.end_between_batches(self._left_s()) or version.half_done():
                 raise self._not_met(trouble or "its batch still runs")
 
+    def _bind(self, goal: Offsets) -> None:
+        self._is_bound = True
+        self._bound(goal)
+
     def _let_old_catch_up(self, goal: Offsets) -> None:
-        self._enter(MeetingState.OLD_CATCHES_UP)
         while not reached(position := self._old_position(), goal):
             self._wait(position, goal, self._old)
 
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.CANDIDATE_CATCHES_UP)
-        if reached(self._candidate_position(), goal):
-            return
-        self._bound(goal)
-        self._candidate.start()
-        try:
-            while not reached(position := self._candidate_position(), goal):
-                if trouble := self._candidate.trouble():
-                    raise self._not_met(trouble)
-                self._wait(position, goal, self._candidate)
-        except BaseException:
-            self._candidate.end_between_batches(0.0)
-            raise
+        self._bind(goal)
+        if self._candidate.trouble():  # it has ended meanwhile
+            self._candidate.start()
+        while not reached(position := self._candidate_position(), goal):
+            if trouble := self._candidate.trouble():
+                raise self._not_met(trouble)
+            self._wait(position, goal, self._candidate)
         if not self._candidate.end_between_batches(self._left_s()):
             raise self._not_met("its batch still runs")
         self._bound(None)
+        self._is_bound = False
 
     def _wait(self, position: Offsets, goal: Offsets, version: Version) -> None:
         self._check_cancelled()
@@ -217,9 +228,16 @@ class MeetingInProgress(NamedTuple):
 class Meetings:
     """The meetings that are under way, and where candidates end because of them."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        space: str = "",
+        move: Callable[[str, Offsets | None], None] = lambda _name, _offsets: None,
+    ) -> None:
+        """Take ``move``, which moves the end of a version that runs, by its name in Spark."""
         self._under_way: dict[QueryVersion, MeetingInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
+        self._space = space
+        self._move = move
 
     def begin(self, meeting: MeetingInProgress) -> None:
         """Note a meeting."""
@@ -235,10 +253,11 @@ class Meetings:
         return meeting
 
     def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
-        """Have later launches of a version end at these offsets; None: nowhere."""
+        """Have a version that has an end, and later launches, end there; None: these nowhere."""
         self._untils.pop(version, None)
         if offsets is not None:
             self._untils[version] = offsets
+        self._move(version.spark_name(self._space), offsets)
 
     def until(self, version: QueryVersion) -> Offsets | None:
         """Return the offsets at which a launch of a version ends; None: it has no end."""

@@ -23,7 +23,7 @@ from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
 from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_supervisor import unheard
+from ksql.spark.query.query_driver import unheard
 from ksql.spark.query.spec import QueryLocation, QuerySpec, StartAt
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion, Trash
     from ksql.exec import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor
+    from ksql.spark.query.query_driver import OnFailure
+    from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.spec import Failure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog import PersistentQuery
@@ -105,7 +106,7 @@ class SparkRunner:
         )
         self.running: dict[QueryVersion, QuerySupervisor] = {}
         self._switches: dict[QueryVersion, SwitchInProgress] = {}
-        self._meetings = Meetings()
+        self._meetings = Meetings(context.space, runtime.end_at)
         self._links = Links(runtime, context.space)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""

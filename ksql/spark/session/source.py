@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-_CLASSES = ("Arrivals", "KafkaRanges", "Progress", "Rest", "TimeCut", "Until", "Upstreams")
+_CLASSES = ("Arrivals", "Gate", "KafkaRanges", "Progress", "Rest", "TimeCut", "Until", "Upstreams")
 SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
@@ -93,8 +93,11 @@ def kafka_source(
         options["queries"] = json.dumps(links)
         options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
         options["transactions"] = "true" if spec.exactly_once else "false"
+    if spec.gate:
+        options["gate"] = spec.gate
     if spec.until is not None:
         options["untilOffsets"] = json.dumps(spec.until)
+        options["untilName"] = spec.name
     if spec.reader is not None:
         options["rangesOnly"] = "true"
     options["topicOrder"] = ",".join(spec.topics)  # the order of records counts

@@ -159,13 +159,30 @@ def test_the_candidate_reads_what_the_other_one_has_read_meanwhile(room):
     room.old.at += 1  # 20, then 23 and 26
     room.meeting.meet()
     assert (room.old.at, room.candidate.at) == (26, 26)
-    assert room.bounds == [{"s": {0: 26}}, None]
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 26}}, None]
 
 
-def test_a_candidate_that_is_there_already_is_not_started(room):
+def test_the_candidate_is_up_before_the_running_version_ends(room):
+    running = []
+    room.clock.meanwhile.append(lambda: running.append((room.old.runs, room.candidate.runs)))
     room.meeting.meet()
-    assert "start" not in room.candidate.said
-    assert room.bounds == []
+    assert set(running) == {(True, True)}
+    assert room.candidate.said.count("start") == 1
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 25}}, None]
+
+
+def test_a_candidate_that_has_ended_meanwhile_is_started_once_more(room):
+    room.old.at = 24
+    ended = room.candidate.end_between_batches
+    room.old.hold = lambda: setattr(room.candidate, "why", "a wire came loose")
+
+    def start():
+        room.candidate.why, room.candidate.runs = "", True
+
+    room.candidate.start = start
+    room.meeting.meet()
+    assert (room.old.at, room.candidate.at) == (27, 27)
+    assert ended(0.0)
 
 
 def test_the_running_version_runs_until_it_has_come_to_the_candidate(room):
@@ -222,7 +239,7 @@ def test_a_candidate_that_fails_meanwhile_is_not_waited_for(room):
     assert MeetingState.CANDIDATE_CATCHES_UP.value in error.text()
     assert "Within 60 s: a wire came loose" in error.text()
     assert room.clock.now < 101
-    assert room.bounds == [{"s": {0: 27}}, None]
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 27}}, None]
 
 
 def test_a_candidate_that_does_not_come_up_continues_without_an_end(room):

@@ -11,8 +11,9 @@ import pytest
 from ksql.control.engine.ports import MemoryLog
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.query.meeting import MeetingFailed, NotMet
+from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_metrics import QueryMetrics
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy, State
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
@@ -38,6 +39,12 @@ class Reading(Spark):
         launched._jsq = SimpleNamespace(lastProgress=lambda: "{}")
         commit(spec.checkpoint, self.ends if spec.until is None else spec.until["s"][0])
         return launched
+
+    def end_at(self, name, offsets):
+        """One that runs with an end reads on."""
+        for spec, launched in zip(self.started, self.launched, strict=True):
+            if spec.name == name and spec.until is not None and launched.isActive and offsets:
+                commit(spec.checkpoint, offsets["s"][0])
 
     def finish(self, query, _timeout_s):
         query.isActive = False
@@ -121,7 +128,7 @@ def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, can
     run_on(desk, old, 20)
     switch = desk.runner.meet(old, candidate)
     assert switch.offsets == {"s": {0: 20}}
-    assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 20}})]
+    assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 14}})]
     first = desk.runner.cut_over(old, new)
     assert first(PATIENCE_S).trouble == ""
     assert ends_of(desk)[3:] == [(7, None)]
@@ -152,7 +159,7 @@ def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(de
     with pytest.raises(NotMet, match="did not come to where the candidate has ended") as caught:
         desk.runner.meet(old, candidate)
     assert "the offsets from 10 to 14 of s-0" in caught.value.text()
-    assert ends_of(desk)[2:] == [(7, None)]
+    assert ends_of(desk)[2:] == [(7, {"s": {0: 14}}), (7, None)]
     for query in (old, candidate):
         assert desk.runner.running[query.version].status().state is State.RUNNING
 
