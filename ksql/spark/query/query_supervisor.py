@@ -398,7 +398,7 @@ class QuerySupervisor:
         """
         try:
             position = checkpoint.committed(self.place.checkpoint)
-        except (CheckpointDamaged, NewerCheckpoint, OSError):
+        except (checkpoint.CheckpointDamaged, checkpoint.NewerCheckpoint, OSError):
             return {}
         return position.offsets if position else {}
 
