@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
+from ksql.control.engine.changes import BeginRebuild, Change, DeleteSubject, DeleteTopic, IdsFrom
 from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
 from ksql.core import PROPERTIES, Settings
@@ -21,6 +21,7 @@ from ksql.sql.upgrade import Difference, Verdict
 
 if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.upgrade import UpgradeMode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,14 @@ class Prepared:
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> UpgradeMode | None:
+        """How a query is replaced; None if none is."""
+        for change in self.changes:
+            if isinstance(change, BeginRebuild):
+                return "rollback" if change.rebuild.rollback else "rebuild"
+        return None if self.verdict is None else "in_place"
 
     @property
     def doomed_topics(self) -> tuple[str, ...]:
