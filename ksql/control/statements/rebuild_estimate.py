@@ -5,10 +5,12 @@ Kafka's client does not ask brokers for the sizes of logs, so bytes are estimate
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.statements.upgradereport import RebuildEstimate, SourceExtent
+from ksql.core import KsqlError
 from ksql.exec.dataflow import plan_of, read_topics, start_ms
 from ksql.sql.plan import codec, sources
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Partition, Request
     from ksql.core import RawRecord
     from ksql.sql.catalog import PersistentQuery
+
+_log = logging.getLogger(__name__)
 
 RATE_LIMIT: Final = "ksql.upgrade.rebuild.max.records.per.second"
 
@@ -148,4 +152,8 @@ def _results_since(query: PersistentQuery | None, request: Request) -> int | Non
         return None
     held = dict(request.services.monitor.ends([topic]))
     firsts = {at: (begin, min(end, begin + _SAMPLED)) for at, (begin, end) in held.items()}
-    return _first_ms(request.services.records.read(firsts), held, topic)
+    try:
+        return _first_ms(request.services.records.read(firsts), held, topic)
+    except KsqlError as problem:  # who writes a topic may perhaps not read it
+        _log.info("result_not_read", extra={"topic": topic, "why": problem.text()})
+        return None

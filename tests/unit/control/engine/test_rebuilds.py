@@ -511,6 +511,21 @@ def test_explain_says_since_when_the_query_has_results(world):
     assert explained(world).estimate.results_since is None
 
 
+def test_explain_does_without_a_result_that_may_not_be_read(world):
+    ends_of(world)
+    read = world.services.records.read
+
+    def denied(spans):
+        if ("T", 0) in spans:
+            raise KsqlError("T may not be read")
+        return read(spans)
+
+    world.services.records.read = denied
+    report = explained(world)
+    assert report.estimate.results_since is None
+    assert report.reads[0].sampled == 3
+
+
 def test_explain_of_a_lost_beginning_says_what_is_there(world):
     """A rebuild without a start is refused, and yet its sources are shown."""
     ends_of(world)
