@@ -41,6 +41,7 @@ from ksql.kafka import (
     KafkaTopics,
     KafkaUnreachable,
     QueryTopics,
+    TopicRecords,
     TopicWatch,
     topic_name,
 )
@@ -421,6 +422,8 @@ class Node:
             commands=compose.command_rate(self.settings),
             await_rebuild=self.rebuilds.wait,
             rebuild_trouble=self.rebuilds.trouble,
+            rebuild_growth=self.rebuilds.growth,
+            records=TopicRecords(self.kafka, self.admin),
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)

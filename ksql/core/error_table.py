@@ -194,6 +194,13 @@ REBUILD_UNDER_WAY: Final = ErrorRow(
     "{query_id} is being rebuilt by another statement",
     hint="SHOW UPGRADES; shows how far it is. ABORT UPGRADE OF {name}; ends it.",
 )
+NO_ROOM: Final = ErrorRow(
+    StatementError,
+    "{query_id} was not rebuilt: there is no room for a second state",
+    "The state of the running query has {state_bytes} bytes, and {free_bytes} are free on its "
+    "disk.",
+    "Make room, or begin with less: START_MODE='now' has an empty state at first.",
+)
 NO_REBUILD: Final = ErrorRow(
     StatementError,
     "{query_id} is not being rebuilt",

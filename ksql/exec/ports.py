@@ -75,7 +75,10 @@ class BuildProgress(NamedTuple):
     """How far a version has read; offsets per topic and partition.
 
     ``begin`` is the first offset that it could read, ``position`` the next that it reads, ``ends``
-    where its topics end. ``trouble`` says why it does not run; empty if it does.
+    where its topics end. ``trouble`` says why it does not run; empty if it does. ``batch_rate`` is
+    the speed of its largest batch since this server began, in records per second. It is 0 if all
+    were small. ``record_bytes`` is the size of a record of its last batch; 0 if it is not known.
+    ``free_bytes`` is the room for its state; None if it is not known.
     """
 
     begin: Mapping[str, Mapping[int, int]]
@@ -84,6 +87,9 @@ class BuildProgress(NamedTuple):
     records_per_second: float = 0.0
     state_bytes: int = 0
     trouble: str = ""
+    batch_rate: float = 0.0
+    record_bytes: float = 0.0
+    free_bytes: int | None = None
 
 
 AwaitFirst = Callable[[float], FirstBatch]

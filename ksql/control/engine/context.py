@@ -27,6 +27,7 @@ from ksql.sql.upgrade import Difference, Verdict
 
 if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.upgrade import UpgradeMode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,14 @@ class Prepared:
         """Return whether it is of the history of upgrades: who has asked for it is kept."""
         begun = any(isinstance(change, BeginRebuild) for change in self.changes)
         return begun or self.verdict is not None
+
+    @property
+    def mode(self) -> UpgradeMode | None:
+        """How a query is replaced; None if none is."""
+        for change in self.changes:
+            if isinstance(change, BeginRebuild):
+                return "rollback" if change.rebuild.rollback else "rebuild"
+        return None if self.verdict is None else "in_place"
 
     @property
     def doomed_topics(self) -> tuple[str, ...]:

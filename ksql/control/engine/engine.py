@@ -35,6 +35,7 @@ from ksql.control.engine.pending_deletions import (
     PendingDeletions,
 )
 from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog, CommandStatus, StatusName
+from ksql.control.engine.rebuild_room import check_room
 from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,
@@ -202,6 +203,7 @@ class Engine:
                 if first.warning is not None:
                     return Outcome(first, -1)
                 self._replacements.refuse(first.changes)
+                check_room(first, self.catalog, self.runner)
                 transaction.check(command(first))
                 allowed = settings.flag(HALF_WRITTEN)
                 execution = CommandExecution(

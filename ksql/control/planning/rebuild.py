@@ -176,6 +176,12 @@ def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
     return replace(stmt, properties=(*kept, ast.Property(MODE, ex.StringLit(mode))))
 
 
+def from_the_beginning(stmt: _Stated) -> _Stated:
+    """Return the statement with a start: what its sources still have, whatever they have lost."""
+    kept = tuple(p for p in stmt.properties if p.name.upper() != START)
+    return replace(stmt, properties=(*kept, ast.Property(START, ex.StringLit(_EARLIEST))))
+
+
 def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:
     """Return the hidden topic of a candidate's results; its size is that of the query's topic."""
     name = query.version.results_topic(service_id(moment))

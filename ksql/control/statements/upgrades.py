@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
     percent,
@@ -16,12 +17,12 @@ from ksql.control.engine.rebuild_progress import (
     seconds_behind,
 )
 from ksql.control.statements import entities as e
-from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeProgress
+from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeProgress
 from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
 from ksql.sql.syntax import StringLit, ast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
@@ -64,10 +65,8 @@ def listed(services: Services, name: str | None, text: str, service_id: str) -> 
         names = (*catalog.sources, *catalog.queries)
         raise DoesNotExist(f"There is no stream, table or query {quote(name)}.", name, names)
     infos = tuple(_with_progress(row, services, service_id).info for row in rows)
-    answer = e.Upgrades(statement_text=text, upgrades=infos)
-    if recorded is not None:
-        return answer
-    return replace(answer, warnings=(e.EntityWarning(WITHOUT_HISTORY),))
+    away = () if recorded is not None else (e.EntityWarning(WITHOUT_HISTORY),)
+    return e.Upgrades(statement_text=text, upgrades=infos, warnings=(*away, *_slow(infos)))
 
 
 def describe(stmt: ast.DescribeUpgrade, request: Request) -> e.UpgradeDescriptionEntity:
@@ -92,10 +91,9 @@ def described(
             raise NO_HISTORY(upgrade_id=upgrade_id)
     if upgrade is None:
         raise UnknownUpgrade(upgrade_id)
+    shown = _with_progress(upgrade, services, service_id)
     return e.UpgradeDescriptionEntity(
-        statement_text=text,
-        upgrade_description=_with_progress(upgrade, services, service_id),
-        warnings=warnings,
+        statement_text=text, upgrade_description=shown, warnings=(*warnings, *_slow([shown]))
     )
 
 
@@ -218,21 +216,37 @@ def _with_progress(
     progress = services.engine.runner.progress(version)
     if progress is None:
         return upgrade
-    trouble = progress.trouble or services.rebuild_trouble(version)
-    return replace(upgrade, progress=_progress(progress, trouble, services.now_ms()))
+    trouble, growth = services.rebuild_trouble(version), services.rebuild_growth(version)
+    trouble = progress.trouble or trouble or (str(growth) if growth else "")
+    return replace(upgrade, progress=_progress(progress, trouble, growth, services.now_ms()))
 
 
-def _progress(progress: BuildProgress, trouble: str, now_ms: int) -> UpgradeProgress:
-    behind_s = seconds_behind(progress)
+def _progress(
+    progress: BuildProgress, trouble: str, growth: Growth | None, now_ms: int
+) -> UpgradeProgress:
+    behind_s, read = None if growth else seconds_behind(progress), records_read(progress)
     return UpgradeProgress(
-        records_read=records_read(progress),
+        records_read=read,
         records_left=records_to_read(progress),
         percent=percent(progress),
-        records_per_second=round(progress.records_per_second, 1),
+        records_per_second=round(
+            growth.read_per_second if growth else progress.records_per_second, 1
+        ),
         estimated_end=None if behind_s is None else now_ms + round(behind_s * 1000),
         lag_seconds=None if behind_s is None else round(behind_s, 1),
         state_bytes=progress.state_bytes,
         trouble=trouble,
+        input_per_second=round(growth.input_per_second, 1) if growth else None,
+        bytes_read=round(read * progress.record_bytes) if progress.record_bytes else None,
+    )
+
+
+def _slow(rows: Iterable[UpgradeInfo]) -> tuple[e.EntityWarning, ...]:
+    """Return a warning for each rebuild that does not catch up."""
+    return tuple(
+        e.EntityWarning(f"The rebuild of {row.query_id} {Growth(read.records_per_second, growth)}.")
+        for row in rows
+        if (read := row.progress) is not None and (growth := read.input_per_second) is not None
     )
 
 

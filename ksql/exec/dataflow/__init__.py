@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.compiled import answering, generated_code
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
     from ksql.exec.dataflow.load import packed, unpacked
-    from ksql.exec.dataflow.program import MovedRecord, Program, RawBatch, through
+    from ksql.exec.dataflow.program import MovedRecord, Program, RawBatch, Result, through
     from ksql.exec.dataflow.topic_acl import AT, plan_of, read_topics, start_ms, stated_settings
     from ksql.exec.dataflow.topology import changes_sent, time_counted
 else:
@@ -21,7 +21,7 @@ else:
             "compiled": "answering generated_code",
             "future_timestamps": "FutureTimestamps WarningsWritten",
             "load": "packed unpacked",
-            "program": "MovedRecord Program RawBatch through",
+            "program": "MovedRecord Program RawBatch Result through",
             "topic_acl": "AT plan_of read_topics start_ms stated_settings",
             "topology": "changes_sent time_counted",
         },
@@ -33,6 +33,7 @@ __all__ = [
     "MovedRecord",
     "Program",
     "RawBatch",
+    "Result",
     "WarningsWritten",
     "answering",
     "changes_sent",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -244,6 +245,47 @@ def test_statement_waits_until_the_new_plan_runs(world):
     assert answers == [""]
 
 
+def test_statement_waits_for_the_steps_of_the_supervisor(world):
+    """Kafka is asked once a second, not by each statement that waits."""
+    world.run(FILTERED)
+    world.drain()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    watching, steppers = supervisor(world), set()
+    step = watching.step
+
+    def noted():
+        steppers.add(threading.current_thread())
+        step()
+
+    watching._worker._step = watching.step = noted
+    watching.start()
+    try:
+        assert watching.wait(version, PATIENCE_S) == ""
+    finally:
+        watching.close()
+    assert threading.current_thread() not in steppers
+    assert world.last("T") == {"a": {"N": 1}, "b": None}
+
+
+def test_statement_that_waits_says_what_does_not_catch_up(world):
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    now = iter(range(0, 1000, 40))
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
+    progressing(world, records_per_second=0.001)
+    for rides in (1, 2, 3):
+        world.runner.drain([version])
+        for _ in range(10 * rides):
+            world.topics.append("r", b"c", b"{}", 9)
+        world.runner.drain([world.query("T").version])
+        watching.step()
+    assert watching.growth(version) is not None
+    assert "it does not catch up at" in watching.wait(version, 0.0)
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert watching.growth(version) is None
+
+
 class Stubborn(MemoryRunner):
     """Does not bring two versions to one position, once."""
 
@@ -399,16 +441,151 @@ def test_drop_takes_all_versions_and_their_topics(world):
     assert [name for name in world.topics.known if "query_" in name] == []
 
 
+def explained(world, text=BY_DOCK, **settings):
+    [answer] = world.run(f"EXPLAIN {text}", **settings)
+    return answer.query_description.upgrade
+
+
+def ends_of(world):
+    """Let the topics end where they do."""
+    world.services.monitor.ends = lambda topics: {
+        (topic, 0): (0, len(world.topics.records.get(topic, ()))) for topic in topics
+    }
+
+
 def test_explain_says_which_modes_are_possible(world):
     world.services.monitor.ends = lambda topics: {(topic, 0): (2, 9) for topic in topics}
-    [answer] = world.run(f"EXPLAIN {BY_DOCK}")
-    in_place, rebuild = answer.query_description.upgrade.modes
+    in_place, rebuild = explained(world).modes
     assert not in_place.possible
     assert any("GROUP BY" in reason for reason in in_place.reasons)
     assert rebuild.possible
-    [extent] = answer.query_description.upgrade.reads
+    [extent] = explained(world).reads
     assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
     assert not world.catalog.rebuilds
+
+
+@pytest.mark.parametrize("mode", ["in_place", "rebuild", "auto"])
+@pytest.mark.parametrize("change", ["B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B", "WHERE"])
+def test_explain_plans_each_mode_once(world, mode, change):
+    select = change if change != "WHERE" else "D AS B, COUNT(*) AS N FROM R GROUP BY D"
+    planned, dry_run = [], world.engine.dry_run
+
+    def counted(*given):
+        planned.append(given)
+        return dry_run(*given)
+
+    world.engine.dry_run = counted
+    text = f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS SELECT {select};"
+    assert len(explained(world, text).modes) == 2
+    assert len(planned) == 2
+
+
+def test_explain_estimates_the_bytes_from_records(world):
+    ends_of(world)
+    [extent] = explained(world).reads
+    sizes = [len(r.key) + len(r.value) for r in world.topics.records["r"]]
+    assert (extent.records, extent.sampled, extent.bytes) == (3, 3, sum(sizes))
+    assert extent.begins == 1
+    assert not extent.compacted
+
+
+def test_explain_counts_from_the_start_on(world):
+    ends_of(world)
+    world.engine.now_ms = lambda: 10
+    for start, left in (("now", 0), ("1970-01-01T00:00:00.003", 1), ("earliest", 3)):
+        text = BY_DOCK.replace("'rebuild'", f"'rebuild', START_MODE='{start}'")
+        assert explained(world, text).reads[0].records == left
+
+
+def test_explain_knows_a_compacted_topic_and_an_empty_one(world):
+    ends_of(world)
+    world.topics.known["r"] = replace(
+        world.topics.known["r"], configs={"cleanup.policy": "compact,delete"}
+    )
+    world.topics.records["r"].clear()
+    [extent] = explained(world).reads
+    assert (extent.records, extent.bytes, extent.begins, extent.compacted) == (0, None, None, True)
+
+
+def test_explain_says_since_when_the_query_has_results(world):
+    ends_of(world)
+    assert explained(world).estimate.results_since == 1
+    world.services.monitor.ends = lambda _topics: {}
+    assert explained(world).estimate.results_since is None
+
+
+def test_explain_does_without_a_result_that_may_not_be_read(world):
+    ends_of(world)
+    read = world.services.records.read
+
+    def denied(spans):
+        if ("T", 0) in spans:
+            raise KsqlError("T may not be read")
+        return read(spans)
+
+    world.services.records.read = denied
+    report = explained(world)
+    assert report.estimate.results_since is None
+    assert report.reads[0].sampled == 3
+
+
+def test_explain_of_a_lost_beginning_says_what_is_there(world):
+    """A rebuild without a start is refused, and yet its sources are shown."""
+    ends_of(world)
+    world.topics.lost = lambda _name: 7
+    report = explained(world)
+    assert not report.accepted
+    assert "have lost their beginning" in report.modes[1].reasons[0]
+    assert report.reads[0].begins == 1
+
+
+def progressing(world, **facts):
+    """Let the runner know more of all versions."""
+    progress = world.runner.progress
+    world.runner.progress = lambda version: progress(version)._replace(**facts)
+
+
+@pytest.mark.parametrize(
+    ("measured", "limit", "expected"),
+    [
+        (0.0, "0", (50_000.0, "assumed", 1)),
+        (2.0, "0", (2.0, "measured", 2)),
+        (2.0, "1", (1.0, "limit", 3)),
+        (2.0, "3", (2.0, "measured", 2)),
+    ],
+)
+def test_explain_estimates_the_time(world, measured, limit, expected):
+    ends_of(world)
+    progressing(world, batch_rate=measured, state_bytes=7, free_bytes=9)
+    key = "ksql.upgrade.rebuild.max.records.per.second"
+    world.settings = Settings({**world.settings.server, key: limit})
+    estimate = explained(world).estimate
+    assert (estimate.rate, estimate.rate_from, estimate.seconds) == expected
+    assert (estimate.state_bytes, estimate.free_bytes) == (7, 9)
+
+
+def test_no_room_for_a_second_state(world):
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    error = world.refuse(BY_DOCK)
+    assert "no room for a second state" in error.message
+    assert "2,000 bytes, and 1,999 are free" in error.detail
+    refused = explained(world).modes[1]
+    assert not refused.possible
+    assert "1,999 are free" in refused.reasons[0]
+    assert not world.catalog.rebuilds
+
+
+def test_room_is_no_matter_where_less_may_be_needed(world):
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    world.run(BY_DOCK.replace("'rebuild'", "'rebuild', START_MODE='now'"))
+    assert world.catalog.rebuilds
+
+
+def test_room_is_no_matter_for_a_rollback(world):
+    rebuilt(world)
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    world.run("ROLLBACK UPGRADE OF T;")
+    assert world.catalog.rebuilds
 
 
 def test_refusal_names_no_statement_that_would_be_refused_as_well():

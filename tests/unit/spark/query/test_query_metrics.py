@@ -64,6 +64,16 @@ def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch
     assert metrics.record_bytes == 12.0
 
 
+def test_the_speed_is_that_of_the_largest_batch(monkeypatch):
+    def read(moment, records, took_ms):
+        size = {"numInputRows": records, "durationMs": {"triggerExecution": took_ms}}
+        return {**batch(moment), **size}
+
+    assert tallied(monkeypatch, read(1, 999, 1)).totals.batch_rate == 0.0
+    metrics = tallied(monkeypatch, read(1, 4000, 500), read(2, 1000, 100), read(3, 10, 1))
+    assert metrics.totals.batch_rate == 8000.0
+
+
 def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
     """Its own bound is by what waits for it."""
     metrics = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
+from ksql.core.errors import KsqlError
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.query.meeting import MeetingFailed, NotMet
 from ksql.spark.query.query_driver import QueryDriver
@@ -201,8 +203,32 @@ def test_the_progress_of_a_version(tmp_path, old, candidate):
     desk.runner._begins = lambda topics: {(topic, 0): 3 for topic in topics}
     desk.runner.start(old)
     progress = desk.runner.progress(old.version)
-    assert progress == ({"s": {0: 3}}, {"s": {0: 10}}, {"s": {0: 7}}, 0.0, 0, "")
+    assert progress is not None
+    assert progress[:-1] == ({"s": {0: 3}}, {"s": {0: 10}}, {"s": {0: 7}}, 0.0, 0, "", 0.0, 0.0)
+    assert progress.free_bytes is not None
+    assert progress.free_bytes > 0
     desk.runtime.launched[-1].isActive = False
     progress = desk.runner.progress(old.version)
     assert progress is not None
     assert progress.trouble == "the query ended without an error"
+
+
+def test_a_disk_that_fills_ends_the_candidate_alone(tmp_path, old, candidate):
+    """The query runs on, and the candidate says what it lacks."""
+    desk = Desk(tmp_path, runtime=Reading(), settings=TIMEOUT)
+    desk.runner.start(old)
+
+    def fill(spec):
+        if spec.version == candidate.version:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    desk.runtime.before_batch = fill
+    with pytest.raises(KsqlError):
+        desk.runner.start(candidate)
+    assert list(desk.runner.running) == [old.version]
+    desk.runner.resume_async([candidate])
+    await_true(
+        "the candidate has failed",
+        lambda: "No space left" in getattr(desk.runner.progress(candidate.version), "trouble", ""),
+    )
+    assert desk.runner.progress(old.version).trouble == ""
