@@ -342,7 +342,7 @@ def _correctness(observed: Observed) -> Iterator[Line]:
 class Times(NamedTuple):
     """The distribution of times in ms."""
 
-    count: int
+    taken: int
     p50: float
     p99: float
     longest: float
@@ -354,7 +354,8 @@ class Times(NamedTuple):
         if not ordered:
             return cls(0, 0.0, 0.0, 0.0)
         ranks = (int(len(ordered) * share) for share in (0.5, 0.99))
-        return cls(len(ordered), *(ordered[rank] for rank in ranks), ordered[-1])
+        p50, p99 = (ordered[rank] for rank in ranks)
+        return cls(len(ordered), p50, p99, ordered[-1])
 
     def __str__(self) -> str:
         return f"p50 {self.p50:,.1f}, p99 {self.p99:,.1f}, longest {self.longest:,.0f} ms"

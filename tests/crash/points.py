@@ -285,7 +285,7 @@ def _watch_completion(module: ModuleType) -> None:
     module.CutOverCompletion._delete = watched_delete
 
 
-def _watch_calls(module: ModuleType) -> None:
+def _watch_calls(module: Any) -> None:
     """Watched work makes its calls itself: another thread's would be nobody's."""
     usual = module.call_within
 

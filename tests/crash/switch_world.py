@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from confluent_kafka import Producer
@@ -95,6 +95,9 @@ class Struck:
                 raise AssertionError(f"the statement has ended: {ending(self.answer)}")
             assert time.monotonic() < deadline, f"nothing stands at the point: {name}"
             time.sleep(0.02)
+
+
+S = TypeVar("S", bound=Struck)
 
 
 class Service:
@@ -381,8 +384,8 @@ def noting(struck: Struck) -> Any:
         struck.wrong = f"{type(problem).__name__}: {problem}"
 
 
-def sound(struck: dict[Cell, Struck] | Iterable[Struck]) -> list[Struck]:
-    every = struck.values() if isinstance(struck, dict) else struck
+def sound(struck: Mapping[Cell, S] | Iterable[S]) -> list[S]:
+    every = struck.values() if isinstance(struck, Mapping) else struck
     return [each for each in every if not each.wrong]
 
 

@@ -27,7 +27,7 @@ def source(server, http):
 
 def results(server, stream):
     """The values of N by who wrote them, in their order, for each key."""
-    by_writer = defaultdict(lambda: defaultdict(list))
+    by_writer: dict[str, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
     for seen in read_all(server.bootstrap, stream):
         by_writer[seen.value["W"]][seen.key].append(seen.value["N"])
     return by_writer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.rebuild_model import EQUAL, KEYS, SINGLE, Rebuilt, live
-from tests.crash.switch_model import EXACTLY_ONCE, Cell, passes
+from tests.crash.rebuild_model import EQUAL, SINGLE, Rebuilt, live
+from tests.crash.switch_model import EXACTLY_ONCE, KEYS, Cell, passes
 from tests.kafka.records import Seen
 
 TABLES = ("aggregate", "windowed", "session", "fk")
@@ -22,7 +22,7 @@ def query(request):
 def written(query, *plans):
     """The records of a topic whose plans have each written all their rows."""
     rows: dict[str, dict[str, object]] = {}
-    records = []
+    records: list[Seen] = []
     for plan in plans:
         new = {f"{key}\0{value.get('WS')}": value for key, value in query.rows(plan)}
         gone = dict.fromkeys(rows.keys() - new.keys())
