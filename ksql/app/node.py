@@ -425,7 +425,9 @@ class Node:
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
         users = (self.durable_topics, self.views, queries, self._feeds, writer)
-        self._topic_watch = TopicWatch(self._hasty.identities, [user.watched for user in users])
+        self._topic_watch = TopicWatch(
+            self._hasty.identities_or_errors, [user.watched for user in users]
+        )
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:
         failures = compose.failure_log(self.kafka, topic)

@@ -13,20 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ksql.core import KsqlError
-from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.admin import UNKNOWN, Identity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Set
-
-    from ksql.kafka.admin import Identity
 
 _log = logging.getLogger(__name__)
 
 GONE_S: Final = 15.0
 """How long a topic must be missing to be gone: a broker that comes up learns of it later."""
 
-Identities = Mapping[str, "Identity"]
-"""What Kafka says of the topics that there are."""
+Identities = Mapping[str, Identity]
+"""What Kafka says of the topics that there are; ``UNKNOWN`` of one that it does not answer for."""
 
 
 class Watched(NamedTuple):
@@ -42,51 +40,47 @@ class Watched(NamedTuple):
 class TopicWatch:
     """Asks for the topics of all its users in one request; for one thread, about once a second.
 
-    ``identities`` gives those of existing topics, asked without patience. A user says what it
-    watches now, before each look.
+    ``identities`` gives those of existing topics, asked without patience, or an error in place of
+    one. The users get ``UNKNOWN`` for such a topic, and the identities of the others. A user says
+    what it watches now, before each look.
     """
 
     def __init__(
         self,
-        identities: Callable[[Iterable[str]], Identities],
+        identities: Callable[[Iterable[str]], Mapping[str, Identity | KsqlError]],
         users: Sequence[Callable[[], Watched]],
     ) -> None:
         self._identities = identities
         self._users = users
-        self._blind = False
+        self._blind = ""
 
     def look(self) -> None:
         """Look once, and give each user the answer."""
         watched = [user() for user in self._users]
-        try:
-            now = self._ask(watched)
-        except KafkaUnreachable as error:
-            self._note_blindness(error)
-            answers: list[Identities | None] = [None] * len(watched)
-        except KsqlError:  # of one topic: users that do not watch it get their answers
-            answers = [self._own(user) for user in watched]
-        else:
-            self._blind = False
-            answers = [now] * len(watched)
-        for user, answer in zip(watched, answers, strict=True):
+        answer = self._ask({topic for user in watched for topic in user.topics})
+        for user in watched:
             user.compare(answer)
 
-    def _own(self, user: Watched) -> Identities | None:
+    def _ask(self, topics: Set[str]) -> Identities | None:
         try:
-            return self._ask([user])
+            answers = self._identities(sorted(topics)) if topics else {}
         except KsqlError as error:
-            self._note_blindness(error)
+            self._note_blindness("all", error)
             return None
+        errors = {topic: of for topic, of in answers.items() if isinstance(of, KsqlError)}
+        if errors:
+            self._note_blindness(", ".join(errors), next(iter(errors.values())))
+        else:
+            self._blind = ""
+        return {
+            topic: UNKNOWN if isinstance(of, KsqlError) else of for topic, of in answers.items()
+        }
 
-    def _ask(self, watched: Iterable[Watched]) -> Identities:
-        topics = {topic for user in watched for topic in user.topics}
-        return self._identities(sorted(topics)) if topics else {}
-
-    def _note_blindness(self, error: KsqlError) -> None:
-        """Log it once: whether Kafka answers at all is watched and shown elsewhere."""
-        if not self._blind:
-            self._blind = True
-            _log.warning("topics_not_compared", extra={"reason": error.text()})
+    def _note_blindness(self, topics: str, error: KsqlError) -> None:
+        """Log it once for the same topics: whether Kafka answers at all is shown elsewhere."""
+        if self._blind != topics:
+            self._blind = topics
+            _log.warning("topics_not_compared", extra={"topics": topics, "reason": error.text()})
 
 
 # --- who reads and writes -------------------------------------------------------------------------
@@ -149,6 +143,9 @@ class QueryTopics:
     One look proves nothing: what differs counts if two looks in a row find it. A broker that has
     just come up may not know all topics yet. So a topic is gone only if no look has found it for
     ``GONE_S``. Nothing wrong is read meanwhile.
+
+    A topic that a query reads must keep its id, since offsets belong to it. The topic of its
+    results must only exist: a query continues with a recreated one.
     """
 
     def __init__(
