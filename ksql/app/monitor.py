@@ -56,7 +56,7 @@ class SparkMonitor:
         """
         self._elsewhere = elsewhere
         self.troubled: Mapping[str, str] = {}
-        """The queries that are here and did not run at the last look, with their states."""
+        """The queries that should run here and did not at the last look, with their states."""
         self._runner = runner
         self._admin = admin
         self._engine = engine
@@ -81,13 +81,18 @@ class SparkMonitor:
             totals, now_ms = query.metrics.totals, self._now_ms()
             self._stuck_queries.look(version, totals, now_ms)
             self._late_drops.look(version, totals, now_ms)
-        ill = [
-            version.query_id
-            for version, query in running.items()
-            if version == self._version(version.query_id)
-            and query.status().state is not State.RUNNING
-        ]
-        self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
+        self.note_states()
+
+    def note_states(self) -> None:
+        """See which queries of the catalog do not run here: those that ``health`` calls ERROR."""
+        active = [query.id for query in self._engine.catalog.queries.values() if not query.paused]
+        nothing_works = self._trouble() != ""
+        idle = [query_id for query_id in active if nothing_works or not self._runs(query_id)]
+        self.troubled = dict.fromkeys(idle, "ERROR")
+
+    def _runs(self, query_id: str) -> bool:
+        query = self._running(query_id)
+        return query is not None and query.status().state is State.RUNNING
 
     def health(self, query_id: str) -> QueryHealth:
         """Return how the query does, and its table here, whether the query runs or not."""

@@ -182,6 +182,7 @@ class Node:
         self._progress("starting the queries")
         held = {} if quarantine is None else quarantine.held(self.engine.catalog)
         self.monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.monitor.note_states()  # the claims say that nothing runs yet
         self.engine.start_queries(held)
         if self.lost:
             raise NotLeader(self.lost)

@@ -175,7 +175,7 @@ class Leadership:
     def holder(self) -> LeadershipRecord | None:
         """Return the claim of the leader, as far as is known; None if nobody is."""
         if self._held:
-            return self._me
+            return self._claim()
         silent = self._now_s() - self._seen_s >= SILENCE_S
         return None if silent or self.seen is None or self.seen.released else self.seen
 
@@ -198,7 +198,7 @@ class Leadership:
         with self._lock:
             for _ in range(_TRIES):
                 try:
-                    self._claims.append(self._me)
+                    self._claims.append(self._claim())
                 except ProducerFenced:
                     self._settle()  # one that gave way to this server has shut it out
                     if not self._held:
@@ -261,9 +261,12 @@ class Leadership:
     def _beat(self) -> None:
         # A claim that is tried again may have counted at its first try: the right counts from there
         began = self._began = self._began or self._now_s()
-        self._claims.append(replace(self._me, troubled=tuple(sorted(self.troubled().items()))))
+        self._claims.append(self._claim())
         self._began = 0.0
         lease.write(self._file, self._me.id, began + LEASE_S)
+
+    def _claim(self) -> LeadershipRecord:
+        return replace(self._me, troubled=tuple(sorted(self.troubled().items())))
 
     def _take(self) -> None:
         self._claims.take()
