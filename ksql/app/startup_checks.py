@@ -109,7 +109,7 @@ def bind_state(
 ) -> Path:
     """Have the checkpoints of a shared directory for this server alone; return where they are.
 
-    Raises: StateInDanger, NotInCharge, StartError, KafkaUnreachable, KafkaDenied.
+    Raises: StateInDanger, NotLeader, StartError, KafkaUnreachable, KafkaDenied.
     """
     trash = Trash(state.trash, now_ms)
     state.look_again()

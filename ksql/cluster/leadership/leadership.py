@@ -193,7 +193,7 @@ class Leadership:
     def confirm(self) -> None:
         """Return if this server leads at this moment.
 
-        Raises: NotInCharge, KafkaUnreachable.
+        Raises: NotLeader, KafkaUnreachable.
         """
         with self._lock:
             for _ in range(_TRIES):

@@ -205,5 +205,5 @@ class ReplicaReader(Protocol):
     def read(self, ask: ReadRequest) -> ReadResult:
         """Begin a read.
 
-        Raises: Turned, Unreachable.
+        Raises: ReadRejected, Unreachable.
         """

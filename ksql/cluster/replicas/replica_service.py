@@ -93,7 +93,7 @@ class ReplicaService:
     def read(self, ask: ReadRequest) -> ReadResult:
         """Read one of this server's copies for another server.
 
-        Raises: Turned, Unreachable.
+        Raises: ReadRejected, Unreachable.
         """
         return self.local_replicas.read(ask)
 

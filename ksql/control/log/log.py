@@ -434,7 +434,7 @@ class AppliedOffsetFile:
     def read(self) -> int | None:
         """Return the mark; None if there never was one.
 
-        Raises: MarkDamaged.
+        Raises: APPLIED_OFFSET_DAMAGED.
         """
         if self._known is None and self._file.exists():
             try:
