@@ -1,4 +1,4 @@
-"""A view of the running service for statements, and the warnings of its queries.
+"""Decides the state and warnings of each query, for SHOW, DESCRIBE and health; its progress, too.
 
 The warning of a query whose stream time is ahead of the clock.
 
@@ -65,11 +65,11 @@ class SparkMonitor:
         self._views = views
         self._stuck_queries = StuckQueries()
         self._late_drops = LateDrops()
-        self._held: Mapping[str, str] = {}
+        self._not_started: Mapping[str, str] = {}
 
-    def hold(self, held: Mapping[str, str]) -> None:
-        """Note which queries are not started, and for which reasons."""
-        self._held = held
+    def note_not_started(self, reasons: Mapping[str, str]) -> None:
+        """Take which queries are not started, with the reasons."""
+        self._not_started = reasons
 
     def look(self) -> None:
         """See whether queries handle what they read; about once a second.
@@ -117,7 +117,7 @@ class SparkMonitor:
         version = self._version(query_id)
         running = self._runner.running.get(version)
         if running is None:
-            why = self._held.get(query_id, "the query does not run")
+            why = self._not_started.get(query_id, "the query does not run")
             return QueryHealth(state="ERROR", errors=((0, why),))
         trouble = self._trouble()
         status, totals = running.status(), running.totals()
@@ -137,7 +137,7 @@ class SparkMonitor:
                 *self._late_drops.warnings(version),
                 *ahead_warnings(totals, self._now_ms()),
             ),
-            stages=tuple(StageState(*stage) for stage in running.held()),
+            stages=tuple(StageState(*stage) for stage in running.state_sizes()),
         )
 
     def spark_plan(self, query_id: str) -> str:
@@ -162,7 +162,7 @@ class SparkMonitor:
         """
         running = self._running(query_id)
         if running is None:
-            return Processed({}, self._held.get(query_id, ""))
+            return Processed({}, self._not_started.get(query_id, ""))
         status = running.status()
         failed = status.state is State.ERROR
         return Processed(running.committed_offsets(), (failed and status.last_error) or "")

@@ -163,7 +163,7 @@ def prepare(
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied, KafkaRefused.
     """
     trash = Trash(state.trash, now_ms)
-    if not state.shared:  # else the one that takes charge looks
+    if not state.shared:  # else the new leader looks
         check_format(settings, kafka, admin, state, trash)
     keep_ms = settings.number("ksql.state.aside.retention.ms")
     identity = state.identity

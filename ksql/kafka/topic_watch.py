@@ -86,7 +86,7 @@ class TopicWatch:
 # --- who reads and writes -------------------------------------------------------------------------
 
 
-class RunningQuery(Protocol):
+class WatchedReader(Protocol):
     """A query as far as its topics are watched."""
 
     @property
@@ -132,9 +132,9 @@ class _Suspicion(NamedTuple):
     since: float
 
 
-_Suspicions = dict[tuple[RunningQuery, str], _Suspicion]
+_Suspicions = dict[tuple[WatchedReader, str], _Suspicion]
 """By the query and the text of what was found."""
-_Reading = Mapping[RunningQuery, Mapping[str, str]]
+_Reading = Mapping[WatchedReader, Mapping[str, str]]
 
 
 class QueryTopics:
@@ -150,7 +150,7 @@ class QueryTopics:
 
     def __init__(
         self,
-        queries: Callable[[], Iterable[RunningQuery]],
+        queries: Callable[[], Iterable[WatchedReader]],
         problems: Problems,
         clock: Callable[[], float],
     ) -> None:
@@ -172,7 +172,7 @@ class QueryTopics:
         return Watched(topics, partial(self._compare, reading, results))
 
     def _compare(
-        self, reading: _Reading, results: Mapping[RunningQuery, str], now: Identities | None
+        self, reading: _Reading, results: Mapping[WatchedReader, str], now: Identities | None
     ) -> None:
         lost = {
             query: _Finding(missing) for query in reading if (missing := query.lost()) is not None
@@ -182,7 +182,7 @@ class QueryTopics:
         self._changed = self._judged(reading, differing, self._changed)
 
     def _judged(
-        self, reading: _Reading, findings: Mapping[RunningQuery, _Finding], before: _Suspicions
+        self, reading: _Reading, findings: Mapping[WatchedReader, _Finding], before: _Suspicions
     ) -> _Suspicions:
         """End the queries that were suspected for long enough; return what is suspected now."""
         now = self._clock()
@@ -198,8 +198,8 @@ class QueryTopics:
         return suspected
 
     def _differing(
-        self, reading: _Reading, results: Mapping[RunningQuery, str], now: Mapping[str, str]
-    ) -> Mapping[RunningQuery, _Finding]:
+        self, reading: _Reading, results: Mapping[WatchedReader, str], now: Mapping[str, str]
+    ) -> Mapping[WatchedReader, _Finding]:
         """Return what is wrong with the queries' topics; what they read counts first."""
         differing = {
             query: _Finding(self._problems.result_gone(query.query_id, topic), GONE_S)

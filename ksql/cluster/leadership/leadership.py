@@ -124,7 +124,7 @@ class Leadership:
         self.lease = lease.Lease(str(file), me.id)
 
     def acquire(self) -> None:
-        """Take charge.
+        """Become the leader.
 
         Raises: AnotherServer, KafkaUnreachable.
         """
@@ -140,7 +140,7 @@ class Leadership:
         raise self._refusal(record or self._me)
 
     def await_leadership(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
-        """Take charge once nobody else is; False if ``stop`` was set before.
+        """Become the leader once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
         ``SILENCE_S``. ``rank`` is how many other servers should try before this one.

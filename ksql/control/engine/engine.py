@@ -1,4 +1,4 @@
-"""Holds the catalog and the running queries; carries out one command at a time."""
+"""Carries out commands one at a time: prepares, starts, logs, applies them to the catalog."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
@@ -368,7 +368,7 @@ class Engine:
             self.runner.forget(version)
 
     def note_refusal(
-        self, name: str, refused: StatementError, text: str, mode: UpgradeMode = "in_place"
+        self, name: str, refused: StatementError, text: str, mode: ReplacementKind = "in_place"
     ) -> None:
         """Record an attempt to replace the query of that name which was refused, for any reason."""
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from ksql.sql.upgrade import Difference, Guarantee, UpgradeMode
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind
 
 if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
@@ -28,7 +28,7 @@ class SwitchPoint:
 class ModeReport:
     """Whether a replacement is possible in a mode; ``reasons`` say why not."""
 
-    mode: UpgradeMode
+    mode: ReplacementKind
     possible: bool
     reasons: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ class UpgradeInfo:
     id: str
     query_id: str
     source: str
-    mode: UpgradeMode
+    mode: ReplacementKind
     classes: tuple[str, ...]
     status: str
     begun: int | None = None

@@ -87,7 +87,7 @@ def test_a_query_in_error_has_failed(status, failure):
 def test_a_query_that_is_not_there_has_failed_if_it_is_held():
     here = monitor()
     assert here.processed("Q") == ({}, "")
-    here.hold({"Q": "its state is gone"})
+    here.note_not_started({"Q": "its state is gone"})
     assert here.processed("Q") == ({}, "its state is gone")
 
 
@@ -127,7 +127,7 @@ class Counted(Running):
     def totals(self):
         return Totals()
 
-    def held(self):
+    def state_sizes(self):
         return ()
 
 

@@ -1,8 +1,8 @@
 """The errors that docstrings name after ``Raises:`` exist.
 
-A name is resolved in the module of the docstring, with what it imports for type checking only, then
-among Python's own errors, and else anywhere in ``ksql`` and ``server``: a docstring also names what
-is raised by the modules that its own calls.
+A name is resolved in the module of the docstring, with what it imports for type checking only.
+Else it is one of Python's own errors, or defined anywhere in ``ksql`` and ``server``. Docstrings
+also name what is raised by modules that their own calls.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def bound(file):
                 names.add(name)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 names |= {alias.asname or alias.name for alias in aliases}
+            case _:
+                pass
     return names
 
 

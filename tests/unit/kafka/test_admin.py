@@ -15,7 +15,7 @@ from ksql.kafka.settings import KafkaSettings
 
 
 def described(answer):
-    future = Future()
+    future: Future[object] = Future()
     if isinstance(answer, int):
         future.set_exception(KafkaException(KafkaError(answer, "the reason")))
     else:
