@@ -1,4 +1,4 @@
-"""The copies that this server holds, as queries of any server read them.
+"""The replicas on this server: answers reads of them, and measures their lag.
 
 Source: KIP-535.
 

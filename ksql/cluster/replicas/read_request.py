@@ -1,4 +1,4 @@
-"""A server's request to another one: rows of one partition's store, and on which terms.
+"""A read of a replica: the request to another server, its terms, and the replica's interface.
 
 The forms have a version; a server answers only those that it knows.
 

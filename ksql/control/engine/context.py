@@ -1,4 +1,4 @@
-"""The state of the server that a statement is prepared against, and the prepared statement.
+"""The state that a statement is planned against, the planned statement, and a query's settings.
 
 The settings of a query's batches and stores, which do not change its results.
 """

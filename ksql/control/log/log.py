@@ -1,4 +1,6 @@
-"""The command topic: one partition, never compacted, written in transactions. The order of truth.
+"""The command topic, in order and transactional, and the file of the applied offset.
+
+The command topic: one partition, never compacted, written in transactions. The order of truth.
 
 Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
 
