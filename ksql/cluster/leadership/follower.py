@@ -93,12 +93,12 @@ class Follower:
     def _stand(self) -> None:
         try:
             if not self._await_leadership(self._waiting) or self._waiting.is_set():
-                return  # a claim that came too late is given free with the tenure
+                return  # a claim that came too late is given free at the end
             self._follower.stop()
             self._start_leading()
         except ServiceEnded:
             _log.warning("service_ended")
         except Exception as problem:  # noqa: BLE001 - the server cannot continue so
-            _log.exception("charge_not_taken")
+            _log.exception("leadership_not_taken")
             text = problem.text() if isinstance(problem, KsqlError) else repr(problem)
             self._on_lost(f"This server could not take over: {text}")
