@@ -1,4 +1,4 @@
-"""The context of every route: the service, the threads that wait for it, the door's state.
+"""The context of every route: the service, its threads, readiness, and quick answers.
 
 A query that was run to its end where it was started: its rows wait for nothing.
 """

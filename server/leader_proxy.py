@@ -144,7 +144,7 @@ async def pass_on(
     gone = Event()
 
     def is_awaited() -> bool:
-        return service.has_charge(server) and not gone.is_set()
+        return service.is_leader(server) and not gone.is_set()
 
     def ask() -> Answer:
         with httpx.Client(verify=tls or False, trust_env=False) as client:

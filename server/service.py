@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ksql.serving import ResultStream, TextStream
 
 
-class RunningRequest(Protocol):
+class StartedRequest(Protocol):
     """A request of statements that has begun."""
 
     def proceed(self) -> list[Entity] | None:
@@ -53,7 +53,7 @@ class Service(Protocol):
         credentials: str = "",
         token: Token | None = None,
         user: str = "",
-    ) -> RunningRequest:
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         It answers with the entities of those that have one, in order. ``properties`` and
@@ -187,7 +187,7 @@ class Service(Protocol):
         Raises: NotLeaderYet, if there is none at the moment, or it has fallen silent.
         """
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
 
     def cluster_status(self) -> ClusterStatus:

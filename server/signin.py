@@ -1,4 +1,4 @@
-"""HTTP basic authentication before the first route.
+"""HTTP basic authentication before the first route; server-only paths with the servers' secret.
 
 A websocket of a browser cannot send a header: there the credentials may be the URL's parameter
 ``access_token``.

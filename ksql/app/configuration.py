@@ -1,4 +1,4 @@
-"""The server's configuration, checked as a whole before anything is started.
+"""Checks the server's configuration as a whole before a start, and refuses open ports.
 
 Types and bounds of single properties are checked where the configuration is read.
 

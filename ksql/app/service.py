@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ksql.app.statements import Running
+    from ksql.app.statements import StartedRequest
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
@@ -132,7 +132,7 @@ class KsqlService:
         credentials: str = "",
         token: Token | None = None,
         user: str = "",
-    ) -> Running:
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         Raises: RequestFailed.
@@ -246,7 +246,7 @@ class KsqlService:
         """Return how the parts are doing; may talk to Kafka, so the result is cached."""
         node = self.node
         reasons = {
-            "kafka": node.watch.kafka,
+            "kafka": node.health_loop.kafka,
             "spark": node.runtime.problem(),
             "stores": node.views.hindrance(),
             "inCharge": node.lost,
@@ -307,9 +307,9 @@ class KsqlService:
         """
         return self.statements.leader()
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
-        return self.statements.has_charge(server)
+        return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.

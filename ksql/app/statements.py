@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class StartedRequest:
     """A request of statements that has begun."""
 
     execution: requests.Execution
@@ -67,7 +67,7 @@ class StatementService:
         credentials: str = "",
         token: Token | None = None,
         user: str = "",
-    ) -> Running:
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         ``properties`` and ``variables`` hold for this request. ``credentials`` is the client's
@@ -85,7 +85,7 @@ class StatementService:
         running = requests.Execution(
             text, services, node.settings, properties, variables, token, user
         )
-        return Running(running, self._warned)
+        return StartedRequest(running, self._warned)
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -127,7 +127,7 @@ class StatementService:
             raise NotLeaderYet(None)
         return leader
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
         return self._node.leadership.responsive() and self._node.members.leader() == server
 

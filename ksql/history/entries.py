@@ -8,7 +8,7 @@ from typing import Literal, NewType
 
 from ksql.core import Millis, Offset, QueryId
 from ksql.exec import DifferenceCounts
-from ksql.sql.upgrade import Difference, Guarantee, Trait, UpgradeClass, UpgradeMode
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)
 
@@ -46,7 +46,7 @@ class UpgradeEntry:
     reasons: tuple[str, ...]
     command_offset: Offset | None
     begun_ms: Millis
-    mode: UpgradeMode = "in_place"
+    mode: ReplacementKind = "in_place"
     candidate: int | None = None
     user: str = ""
 

@@ -1,4 +1,4 @@
-"""The tables, one class each; a new kind of memory is one more class and one more migration."""
+"""The ledger's database tables (SQLAlchemy): upgrades, and the registry's schemas and subjects."""
 
 from __future__ import annotations
 

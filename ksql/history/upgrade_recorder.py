@@ -64,15 +64,15 @@ class UpgradeRecorder:
         self._ledger.record_upgrade(self._entry(upgrade))
 
     def replayed(self, upgrade: Upgrade) -> None:
-        """Note an upgrade of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        """Note an upgrade of the command topic; ``refill`` writes it if the ledger lacks it."""
         self._known.append(self._entry(upgrade))
 
-    def rebuild(self) -> None:
+    def refill(self) -> None:
         """Add, after the replay, what the command topic knows and the ledger does not.
 
         What was begun and is not in the topic has not taken place.
         """
-        self._ledger.rebuild(self._known)
+        self._ledger.refill(self._known)
         building = [rebuild.id for rebuild in self._building.values()]
         self._ledger.close_begun(self._service_id, Millis(self._now_ms()), building)
 
@@ -178,7 +178,7 @@ class UpgradeRecorder:
     def rebuild_replayed(
         self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
     ) -> None:
-        """Note a rebuild of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        """Note a rebuild of the command topic; ``refill`` writes it if the ledger lacks it."""
         entry = replace(
             self._entry(upgrade),
             mode="rollback" if rollback else "rebuild",

@@ -1,4 +1,6 @@
-"""A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
+"""HTTP/1.1: a short way for ordinary requests, with a parser of heads; else h11 by uvicorn.
+
+A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
 
 h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
 for good with the first head that is not ordinary, or that does not come in one piece. It alone

@@ -1,4 +1,4 @@
-"""The registry's REST interface: Confluent's paths, parameters, codes and shapes.
+"""The embedded registry's REST interface, as Confluent's, and the thread that serves it.
 
 Source: Confluent Schema Registry API reference.
 

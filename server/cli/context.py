@@ -1,4 +1,4 @@
-"""The words that fit a place: the first rule that recognizes the place decides.
+"""Completion: where the cursor is in a statement, and the words that fit there.
 
 The place of the cursor: the words of the statement before it, and the sources it reads.
 """

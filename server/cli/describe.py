@@ -1,4 +1,4 @@
-"""Long descriptions: a source, a query.
+"""Long descriptions in the terminal: a source, a query, an upgrade.
 
 An upgrade report as a person reads it: verdict, changes, guarantees, point of the switch.
 """

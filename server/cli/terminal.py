@@ -1,4 +1,4 @@
-"""Runs what the user wrote: the terminal's commands, the session's statements, the server's.
+"""Runs what the user wrote: the terminal's commands, statements; hints for other terminals'.
 
 Commands of other terminals, which begin with a backslash: what to write here instead.
 """

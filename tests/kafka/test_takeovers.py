@@ -96,7 +96,7 @@ def test_every_route_answers_at_a_standby(servers):
             "it is told", lambda h=http: not h.client.get("/healthcheck").json()["isHealthy"]
         )
     servers.stop(1)
-    assert is_over(other)  # it does not take charge of what has ended
+    assert is_over(other)  # it does not lead what has ended
     servers.stop(2)
     again = servers.start(3)
     assert again.http.queries() == {}

@@ -35,7 +35,7 @@ from ksql.core import KsqlError, ServerError
 from ksql.exec import Runner, Topics
 from ksql.formats import Registry
 from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
-from ksql.sql.upgrade import UpgradeMode, Verdict
+from ksql.sql.upgrade import ReplacementKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ class Upgrade:
     verdict: Verdict
     plan: str | None = None
     offset: int | None = None
-    mode: UpgradeMode = "in_place"
+    mode: ReplacementKind = "in_place"
     user: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The state of the server that a statement is prepared against, and the prepared statement.
+"""The state that a statement is planned against, the planned statement, and a query's settings.
 
 The settings of a query's batches and stores, which do not change its results.
 """
@@ -27,7 +27,7 @@ from ksql.sql.upgrade import Difference, Verdict
 
 if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class Prepared:
         return begun or self.verdict is not None
 
     @property
-    def mode(self) -> UpgradeMode | None:
+    def mode(self) -> ReplacementKind | None:
         """How a query is replaced; None if none is."""
         for change in self.changes:
             if isinstance(change, BeginRebuild):

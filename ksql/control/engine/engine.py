@@ -1,4 +1,4 @@
-"""Holds the catalog and the running queries; carries out one command at a time."""
+"""Carries out commands one at a time: prepares, starts, logs, applies them to the catalog."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
@@ -382,7 +382,7 @@ class Engine:
         query: PersistentQuery,
         refused: StatementError,
         text: str,
-        mode: UpgradeMode = "in_place",
+        mode: ReplacementKind = "in_place",
         user: str = "",
     ) -> None:
         """Record an attempt to replace the query which was refused, for any reason."""

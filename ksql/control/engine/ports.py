@@ -1,4 +1,4 @@
-"""The command log, as the engine needs it to order its commands, and one in memory for tests.
+"""The engine's interface of the command log, with one in memory, and of a command's progress.
 
 The progress of a command, as ``/status`` shows it.
 """

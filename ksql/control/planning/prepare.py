@@ -1,4 +1,4 @@
-"""A distributed statement, prepared against the catalog of this moment; nothing is changed.
+"""Plans any distributed statement against the catalog of this moment; nothing is changed.
 
 Four steps, each a function from values to a value: resolve, plan, compare, effects.
 

@@ -1,4 +1,4 @@
-"""Step 1 of a statement, *resolve*: read its properties and look up all that they refer to.
+"""Step 1, *resolve*: reads a statement's properties, looks up topics and schemas, makes the id.
 
 The result is one value with every default filled in: formats, topics, registered schemas, the
 source or query to be replaced. Only this step asks Kafka and the schema registry.

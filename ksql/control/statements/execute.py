@@ -1,4 +1,4 @@
-"""A request of some statements: checked as a whole in a sandbox, then executed one by one.
+"""Executes a request's statements by their handlers, after a sandbox; health and identity, too.
 
 The service's answers apart from entities: failed requests, its identity, its health.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Context
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
     _Creating = ast.CreateAsSelect | ast.InsertInto | ast.ReplaceQuery
     Explained = tuple[QueryPlan, e.QueryDescription]
@@ -133,7 +133,7 @@ def _with_modes(
     report: UpgradeReport,
     target: _Creating,
     request: Request,
-    planned: Mapping[UpgradeMode, Prepared | StatementError],
+    planned: Mapping[ReplacementKind, Prepared | StatementError],
 ) -> UpgradeReport:
     """Add which modes are possible, and what a rebuild would read and need.
 
@@ -170,7 +170,7 @@ def _planned(
         return error
 
 
-def _mode(mode: UpgradeMode, attempt: Prepared | StatementError) -> ModeReport:
+def _mode(mode: ReplacementKind, attempt: Prepared | StatementError) -> ModeReport:
     match attempt:
         case UpgradeRefused() if attempt.verdict is not None:
             return ModeReport(mode, False, attempt.verdict.reasons)

@@ -91,7 +91,7 @@ class Monitor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunningPush:
+class OpenPush:
     """A push query that a client is reading; ``host`` is its server, if that is another one."""
 
     text: str
@@ -225,7 +225,7 @@ class Services:
     now_ms: Callable[[], int]
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
-    pushes: Callable[[], Sequence[RunningPush]] = tuple
+    pushes: Callable[[], Sequence[OpenPush]] = tuple
     history: UpgradeReports = field(default_factory=NoReports)
     rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
     rebuild_growth: Callable[[QueryVersion], Growth | None] = lambda _version: None

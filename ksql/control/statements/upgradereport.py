@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
-from ksql.sql.upgrade import Difference, Guarantee, UpgradeMode
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind
 
 if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
@@ -28,7 +28,7 @@ class SwitchPoint:
 class ModeReport:
     """Whether a replacement is possible in a mode; ``reasons`` say why not."""
 
-    mode: UpgradeMode
+    mode: ReplacementKind
     possible: bool
     reasons: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ class UpgradeReport:
     reasons: tuple[str, ...] = ()  # every breach of a refused one
     inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
     query_id: str | None = None
-    mode: UpgradeMode | None = field(default=None, metadata={"omit_none": True})  # of a dry run
+    mode: ReplacementKind | None = field(default=None, metadata={"omit_none": True})  # of a dry run
     switch: SwitchPoint | None = field(default=None, metadata={"omit_none": True})
     modes: tuple[ModeReport, ...] | None = field(default=None, metadata={"omit_none": True})
     reads: tuple[SourceExtent, ...] | None = field(default=None, metadata={"omit_none": True})
@@ -170,7 +170,7 @@ class UpgradeInfo:
     id: str
     query_id: str
     source: str
-    mode: UpgradeMode
+    mode: ReplacementKind
     classes: tuple[str, ...]
     status: str
     begun: int | None = None

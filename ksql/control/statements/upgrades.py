@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
@@ -121,8 +121,8 @@ def replacing(statement: str, query_id: str) -> str:
     return f"{head} OR REPLACE {' '.join(rest)}"
 
 
-def stated_mode(stmt: ast.CreateAsSelect | ast.ReplaceQuery) -> UpgradeMode:
-    """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
+def stated_mode(stmt: ast.CreateAsSelect | ast.ReplaceQuery) -> ReplacementKind:
+    """Return the kind that REPLACE_MODE states; ``auto`` counts as ``rebuild``, also if refused."""
     stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
     mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
     return "in_place" if mode.lower() == "in_place" else "rebuild"

@@ -1,4 +1,4 @@
-"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run.
+"""A plan compiled: the ``Program`` of workers, push queries and memory; its code for EXPLAIN.
 
 The code of a query as text, for EXPLAIN.
 """

@@ -1,4 +1,4 @@
-"""The end of a program: rows from a source or from the last stage become results."""
+"""Makes results of a source's or last stage's rows: filtered and projected, not yet encoded."""
 
 from __future__ import annotations
 

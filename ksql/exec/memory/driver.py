@@ -1,4 +1,4 @@
-"""The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
+"""Runs plans in memory, without Kafka and Spark, and reads their topics for clients.
 
 Topics have one partition. Records are processed one by one in the order in which they were appended
 to any topic. So a query over several topics sees them in the order of the test.

@@ -1,4 +1,4 @@
-"""The incarnations of queries: each checkpoint holds one, which has a name of its own.
+"""The incarnations of checkpoints, each with its random name; paths to state schemas mended.
 
 A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
 written). So do the numbers of its batches. Kafka's notes of batches are therefore kept under the

@@ -35,7 +35,7 @@ def progress_of(
         position={**begin, **position},
         ends=by_topic(ends(topics)) if topics else {},
         records_per_second=(totals := running.totals()).rows_in_per_s,
-        state_bytes=sum(stage.size_bytes for stage in running.held()),
+        state_bytes=sum(stage.size_bytes for stage in running.state_sizes()),
         trouble="" if running.status().state is State.RUNNING else running.trouble(),
         batch_rate=totals.batch_rate,
         record_bytes=running.metrics.record_bytes,

@@ -1,4 +1,4 @@
-"""The metrics of a query since this server began: sums over its finished batches.
+"""The metrics of a query since this server began, and the share of records dropped lately.
 
 The records that a query has dropped of those that it has read lately.
 """
@@ -168,7 +168,7 @@ class QueryMetrics:
             self._count(batch)
         self._sample(time.monotonic())
 
-    def held(self) -> tuple[StateSize, ...]:
+    def state_sizes(self) -> tuple[StateSize, ...]:
         """Return what each stage keeps, as of the last batches that touched its buckets."""
         return tuple(
             StateSize(

@@ -68,7 +68,7 @@ class QuerySupervisor:
         self._launching = False
         self._ahead = False
         self._asked_to_end = False
-        self._held = False
+        self._start_locked = False
         self._stopped = False
         self._over = False
         self._gate = ""
@@ -116,7 +116,7 @@ class QuerySupervisor:
     def start_soon(self) -> None:
         """Start it in the background; note a start that fails, and try again."""
         with self._changed:
-            if self._launching or self._stopped or self._held:
+            if self._launching or self._stopped or self._start_locked:
                 return
             self._launching = True
         in_background(f"start {self.version.name}", self._try)
@@ -277,7 +277,7 @@ class QuerySupervisor:
         in_background(f"end {self.version.name}", partial(self._end_with, query, problem))
 
     def _may_be_ended(self) -> bool:
-        return not (self._launching or self._held or self._stopped) and self._runs()
+        return not (self._launching or self._start_locked or self._stopped) and self._runs()
 
     def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
         try:
@@ -297,7 +297,7 @@ class QuerySupervisor:
     def hold(self) -> None:
         """Keep anybody else from starting it, until ``resume`` or ``retire``."""
         with self._changed:
-            self._held = True
+            self._start_locked = True
             self._changed.wait_for(lambda: not self._launching, STOP_S)
 
     def end_between_batches(self, timeout_s: float) -> bool:
@@ -331,7 +331,7 @@ class QuerySupervisor:
     def resume(self) -> None:
         """Give it back to supervision: it runs, or is started at once and then again and again."""
         with self._changed:
-            self._held = False
+            self._start_locked = False
         if not self._runs():
             self.start_soon()
             self.await_first_attempt(STOP_S)
@@ -368,7 +368,9 @@ class QuerySupervisor:
             if self._stopped:
                 return Status(State.STOPPED, failures)
             query = self._query
-            if self._held or (self._next_try is None and query is not None and self._does(query)):
+            if self._start_locked or (
+                self._next_try is None and query is not None and self._does(query)
+            ):
                 return Status(State.RUNNING, failures)
             return Status(State.ERROR, failures or self._current_failure())
 
@@ -382,10 +384,10 @@ class QuerySupervisor:
                 self.metrics.add(self._query)
             return self.metrics.totals
 
-    def held(self) -> tuple[StateSize, ...]:
+    def state_sizes(self) -> tuple[StateSize, ...]:
         """Return what each of its stateful stages keeps."""
         with self._changed:
-            return self.metrics.held()
+            return self.metrics.state_sizes()
 
     def spark_plan(self) -> str:
         """Return Spark's physical plan of the last batch; empty before the first."""
@@ -433,7 +435,7 @@ class QuerySupervisor:
     def supervise(self) -> None:
         """Note a failure and, once its rest is over, have it tried again; for the runtime."""
         with self._changed:
-            if self._launching or self._held:
+            if self._launching or self._start_locked:
                 return
             due = self._next_try is not None and time.monotonic() >= self._next_try
             query = self._query

@@ -1,4 +1,4 @@
-"""Specifications, states and errors of queries: the runtime's own vocabulary.
+"""Specifications, states and errors of queries, and the settings that all queries share.
 
 The settings, properties and directories that the queries of a runner share.
 """

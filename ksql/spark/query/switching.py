@@ -1,4 +1,4 @@
-"""The switch of a running query from one plan to another, written down as a state machine.
+"""The switch of a running query to another plan, as a state machine; a half-done batch in it.
 
 OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
 

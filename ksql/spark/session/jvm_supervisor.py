@@ -1,4 +1,4 @@
-"""Replaces a Spark process that died; its queries report its end instead of failing on it.
+"""Restarts Spark's JVM when it has died, and keeps Spark's log in bounds.
 
 Every query continues from its checkpoint, as it does after any other failure.
 

@@ -1,4 +1,4 @@
-"""The partitions of results: for windowed ones that of the key without its window.
+"""The partitions of results as Kafka Streams chooses them, and the labels of buckets in Spark.
 
 Kafka's client hashes the whole key, so that of windowed records the partition is given to it. The
 partition of other records is given as well where a task's records go to all partitions. Sorted out,

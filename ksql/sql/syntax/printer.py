@@ -1,4 +1,4 @@
-"""Canonical SQL: a tree as text that reads back as the same tree.
+"""Canonical SQL: statements and expressions as text that reads back as the same tree.
 
 Source: the layout of ksqlDB's formatters, which users meet in SHOW QUERIES and in error messages.
 

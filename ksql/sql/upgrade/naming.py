@@ -1,4 +1,4 @@
-"""Express a new plan in the running plan's names, so that only real differences show.
+"""Express a new plan in the running plan's names, and normal forms of equal aggregates.
 
 An alias, and the names derived from it, have no effect on the computed values or on the state.
 
