@@ -52,11 +52,15 @@ class Client:
     def __init__(self, work: Callable[..., Any], *args: object) -> None:
         context = multiprocessing.get_context("spawn")
         self._over = context.Event()
+        begun = context.Event()
         self._results = context.Queue()
         self._process = context.Process(
-            target=_returning, args=(self._results, work, *args, self._over), daemon=True
+            target=_returning, args=(begun, self._results, work, *args, self._over), daemon=True
         )
         self._process.start()
+        if not begun.wait(_PATIENCE_S):
+            self.kill()
+            raise TimeoutError("a client was not started")
 
     def result(self) -> Any:
         """End its work and return what has come of it."""
@@ -81,7 +85,8 @@ def client(work: Callable[..., Any], *args: object) -> Iterator[Client]:
         working.kill()
 
 
-def _returning(results: Any, work: Callable[..., Any], *args: object) -> None:
+def _returning(begun: Any, results: Any, work: Callable[..., Any], *args: object) -> None:
+    begun.set()
     results.put(work(*args))
 
 
@@ -136,6 +141,7 @@ def watch_topic(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], ove
         {
             "bootstrap.servers": bootstrap,
             "group.id": "bench-watch",
+            "enable.auto.commit": False,
             "fetch.wait.max.ms": 5,
             "isolation.level": "read_committed",
         }
