@@ -31,7 +31,15 @@ from tests.bench.rebuild_model import NO_ROWS, NOTHING, PARTITIONS, Counts, Reco
 from tests.bench.serving import await_row
 from tests.bench.site import EARLIEST, Site, Stuck, site
 from tests.bench.throughput import Watch
-from tests.bench.timed_clients import Answers, Series, asked, client, filled, watched, written
+from tests.bench.timed_clients import (
+    Answers,
+    Series,
+    client,
+    fill_topic,
+    read_rows,
+    watch_topic,
+    write_records,
+)
 
 _CONNECTIONS = 32
 _PATIENCE_S = 1800.0
@@ -134,7 +142,7 @@ class Bench:
         self._site.execute(_SOURCE)
         now_ms = round(time.time() * 1000)
         bootstrap, value = self._site.bootstrap, self._records.value
-        alone(filled, bootstrap, "events", value, backlog, now_ms)
+        alone(fill_topic, bootstrap, "events", value, backlog, now_ms)
         self._create("counted", "a")
         self._site.await_end("counted", "events")
         self._await_rows()
@@ -143,9 +151,11 @@ class Bench:
         places = [(partition, end) for (_, partition), end in ends.items()]
         with ExitStack() as stack:
             begin = stack.enter_context
-            watching = begin(client(watched, bootstrap, "counted", places))
-            reading = begin(client(asked, self._target(), _CONNECTIONS, parameters.reads))
-            writing = begin(client(written, bootstrap, "events", value, backlog, parameters.rate))
+            watching = begin(client(watch_topic, bootstrap, "counted", places))
+            reading = begin(client(read_rows, self._target(), _CONNECTIONS, parameters.reads))
+            writing = begin(
+                client(write_records, bootstrap, "events", value, backlog, parameters.rate)
+            )
             self._measure()
             count = writing.result()
             self._site.await_end("counted", "events")
@@ -292,8 +302,8 @@ def report(observed: Observed) -> list[Line]:
 
 def _reads(observed: Observed) -> Iterator[Line]:
     good, failed = observed.answers.good, observed.answers.failed
-    asked_for = len(failed) + len(good.ms)
-    yield Line("failed reads", f"{len(failed)} of {asked_for:,}", "0", not failed, hard=True)
+    count = len(failed) + len(good.ms)
+    yield Line("failed reads", f"{len(failed)} of {count:,}", "0", not failed, hard=True)
     for name in ("before", "fresh", "during", "cut-over", "after"):
         times = Times.of(good, observed.spans[name])
         line = Line(f"reads, {name}", str(times))

@@ -52,11 +52,15 @@ class Client:
     def __init__(self, work: Callable[..., Any], *args: object) -> None:
         context = multiprocessing.get_context("spawn")
         self._over = context.Event()
+        begun = context.Event()
         self._results = context.Queue()
         self._process = context.Process(
-            target=_returning, args=(self._results, work, *args, self._over), daemon=True
+            target=_returning, args=(begun, self._results, work, *args, self._over), daemon=True
         )
         self._process.start()
+        if not begun.wait(_PATIENCE_S):
+            self.kill()
+            raise TimeoutError("a client was not started")
 
     def result(self) -> Any:
         """End its work and return what has come of it."""
@@ -81,11 +85,12 @@ def client(work: Callable[..., Any], *args: object) -> Iterator[Client]:
         working.kill()
 
 
-def _returning(results: Any, work: Callable[..., Any], *args: object) -> None:
+def _returning(begun: Any, results: Any, work: Callable[..., Any], *args: object) -> None:
+    begun.set()
     results.put(work(*args))
 
 
-def written(
+def write_records(
     bootstrap: str, topic: str, value: Callable[[int], bytes], first: int, rate: float, over: Any
 ) -> int:
     """Write so many records a second; return the number of the one after the last.
@@ -104,10 +109,10 @@ def written(
     return number
 
 
-def filled(
+def fill_topic(
     bootstrap: str, topic: str, value: Callable[[int], bytes], records: int, time_ms: int
 ) -> None:
-    """Write so many records of one time as fast as they go, placed as ``written`` does."""
+    """Write so many records of one time as fast as they go, placed as ``write_records`` does."""
     producer = _producer(bootstrap)
     for number in range(records):
         _produce(producer, topic, value(number), number, time_ms)
@@ -127,7 +132,7 @@ def _produce(producer: Producer, topic: str, value: bytes, number: int, time_ms:
             producer.poll(0.1)
 
 
-def watched(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], over: Any) -> Series:
+def watch_topic(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], over: Any) -> Series:
     """Return how old each record of a topic was when a consumer had it, from these ends on.
 
     A row has the time of the record that changed it last, so this is the query's latency.
@@ -136,6 +141,7 @@ def watched(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], over: A
         {
             "bootstrap.servers": bootstrap,
             "group.id": "bench-watch",
+            "enable.auto.commit": False,
             "fetch.wait.max.ms": 5,
             "isolation.level": "read_committed",
         }
@@ -153,7 +159,7 @@ def watched(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], over: A
     return seen
 
 
-def asked(target: Target, connections: int, rate: float, over: Any) -> Answers:
+def read_rows(target: Target, connections: int, rate: float, over: Any) -> Answers:
     """Ask so many times a second; an answer without one row has failed, and so has none."""
     answers = Answers()
     for answer in loaded_until(target, connections, rate, over.is_set):
