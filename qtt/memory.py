@@ -143,13 +143,16 @@ class MemoryService(Service):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> RunningRequest:
         """Begin to run statements.
 
         Raises: RequestFailed.
         """
         del credentials
-        return requests.Execution(text, self.services, self.settings, properties, variables, token)
+        return requests.Execution(
+            text, self.services, self.settings, properties, variables, token, user
+        )
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]

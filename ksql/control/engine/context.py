@@ -70,8 +70,8 @@ class Prepared:
     """The effects of a statement, as data.
 
     ``new_topics`` and ``registrations`` are made in Kafka and in the schema registry before the
-    command counts; ``later_registrations`` are only checked, as a later command makes them: the
-    cut-over. ``message`` is shown to the user. A ``warning`` says why there is nothing to do
+    command counts; ``later_registrations`` are only checked, as the cut-over makes them.
+    ``message`` is shown to the user. A ``warning`` says why there is nothing to do
     (IF NOT EXISTS). ``verdict`` is the upgrade's; ``plans`` holds the plans before and after.
     """
 

@@ -81,7 +81,7 @@ class DocumentService(MemoryService):
             check_entity(entity)
         return entities
 
-    def begin(self, text, properties, variables, credentials="", token=None):
+    def begin(self, text, properties, variables, credentials="", token=None, user=""):
         """A request that is answered at once."""
         return Answered(self.execute(text, properties, variables))
 
