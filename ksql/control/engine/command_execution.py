@@ -252,7 +252,7 @@ class CommandExecution:
         Raises: CommandInDoubt; whatever kept it from the log.
         """
         self.state = State.WRITING
-        if self._replaces():  # the last that may refuse it: no version is left by one that fails
+        if self._registers_last():
             self._register()
         try:
             append()
@@ -330,7 +330,8 @@ class CommandExecution:
         for topic in self.prepared.new_topics:
             if topics.create(topic) or self._made_anew(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
-        if not self._replaces():
+        schemas.check(self.prepared.later_registrations, self._context.registry)
+        if not self._registers_last():
             self._register()
 
     def _made_anew(self, topic: Topic) -> bool:
@@ -340,6 +341,10 @@ class CommandExecution:
             return False
         self._context.topics.delete([topic.name])
         return self._context.topics.create(topic)
+
+    def _registers_last(self) -> bool:
+        """Return whether its schemas are the last that may refuse it: none is left if it fails."""
+        return any(True for _ in (*self._replacements(), *self._cut_over()))
 
     def _register(self) -> None:
         registry = self._context.registry
@@ -361,9 +366,6 @@ class CommandExecution:
             self._replace(old, new)
         for old, _ in self._cut_over():
             self._meet(old)
-
-    def _replaces(self) -> bool:
-        return any(True for _ in self._replacements())
 
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
         """Yield the queries that are stated again, before and after."""

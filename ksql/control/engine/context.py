@@ -71,7 +71,8 @@ class Prepared:
     """The effects of a statement, as data.
 
     ``new_topics`` and ``registrations`` are made in Kafka and in the schema registry before the
-    command counts; ``message`` is shown to the user. A ``warning`` says why there is nothing to do
+    command counts; ``later_registrations`` are only checked, as the cut-over makes them.
+    ``message`` is shown to the user. A ``warning`` says why there is nothing to do
     (IF NOT EXISTS). ``verdict`` is the upgrade's; ``plans`` holds the plans before and after.
     """
 
@@ -81,6 +82,7 @@ class Prepared:
     query_id: str | None = None
     new_topics: tuple[Topic, ...] = ()
     registrations: tuple[Registration, ...] = ()
+    later_registrations: tuple[Registration, ...] = ()
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)

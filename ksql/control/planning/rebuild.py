@@ -8,9 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
-from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
+from ksql.control.engine.changes import (
+    CutOverQuery,
+    DeleteSubject,
+    DeleteTopic,
+    ForgetFormer,
+)
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
+from ksql.control.planning import schemas
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
 from ksql.core.types import times
 from ksql.exec.dataflow import AT
@@ -211,11 +217,18 @@ def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared:
         cut_over=CutOver(context.number, old.version_number),
     )
     # a stream that INSERT INTO writes may have got columns meanwhile
-    source = context.catalog.sources[old.sink] if old.kind == "INSERT" else rebuild.source
+    inserts = old.kind == "INSERT"
+    source = context.catalog.sources[old.sink] if inserts else rebuild.source
+    registered = inserts or rebuild.rollback  # nothing of the result's schemas changes
     change = CutOverQuery(query, source, context.now_ms + keep_ms)
     return Prepared(
         command_id=command_id("upgrade", old.sink, "cutover"),
-        changes=(change, *_replaced_former(candidate, context)),
+        changes=(
+            change,
+            *_replaced_former(candidate, context),
+            *_subjects(candidate, context),
+        ),
+        registrations=() if registered else schemas.of_rebuilt(source, context.registry),
         message=f"{old.id} was cut over",
         query_id=old.id,
         plans={"old": old.plan, "new": query.plan},
@@ -230,11 +243,18 @@ def _replaced_former(candidate: PersistentQuery, context: Context) -> tuple[Chan
     return deletion(former.query, context)
 
 
-def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic, ...]:
-    """Return the deletion of a version's hidden topic, if that is there."""
+def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic | DeleteSubject, ...]:
+    """Return the deletion of a version's hidden topic, if that is there, and of its schemas."""
     topic = query.version.results_topic(service_id(context))
     identity = context.topics.identity(topic)
-    return (DeleteTopic(topic, identity),) if identity else ()
+    gone = (DeleteTopic(topic, identity),) if identity else ()
+    return (*gone, *_subjects(query, context))
+
+
+def _subjects(query: PersistentQuery, context: Context) -> list[DeleteSubject]:
+    """Return the deletion of the schemas that a version has registered for its hidden topic."""
+    topic = query.version.results_topic(service_id(context))
+    return schemas.deletions_of_results(codec.loads(query.plan).sink, topic, context)
 
 
 def forgotten(query_id: str, context: Context) -> Prepared:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.changes import BeginRebuild, DeleteTopic, EndRebuild
+from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, EndRebuild
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
@@ -141,7 +141,9 @@ def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalo
         raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, readers=readers)
 
 
-def results_of(queries: Iterable[PersistentQuery], context: Context) -> tuple[DeleteTopic, ...]:
+def results_of(
+    queries: Iterable[PersistentQuery], context: Context
+) -> tuple[DeleteTopic | DeleteSubject, ...]:
     """Delete the results of the candidates and former versions of queries that end."""
     return tuple(
         deletion

@@ -389,7 +389,7 @@ def _left_by(prepared: Prepared, context: Context) -> Context:
         context.topics.create(topic)
     context.topics.delete(prepared.doomed_topics)
     if context.registry is not None:
-        for registration in prepared.registrations:
+        for registration in (*prepared.registrations, *prepared.later_registrations):
             context.registry.register(registration.subject, registration.schema)
         forget(prepared.doomed_subjects, context.registry)
     return replace(context, catalog=catalog, offset=context.offset + 1)

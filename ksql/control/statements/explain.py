@@ -101,7 +101,8 @@ def _dry_create(target: _Creating, text: str, request: Request, context: Context
         return _without_beginning(target, text, request, lost)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
-    schemas.check(prepared.registrations, context.registry)
+    registrations = (*prepared.registrations, *prepared.later_registrations)
+    schemas.check(registrations, context.registry)
     plan = codec.loads(prepared.plans["new"])
     described = of_plan(plan, text, target.name, request)
     if prepared.verdict is None or prepared.mode is None:

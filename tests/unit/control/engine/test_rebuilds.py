@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from ksql.control.engine.command_execution import NoHistory
 from ksql.control.engine.errors import BESIDE
+from ksql.control.engine.ports import MemoryLog
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements import execute
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.exec.memory.driver import MemoryRunner
+from ksql.formats.schema_registry import MemoryRegistry, SchemaRejected
 from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 from tests.waits import PATIENCE_S
@@ -660,3 +664,90 @@ def test_commands_that_are_no_upgrades_name_no_user():
     world = World()
     execute.run(RIDES + COUNT, world.services, world.settings, {}, {}, user="ada")
     assert {command.user for command in world.log.commands} == {""}
+
+
+AVRO = "CREATE TABLE T WITH (VALUE_FORMAT='AVRO') AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"
+WIDER = (
+    "CREATE OR REPLACE TABLE T WITH (VALUE_FORMAT='AVRO', REPLACE_MODE='rebuild') AS "
+    "SELECT B, COUNT(*) AS N, MAX(M) AS X FROM R GROUP BY B;"
+)
+
+
+@pytest.fixture
+def registered():
+    world = World(RIDES, AVRO, registry=MemoryRegistry())
+    world.feed("r", ride("a", "x", 5, 1), ride("b", "y", 7, 3))
+    return world
+
+
+def versions(world):
+    registry = world.engine.registry
+    return {subject: len(registry.ids(subject)) for subject in registry.subjects()}
+
+
+def test_schema_is_registered_by_the_cut_over(registered):
+    registered.run(WIDER)
+    registered.drain()
+    assert versions(registered)["T-value"] == 1
+    supervisor(registered).step()
+    assert versions(registered) == {"T-value": 2}
+
+
+def test_abort_leaves_no_schema(registered):
+    before = versions(registered)
+    registered.run(WIDER)
+    registered.drain()
+    registered.run("ABORT UPGRADE OF T;")
+    assert versions(registered) == before
+
+
+def test_drop_leaves_no_schema_of_a_candidate(registered):
+    registered.run(WIDER)
+    registered.drain()
+    registered.run("DROP TABLE T DELETE TOPIC;")
+    assert versions(registered) == {}
+
+
+def test_cut_over_that_fails_leaves_no_schema(registered):
+    registered.run(WIDER)
+    registered.drain()
+
+    class Full(Exception):
+        pass
+
+    def append(*_):
+        raise Full
+
+    appended = MemoryLog.begin
+    broken = SimpleNamespace(offset=len(registered.log.commands), check=lambda _: None)
+    broken.append = append
+    registered.log.begin = lambda: nullcontext(broken)
+    with pytest.raises(KsqlError):
+        registered.engine.cut_over(registered.query("T").id, Settings())
+    assert versions(registered)["T-value"] == 1
+    registered.log.begin = lambda: appended(registered.log)
+    supervisor(registered).step()
+    assert versions(registered) == {"T-value": 2}
+
+
+def test_rollback_registers_nothing(registered):
+    registered.run(WIDER)
+    registered.drain()
+    supervisor(registered).step()
+    before = versions(registered)
+    registered.run("ROLLBACK UPGRADE OF T;")
+    registered.feed("r", ride("c", "x", 5, 4))
+    supervisor(registered).step()
+    assert versions(registered) == before
+    assert registered.query("T").version_number == 0
+
+
+def test_schema_that_does_not_fit_is_refused_at_once(registered):
+    registry = registered.engine.registry
+
+    def check(subject, schema):
+        raise SchemaRejected(subject, "it is locked")
+
+    registry.check = check
+    assert "it is locked" in registered.refuse(WIDER).text()
+    assert not registered.catalog.rebuilds
