@@ -328,13 +328,13 @@ class CommandExecution:
         self.state = State.MAKING
         topics = self._context.topics
         for topic in self.prepared.new_topics:
-            if topics.create(topic) or self._made_anew(topic):
+            if topics.create(topic) or self._recreated(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
         schemas.check(self.prepared.later_registrations, self._context.registry)
         if not self._registers_last():
             self._register()
 
-    def _made_anew(self, topic: Topic) -> bool:
+    def _recreated(self, topic: Topic) -> bool:
         """Empty the topic of a candidate, if one that never counted has left it behind."""
         begun = [c.rebuild for c in self.prepared.changes if isinstance(c, BeginRebuild)]
         if not begun or begun[0].rollback:
