@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.exec.dataflow.ingest import picked
-from ksql.exec.dataflow.program import Result, Results, with_place
+from ksql.exec.dataflow.moved_records import with_place
+from ksql.exec.dataflow.program import Result, Results
 from ksql.exec.operators import keys
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from ksql.spark.task.sinkexchange import SinkChunkWriter
 from ksql.spark.task.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from ksql.core import OutRecord
-    from ksql.exec.dataflow import MovedRecord
+    from ksql.exec.dataflow import MovedRecords
     from ksql.exec.operators import Record
     from ksql.spark.task.task_environment import TaskEnvironment
 
@@ -93,7 +93,7 @@ class StageHost(StatefulProcessor):
         writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned, keyed=keyed)
         return self._rows((*writer.add(results), *writer.finish()))
 
-    def _moved_chunks(self, results: Sequence[MovedRecord], sender: int) -> list[Row]:
+    def _moved_chunks(self, results: MovedRecords, sender: int) -> list[Row]:
         ship, window_bytes = self.ship, self.ship.load().window_bytes or 0
         writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
         return self._rows((*writer.add(results), *writer.finish()))

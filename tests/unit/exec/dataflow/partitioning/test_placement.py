@@ -98,10 +98,11 @@ def test_results_that_move_bring_their_place(fast):
         batch = batch._replace(headers=[[("h", b"1")], *[None] * 4])
     errors = []
     moved = program.straight_moved(batch, SequenceKeys(), lambda *error: errors.append(error))
-    assert [(r[0], r[2], *r[4:]) for r in moved] == [
-        (b"a", 100, 100, 0, 2, 7),
-        (b"c", 50, 900, 0, 2, 9),
-        (b"d", 1000, 1000, 0, 2, 11),
+    assert list(moved.keys) == [b"a", b"c", b"d"]
+    assert moved.places.T.tolist() == [
+        [100, 100, 0, 2, 7],
+        [50, 900, 0, 2, 9],
+        [1000, 1000, 0, 2, 11],
     ]
-    assert moved[0][3] == (None if fast else [("h", b"1")])
+    assert moved.headers_of_each()[0] == (None if fast else [("h", b"1")])
     assert len(errors) == 1
