@@ -352,7 +352,6 @@ def _correctness(observed: Observed) -> Iterator[Line]:
 class Times(NamedTuple):
     """The distribution of times in ms."""
 
-    count: int
     p50: float
     p99: float
     longest: float
@@ -362,9 +361,9 @@ class Times(NamedTuple):
         """Return that of a span, by nearest rank; all 0 if there is none."""
         ordered = series.between(span.begin, span.end)
         if not ordered:
-            return cls(0, 0.0, 0.0, 0.0)
-        ranks = (int(len(ordered) * share) for share in (0.5, 0.99))
-        return cls(len(ordered), *(ordered[rank] for rank in ranks), ordered[-1])
+            return cls(0.0, 0.0, 0.0)
+        count = len(ordered)
+        return cls(ordered[int(count * 0.5)], ordered[int(count * 0.99)], ordered[-1])
 
     def __str__(self) -> str:
         return f"p50 {self.p50:,.1f}, p99 {self.p99:,.1f}, longest {self.longest:,.0f} ms"
