@@ -179,13 +179,18 @@ class Bench:
             begin = time.monotonic()
             self._create("counted", "b", replace="OR REPLACE", mode=", REPLACE_MODE='rebuild'")
             query_id = self._site.query_of("counted")
-            rebuild = self._site.service.node.engine.catalog.rebuilds[query_id]
-            self._observed.rebuild_speed = self._speed(rebuild.candidate.version)
+            self._observed.rebuild_speed = self._speed(self._candidate(query_id))
             self._await_cut_over(query_id, begin)
             time.sleep(_AFTER_S)
         self._observed.memory["rebuild"] = watch.peak_mb
         with self._phase("after"):
             time.sleep(self._parameters.seconds)
+
+    def _candidate(self, query_id: QueryId) -> QueryVersion:
+        """Return the version that is built, or that was cut over to already."""
+        catalog = self._site.service.node.engine.catalog
+        rebuild = catalog.rebuilds.get(query_id)
+        return catalog.version_of(query_id) if rebuild is None else rebuild.candidate.version
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -292,7 +297,7 @@ class Line(NamedTuple):
 
     def __str__(self) -> str:
         verdict = ("met" if self.met else "MISSED") if self.goal else ""
-        return f"{self.name:<36}{self.text:<44}{self.goal:<14}{verdict}".rstrip()
+        return f"{self.name:<36}{self.text:<44}{self.goal:<18}{verdict}".rstrip()
 
 
 def report(observed: Observed) -> list[Line]:
@@ -352,7 +357,6 @@ def _correctness(observed: Observed) -> Iterator[Line]:
 class Times(NamedTuple):
     """The distribution of times in ms."""
 
-    taken: int
     p50: float
     p99: float
     longest: float
@@ -362,10 +366,9 @@ class Times(NamedTuple):
         """Return that of a span, by nearest rank; all 0 if there is none."""
         ordered = series.between(span.begin, span.end)
         if not ordered:
-            return cls(0, 0.0, 0.0, 0.0)
-        ranks = (int(len(ordered) * share) for share in (0.5, 0.99))
-        p50, p99 = (ordered[rank] for rank in ranks)
-        return cls(len(ordered), p50, p99, ordered[-1])
+            return cls(0.0, 0.0, 0.0)
+        count = len(ordered)
+        return cls(ordered[int(count * 0.5)], ordered[int(count * 0.99)], ordered[-1])
 
     def __str__(self) -> str:
         return f"p50 {self.p50:,.1f}, p99 {self.p99:,.1f}, longest {self.longest:,.0f} ms"

@@ -11,7 +11,7 @@ from tests.bench.rebuild_model import Records
 
 
 def tables(records, count):
-    by_column: dict[str, dict[str, tuple[int, int]]] = {}
+    by_column: dict[str, dict[int, tuple[int, int]]] = {}
     for column in "AB":
         rows = by_column[column] = defaultdict(lambda: (0, 0))
         for number in range(count):
