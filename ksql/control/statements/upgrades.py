@@ -137,7 +137,7 @@ def _is_known(name: str, catalog: Catalog) -> bool:
 
 
 def _query_id(name: str, catalog: Catalog) -> QueryId:
-    """Return the query that has made that source, or that has this id, or had it."""
+    """Return the query that created that source, or that has this id, or had it."""
     source = catalog.sources.get(name)
     if source is not None:
         return source.created_by or QueryId("")
