@@ -103,7 +103,7 @@ class Node:
         self.again = False
         """Whether it is to be started again once it has been stopped."""
         self.terminated = False
-        """Whether this follower has found that the service was terminated at another server."""
+        """Whether this follower has seen that the service was terminated at another server."""
         self._follower: Follower | None = None
         self._peers: GroupMembers | None = None
         self.addresses: dict[str, str] = {}

@@ -35,7 +35,7 @@ def version() -> str:
 
 
 class KsqlService:
-    """One server: ``node`` holds its parts and their life, ``statements`` what changes something.
+    """One server: ``node`` starts and stops its parts, ``statements`` what changes something.
 
     ``server.service`` describes the methods. Every method may block and may be called from several
     threads at once. Every method raises ``KsqlError`` for a user's error; anything else is a defect
@@ -71,7 +71,7 @@ class KsqlService:
         )
         self.statements = StatementService(self.node)
 
-    # its life
+    # start and stop
 
     def start(self) -> None:
         """Bring everything up, then run the file of ``ksql.queries.file`` if there is one.

@@ -1,7 +1,7 @@
 """The ledger as the engine sees it: a queue of jobs, written later; it never fails its caller.
 
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
-queue and are written later, in order. A SQLite file that was deleted is made again, one that is
+queue and are written later, in order. A SQLite file that was deleted is created again, one that is
 damaged is set aside. Failures are logged; no running query notices.
 
 The jobs that may wait to be written into the ledger, and how each is written.

@@ -12,7 +12,7 @@ A head that fits is framed by one Content-Length at most, is addressed to one ho
 change of the protocol. Any other is for h11, which knows all that there is.
 Source: RFC 9112.
 
-HTTP/1.1 as h11 and uvicorn have it, for whatever is asked.
+HTTP/1.1 as h11 and uvicorn have it, for all other requests.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class TopicInfo:
 
 
 class Identity(NamedTuple):
-    """A topic's id, which it keeps for life, and its number of partitions.
+    """A topic's id, which never changes, and its number of partitions.
 
     See ``UNKNOWN``.
     """
@@ -185,7 +185,7 @@ class Admin(Administrative):
         return cluster_id or ""
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id that a topic keeps for life; None if there is no such topic.
+        """Return a topic's id, which never changes; None if there is no such topic.
 
         It is empty where the brokers are too old to give any.
         """

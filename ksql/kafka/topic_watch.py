@@ -1,6 +1,6 @@
 """Are topics still those that they were? Kafka is asked once for all who have to know.
 
-A client of Kafka, and Spark with it, reads a topic that was deleted and made again from the former
+A client of Kafka, and Spark with it, reads a topic that was deleted and recreated from the former
 offset on, without a word. It waits for ever for one that was deleted. A query that finds nothing to
 read writes nothing, so that it does not notice either that the topic of its results is gone.
 """

@@ -2,7 +2,7 @@
 
 Source: Confluent Schema Registry API reference.
 
-The embedded registry behind HTTP, in a thread of the service.
+The embedded registry over HTTP, in a thread of the service.
 """
 
 from __future__ import annotations

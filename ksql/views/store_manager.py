@@ -4,7 +4,7 @@ A store lies under the query that writes its table, as a dropped table's name ma
 
 Records the Kafka topic id that a table's stores were filled from, in a file next to them.
 
-A topic that is deleted and made again keeps its name, not its id. Its offsets begin again. A store
+A topic that is deleted and recreated keeps its name, not its id. Its offsets begin again. A store
 that continues at its position keeps rows of the former topic, and leaves out the first records of
 the new one. Stores of versions that noted no id adopt the one that they find.
 """

@@ -34,7 +34,7 @@ _DONE = 200
 async def upgrades(
     kind: JsonKind, context: Context, request: Request, query: str | None = None
 ) -> Response:
-    """List the upgrades, newest first; of one query, or of the stream or table that it has made."""
+    """List the upgrades, newest first; of one query, or of a stream or table."""
     source = "" if query is None else f" FOR {quote(query)}"
     return await _answered(f"SHOW UPGRADES{source};", kind, context, request)
 

@@ -1,4 +1,4 @@
-"""A command as bytes: versioned JSON.
+"""A command as versioned JSON and back, and the stored forms of its changes.
 
 A version that is newer than ours is refused, an older one is read.
 

@@ -137,14 +137,14 @@ def _is_known(name: str, catalog: Catalog) -> bool:
 
 
 def _query_ids(name: str, catalog: Catalog) -> tuple[QueryId, ...]:
-    """Return the queries that write that source or have made it.
+    """Return the queries that write that source or have created it.
 
     Without such a source it is the query that has this id, or had it.
     """
     source = catalog.sources.get(name)
     if source is not None:
-        made_by = () if source.created_by is None else (source.created_by,)
-        return tuple(dict.fromkeys((*made_by, *(query.id for query in catalog.writers(name)))))
+        created_by = () if source.created_by is None else (source.created_by,)
+        return tuple(dict.fromkeys((*created_by, *(query.id for query in catalog.writers(name)))))
     query = catalog.query(name)
     return (QueryId(name) if query is None else query.id,)
 

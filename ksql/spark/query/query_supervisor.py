@@ -295,7 +295,7 @@ class QuerySupervisor:
     # --- its part in a switch (``switching.OldPlan``)
 
     def hold(self) -> None:
-        """Keep anybody else from starting it, until ``resume`` or ``retire``."""
+        """Keep anyone else from starting it, until ``resume`` or ``retire``."""
         with self._changed:
             self._start_locked = True
             self._changed.wait_for(lambda: not self._launching, STOP_S)

@@ -67,7 +67,7 @@ class OldPlan(Protocol):
         """Whose plan it is."""
 
     def hold(self) -> None:
-        """Keep anybody else from starting or ending it, until ``resume`` or ``retire``."""
+        """Keep anyone else from starting or ending it, until ``resume`` or ``retire``."""
 
     def end_between_batches(self, timeout_s: float) -> bool:
         """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""

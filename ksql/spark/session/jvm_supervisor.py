@@ -100,7 +100,7 @@ class WatchedQuery:
 
 
 class JvmHost:
-    """Spark's process and session, made again when it has died; for one watching thread."""
+    """Spark's process and session, restarted when it has died; for one watching thread."""
 
     def __init__(
         self, settings: SparkSettings, open_: Callable[[SparkSettings], OpenSession] = open_session

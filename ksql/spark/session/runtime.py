@@ -121,7 +121,7 @@ class SparkRuntime:
 
         Raises:
             QUERY_START_FAILED: Spark refused it; nothing runs.
-            CheckpointMissing: The life that it continues is not there.
+            CheckpointMissing: The incarnation that it continues is missing.
         """
         try:
             query.start()
@@ -182,7 +182,7 @@ class SparkRuntime:
             return self._tallies.setdefault(name, QueryMetrics())
 
     def forget(self, name: str) -> None:
-        """Drop the counts of a query whose life is over; no other one waits for it any more."""
+        """Drop the counts of a query that has ended; no other one waits for it any more."""
         with self._lock:
             self._tallies.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none

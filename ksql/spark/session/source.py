@@ -41,7 +41,7 @@ COMMITTED = "read_committed"
 CLIENT_DEFAULTS: Mapping[str, str] = {
     # what a transaction that failed has left in a topic was never written
     ISOLATION: COMMITTED,
-    # a topic that has been deleted is not made again because it is asked for
+    # a topic that has been deleted is not recreated by a request for its metadata
     "allow.auto.create.topics": "false",
     # the default of 500 ms adds half a second to every small batch
     "fetch.max.wait.ms": "5",
@@ -61,7 +61,7 @@ class Topics(Protocol):
         """Return what the topic takes."""
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id that it keeps for life; None if it is not there, empty if unknown."""
+        """Return its id, which never changes; None if it is not there, empty if unknown."""
 
 
 def kafka_source(
