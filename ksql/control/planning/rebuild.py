@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ReplaceMode = Literal["in_place", "rebuild", "auto"]
 Replacing = ast.CreateAsSelect | ast.ReplaceQuery
-_Stated = TypeVar("_Stated", ast.CreateAsSelect, ast.ReplaceQuery)
+_Stated = TypeVar("_Stated", bound=Replacing)
 MODE: Final = "REPLACE_MODE"
 START: Final = "START_MODE"
 CUT_OVER: Final = "the cut-over of a rebuilt query"

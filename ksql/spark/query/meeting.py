@@ -169,7 +169,8 @@ class Meeting:
 
     def _let_old_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.OLD_CATCHES_UP)
-        begun, first = self._clock(), None
+        begun = self._clock()
+        first: Offsets | None = None
         while not reached(position := self._old_at(), goal):
             first = position if first is None else first
             trouble = self._old.trouble()
