@@ -15,6 +15,13 @@ HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"
 """The setting that allows a new plan to run a batch of which the old one has written a part."""
 
 
+LEFT_BEHIND: Final = (
+    "The former version was ended where it was, as it did not come to the position of the new one: "
+    "{trouble}"
+)
+"""What a switch has to say if a running version was left behind."""
+
+
 class Topics(Protocol):
     """Kafka's topics."""
 
@@ -48,6 +55,7 @@ class Switch:
     """Where an old plan ended and the new one began; offsets are per topic and partition.
 
     ``left`` says what it means that the new plan runs a batch which the old one could not finish.
+    Of a rebuild it says why the running version was left behind.
     ``trouble`` says why the new plan's first batch failed. Both are usually empty. ``difference``
     is that of a table's cut-over, once it is written.
     """
@@ -167,7 +175,8 @@ class Runner(Protocol):
         """Bring the running version and its candidate to one position, and end both there.
 
         Both have read the same records then. Nothing of either runs afterwards, until ``cut_over``
-        or ``part``.
+        or ``part``. The running version of a table may fail, or its batch may not end. Then it is
+        left behind: ended where it is.
 
         Raises: KsqlError; both continue then.
         """

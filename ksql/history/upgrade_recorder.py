@@ -166,9 +166,10 @@ class UpgradeRecorder:
     def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
         """End a rebuild whose cut-over counts; ``switch`` is None if its place is not known."""
         now = Millis(self._now_ms())
-        self._end(
-            candidate, UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
-        )
+        outcome = UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
+        if switch is not None and switch.left:
+            outcome = replace(outcome, reason="\n".join((switch.left, outcome.reason)).strip())
+        self._end(candidate, outcome)
 
     def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
         """End a rebuild that was given up, for that reason."""

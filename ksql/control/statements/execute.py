@@ -368,13 +368,12 @@ def _note_refusal(
 ) -> None:
     """Have a replacement that was refused kept by the history."""
     catalog = request.engine.catalog
-    match statement:
-        case ast.CreateAsSelect(or_replace=True):
-            query = next(iter(catalog.writers(statement.name)), None)
-        case ast.ReplaceQuery():
-            query = catalog.query(statement.query_id)
-        case _:
-            return
+    if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
+        query = next(iter(catalog.writers(statement.name)), None)
+    elif isinstance(statement, ast.ReplaceQuery):
+        query = catalog.query(statement.query_id)
+    else:
+        return
     if query is not None:
         mode = upgrades.stated_mode(statement)
         request.engine.note_refusal(query, refused, text, mode, request.user)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core import OutRecord, QueryVersion, RawRecord
+from ksql.core import KsqlError, OutRecord, QueryVersion, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
 from ksql.exec.dataflow.topic_acl import AT, read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.ports import BuildProgress, FirstBatch, Switch
+from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
 from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
@@ -239,13 +239,24 @@ class MemoryRunner:
         return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
     def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
-        """Have both read what is there, and let them rest."""
+        """Have both read what is there, and let them rest.
+
+        Raises: what a running version of a stream fails with; that of a table is left behind.
+        """
         versions = (old.version, candidate.version)
         self.resume([old, candidate])
-        self.drain(versions)
-        position = _offsets(self.running[old.version].positions)
+        self.drain([candidate.version])
+        left = ""
+        try:
+            self.drain([old.version])
+        except KsqlError as trouble:
+            if codec.loads(old.plan).sink.kind != "TABLE":
+                raise
+            left = LEFT_BEHIND.format(trouble=trouble.text())
+        ended = candidate if left else old
+        position = _offsets(self.running[ended.version].positions)
         self.stop_soon(versions)
-        return Switch(0, position)
+        return Switch(0, position, left=left)
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Continue both; not one that was forgotten meanwhile."""

@@ -4,8 +4,14 @@
 
 Both end between two batches, and have read the same records then. The candidate is started again
 at once, with its end where it is, so that it is up when that is moved. The running version rests
-only while the candidate reads what the other has read since. The meeting leaves by one of two
-exits:
+only while the candidate reads what the other has read since.
+
+A running version that is in ERROR, or whose batch does not end, may come to no position. If its
+result is a table, it is **left behind**: it is ended where it is, and writes no more. The
+difference is right all the same, as it is computed from what the topic has. A stream's results
+before the candidate's position would be lost, so there both must meet.
+
+The meeting leaves by one of two exits:
 
 - *cut over*: the running version rests for good, the candidate's version is started as the query.
 - *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
@@ -22,6 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ksql.core import MEETING_CANCELLED, KsqlError, ServerError
 from ksql.core.process import in_background
+from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query.failures import reason
 from ksql.spark.query.switching import OldPlan
@@ -34,6 +41,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.02
+_TRANSIENT_S: Final = 10.0
+"""How long a running version may be in trouble before it is left behind: most failures pass."""
+_STUCK: Final = "its batch does not end"
 _UNAVAILABLE: Final = 503
 
 
@@ -56,6 +66,9 @@ class Version(OldPlan, Protocol):
         Raises: whatever kept it from starting.
         """
 
+    def interrupt(self) -> bool:
+        """End it within its batch; it is repeated if the version continues. False: it runs on."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -75,17 +88,22 @@ class Meeting:
         common: Collection[str],
         bound: Callable[[Offsets | None], None],
         limit_s: float,
+        *,
+        may_leave: bool = False,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         """Take the topics that both read, and ``limit_s``: how long the meeting may take.
 
         ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere. It
-        moves the end of one that runs and has one.
+        moves the end of one that runs and has one. ``may_leave``: a running
+        version that does not come along is left behind.
         """
         self.state = MeetingState.CANDIDATE_ENDS
         self.since = 0.0
         """When the running version has ended."""
+        self.left_behind = ""
+        """Why the running version was left behind, if it was."""
         self._old = old.version
         self._candidate = candidate.version
         self._old_position = old.position
@@ -93,6 +111,7 @@ class Meeting:
         self._common = common
         self._bound = bound
         self._limit_s = limit_s
+        self._may_leave = may_leave
         self._clock = clock
         self._pause = pause
         self._deadline = 0.0
@@ -118,9 +137,10 @@ class Meeting:
             self._candidate.start()
             self._let_old_catch_up(goal)
             self._old.hold()
-            self._end(MeetingState.OLD_ENDS, self._old)
+            self._end_old()
             self.since = self._clock()
-            self._let_candidate_catch_up(self._shared(self._old_position()))
+            # the candidate has read to its goal, and one that was left behind may be before it
+            self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
             self._enter(MeetingState.MET)
         except BaseException as problem:
             try:
@@ -164,8 +184,52 @@ class Meeting:
         self._bound(goal)
 
     def _let_old_catch_up(self, goal: Offsets) -> None:
-        while not reached(position := self._old_position(), goal):
+        begun = self._clock()
+        first: Offsets | None = None
+        while not reached(position := self._old_at(), goal):
+            first = position if first is None else first
+            trouble = self._old.trouble()
+            over = self._clock() >= self._deadline
+            lasting = trouble if self._clock() >= begun + _TRANSIENT_S else ""
+            stuck = _STUCK if over and not trouble else ""
+            if position == first and self._leaves(lasting or stuck):
+                return
             self._wait(position, goal, self._old)
+
+    def _leaves(self, trouble: str) -> bool:
+        """Return whether the running version is left behind, because of that trouble."""
+        if not trouble or not self._may_leave:
+            return False
+        self.left_behind = LEFT_BEHIND.format(trouble=trouble)
+        self._deadline = self._clock() + self._limit_s
+        return True
+
+    def _end_old(self) -> None:
+        """End the running version: between two batches, or where it is if it is left behind."""
+        if not self.left_behind:
+            try:
+                self._end(MeetingState.OLD_ENDS, self._old)
+                return
+            except NotMet:
+                if not self._leaves(self._old.trouble() or _STUCK):
+                    raise
+        self._enter(MeetingState.OLD_ENDS)
+        if not self._old.interrupt():
+            raise self._not_met("its batch still runs")
+
+    def _old_at(self) -> Offsets:
+        """Return where the running version is; nowhere if that cannot be read and it may be left.
+
+        Raises: KsqlError.
+        """
+        try:
+            return self._old_position()
+        except KsqlError as unreadable:
+            if not self._may_leave:
+                raise
+            extra = {"query_id": self._old.query_id, "reason": unreadable.text()}
+            _log.info("position_unreadable", extra=extra)
+            return {}
 
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.CANDIDATE_CATCHES_UP)
@@ -262,6 +326,17 @@ class Meetings:
     def until(self, version: QueryVersion) -> Offsets | None:
         """Return the offsets at which a launch of a version ends; None: it has no end."""
         return self._untils.get(version)
+
+
+def _farther(one: Offsets, other: Offsets) -> Offsets:
+    """Return for each partition the larger of both offsets."""
+    return {
+        topic: {
+            partition: max(_at(one, topic, partition), _at(other, topic, partition))
+            for partition in one.get(topic, {}).keys() | other.get(topic, {}).keys()
+        }
+        for topic in one.keys() | other.keys()
+    }
 
 
 def _missing(position: Offsets, goal: Offsets) -> str:

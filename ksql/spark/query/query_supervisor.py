@@ -313,6 +313,12 @@ class QuerySupervisor:
             self.metrics.add(query)
         return True
 
+    def interrupt(self) -> bool:
+        """End it within its batch, which is repeated if it continues. False: it still runs."""
+        if not self.end_between_batches(0.0) and self._query is not None:
+            self._query.stop()
+        return not self._runs()
+
     def half_done(self) -> bool:
         """Return whether a batch was planned that is not finished; for one that has ended."""
         return checkpoint.half_done(self.place.checkpoint)

@@ -311,9 +311,8 @@ class SparkRunner:
 
         Raises: KsqlError; both continue then.
         """
-        going, coming = (
-            self.running.get(query.version) or self._watched(query) for query in (old, candidate)
-        )
+        versions = old, candidate
+        going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
         meeting = Meeting(
             Side(going, lambda: self._position(old)[1]),
@@ -321,11 +320,13 @@ class SparkRunner:
             common,
             partial(self._meetings.end_at, candidate.version),
             self._limit_s(),
+            may_leave=plan_of(old).sink.kind == "TABLE",
         )
         self._meetings.begin(MeetingInProgress(meeting, going, coming))
         try:
             meeting.meet()
-            return Switch(*self._position(old))
+            ended = candidate if meeting.left_behind else old
+            return Switch(*self._position(ended), left=meeting.left_behind)
         except BaseException:
             if self._meetings.end(old.version) is not None:  # none was ended meanwhile
                 self._links.begin(old, candidate)

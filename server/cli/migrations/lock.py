@@ -1,8 +1,8 @@
 """Keeps two ``apply`` apart: the first claim in the metadata's stream counts until it is released.
 
-Claims are events of the stream, so its one partition orders them, and whoever reads them comes to
-the same answer. An ``apply`` that was killed leaves its claim, which ``--take-over`` replaces.
-ksqlDB's tool marks a version as RUNNING and lets a second one work beside the first.
+Claims are events of the stream, so its one partition orders them, and all commands that read them
+come to the same answer. An ``apply`` that was killed leaves its claim, which ``--take-over``
+replaces. ksqlDB's tool marks a version as RUNNING, and lets a second one work at the same time.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def released(token):
     ],
 )
 def test_first_claim_counts_until_it_is_released(events, holder):
-    found = holder_of(events)
-    assert (None if found is None else found.checksum) == holder
+    claimed = holder_of(events)
+    assert (None if claimed is None else claimed.checksum) == holder
 
 
 def during(monkeypatch, mark, act):

@@ -17,6 +17,7 @@ from ksql.control.statements import execute
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.formats.schema_registry import MemoryRegistry, SchemaRejected
 from ksql.sql.catalog.model import Topic
@@ -751,3 +752,74 @@ def test_schema_that_does_not_fit_is_refused_at_once(registered):
     registry.check = check
     assert "it is locked" in registered.refuse(WIDER).text()
     assert not registered.catalog.rebuilds
+
+
+class Failing(MemoryRunner):
+    """The first version of a query fails from some time on."""
+
+    fails = False
+
+    def _advance(self, query):
+        is_first = self.running.get(QueryVersion(QueryId("CTAS_T_1"))) is query
+        if self.fails and is_first:
+            raise KsqlError("the function was too slow")
+        return super()._advance(query)
+
+
+def failing(create):
+    world = World(RIDES, create, runner=Failing)
+    world.feed("r", ride("a", "x", 50, 1), ride("b", "y", 7, 2))
+    world.runner.fails = True
+    world.topics.append("r", b"c", b'{"D": "z", "M": 99}', 3, None)
+    return world
+
+
+def test_table_whose_query_fails_is_cut_over_without_it():
+    world = failing(COUNT)
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[QueryId("CTAS_T_1")].candidate.version
+    world.runner.drain([version])
+    history = world.engine.history = Ends()
+    supervisor(world).step()
+    assert world.last("T") == {"a": {"N": 1}, "b": None, "c": {"N": 1}}
+    [(ended, switch)] = history.entries
+    assert ended == version
+    assert "the function was too slow" in switch.left
+    assert switch.offsets == {"r": {0: 3}}
+
+
+class Ends(NoHistory):
+    """Notes the cut-overs."""
+
+    def __init__(self):
+        self.entries = []
+
+    def rebuilt(self, candidate, switch):
+        self.entries.append((candidate, switch))
+
+
+def test_stream_whose_query_fails_waits_for_it():
+    """Results between the two positions would be lost."""
+    world = World(RIDES, "CREATE STREAM F AS SELECT B, M FROM R;", runner=Failing)
+    world.feed("r", ride("a", "x", 5, 1))
+    query_id = world.query("F").id
+    advance = world.runner._advance
+
+    def broken(running):
+        if world.runner.running.get(QueryVersion(query_id)) is running:
+            raise KsqlError("the function was too slow")
+        return advance(running)
+
+    world.run(
+        "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
+    )
+    world.drain()
+    world.runner._advance = broken
+    watching = supervisor(world)
+    watching.step()
+    assert world.catalog.rebuilds
+    [trouble] = watching.troubles.values()
+    assert "the function was too slow" in trouble
+    world.runner._advance = advance
+    RebuildSupervisor(world.engine, Settings()).step()
+    assert not world.catalog.rebuilds
