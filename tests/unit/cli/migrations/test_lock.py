@@ -47,7 +47,8 @@ def test_first_claim_counts_until_it_is_released(events, holder):
 
 def during(monkeypatch, mark, act):
     """Call ``act`` once, before the statement that contains the mark."""
-    execute, acted = Client.execute, []
+    execute = Client.execute
+    acted: list[str] = []
 
     def observed(client, text, *more, **options):
         if mark in text and not acted:

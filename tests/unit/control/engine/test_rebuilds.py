@@ -798,7 +798,7 @@ class Ends(NoHistory):
         self.entries.append((candidate, switch))
 
 
-def test_stream_whose_query_fails_waits_for_it():
+def test_stream_whose_query_fails_waits_for_it(monkeypatch):
     """Results between the two positions would be lost."""
     world = World(RIDES, "CREATE STREAM F AS SELECT B, M FROM R;", runner=Failing)
     world.feed("r", ride("a", "x", 5, 1))
@@ -814,12 +814,12 @@ def test_stream_whose_query_fails_waits_for_it():
         "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
     )
     world.drain()
-    world.runner._advance = broken
+    monkeypatch.setattr(world.runner, "_advance", broken)
     watching = supervisor(world)
     watching.step()
     assert world.catalog.rebuilds
     [trouble] = watching.troubles.values()
     assert "the function was too slow" in trouble
-    world.runner._advance = advance
+    monkeypatch.setattr(world.runner, "_advance", advance)
     RebuildSupervisor(world.engine, Settings()).step()
     assert not world.catalog.rebuilds

@@ -18,7 +18,7 @@ def columns(records):
 
 def sent(sender, records, partitions=4, buckets=2, window_bytes=0, at_once=1_000_000):
     writer = SinkChunkWriter(buckets, sender, partitions, window_bytes)
-    chunks = []
+    chunks: list[bytes] = []
     for begin in range(0, len(records), at_once):
         chunks += writer.add(columns(records[begin : begin + at_once]))
     return [*chunks, *writer.finish()]
