@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 
 class Wrong(NamedTuple):
-    """Records that a table lacks or has counted twice, and rows whose sums are wrong though their counts are right."""
+    """Records that a table lacks or has counted twice, and rows with a wrong sum alone."""
 
     lost: int
     doubled: int

@@ -153,7 +153,7 @@ class QuerySupervisor:
             self._end(self._query)
         elif not self._launching:
             self._over = True
-        if self._over:  # else it goes on waiting
+        if self._over:  # else it still waits
             self._driver.open_gate(self._gate)
 
     def await_first_attempt(self, timeout_s: float) -> None:
