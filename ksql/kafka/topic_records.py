@@ -40,19 +40,20 @@ class TopicRecords:
         Fewer, if they do not come in time or are too large. Raises: OffsetsGone, KafkaDenied,
         KafkaUnreachable, UnknownTopic.
         """
-        left = {partition: end for partition, (start, end) in spans.items() if start < end}
+        ends = {partition: end for partition, (start, end) in spans.items() if start < end}
         records: list[RawRecord] = []
-        if not left:
+        if not ends:
             return records
+        left = dict(ends)
         room, deadline = _MOST_BYTES, time.monotonic() + _LONGEST_S
         with Reader(self._settings, **{"max.partition.fetch.bytes": _FETCH_BYTES}) as reader:
             reader.assign({partition: spans[partition][0] for partition in left})
             while left and room > 0 and (rest_s := deadline - time.monotonic()) > 0:
                 for record in reader.poll(_POLL, rest_s):
                     partition = record.topic, record.partition
-                    if record.offset < spans[partition][1]:
+                    if record.offset < ends[partition]:
                         records.append(record)
                         room -= len(record.key or b"") + len(record.value or b"")
                 left = {at: end for at, end in left.items() if reader.positions[at] < end}
-                reader.hold(spans.keys() - left.keys())
+                reader.hold(ends.keys() - left.keys())
         return records
