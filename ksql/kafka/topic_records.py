@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ksql.kafka.reader import Reader
@@ -34,25 +35,36 @@ class TopicRecords:
         """
         return self._admin.offsets_at(topics, time_ms)
 
-    def read(self, spans: Mapping[Partition, tuple[int, int]]) -> list[RawRecord]:
+    def read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> list[RawRecord]:
         """Return the records from the first to before the second offset of each partition.
 
-        Fewer, if they do not come in time or are too large. Raises: OffsetsGone, KafkaDenied,
-        KafkaUnreachable, UnknownTopic.
+        The first ``most`` of each; fewer, if they do not come in time or are too large.
+
+        Raises: OffsetsGone, KafkaDenied, KafkaUnreachable, UnknownTopic.
         """
-        left = {partition: end for partition, (start, end) in spans.items() if start < end}
+        ends = {partition: end for partition, (start, end) in spans.items() if start < end}
         records: list[RawRecord] = []
-        if not left:
+        if not ends:
             return records
+        left = dict(ends)
+        counts: Counter[Partition] = Counter()
         room, deadline = _MOST_BYTES, time.monotonic() + _LONGEST_S
         with Reader(self._settings, **{"max.partition.fetch.bytes": _FETCH_BYTES}) as reader:
             reader.assign({partition: spans[partition][0] for partition in left})
             while left and room > 0 and (rest_s := deadline - time.monotonic()) > 0:
                 for record in reader.poll(_POLL, rest_s):
                     partition = record.topic, record.partition
-                    if record.offset < spans[partition][1]:
+                    if record.offset < ends[partition] and counts[partition] != most:
                         records.append(record)
+                        counts[partition] += 1
                         room -= len(record.key or b"") + len(record.value or b"")
-                left = {at: end for at, end in left.items() if reader.positions[at] < end}
-                reader.hold(spans.keys() - left.keys())
+                positions = reader.positions
+                left = {
+                    at: end
+                    for at, end in left.items()
+                    if positions[at] < end and counts[at] != most
+                }
+                reader.hold(ends.keys() - left.keys())
         return records

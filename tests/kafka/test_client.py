@@ -80,6 +80,8 @@ def test_some_records_of_a_topic(kafka, admin, topic):
         (1, 0, b"other"),
     ]
     assert records.read({(topic, 0): (10, 10)}) == []
+    two = records.read({(topic, 0): (4, 10), (topic, 1): (1, 1)}, 2)
+    assert [r.value for r in two] == [b"4", b"5"]
     assert records.offsets_at([topic], 1004) == {(topic, 0): 4, (topic, 1): 0}
     assert records.offsets_at([topic], 9000) == {(topic, 0): 10, (topic, 1): 1}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.control.statements.upgradereport import RebuildEstimate, SourceExtent
 from ksql.core import KsqlError
@@ -43,44 +43,49 @@ def extents(prepared: Prepared, request: Request) -> tuple[SourceExtent, ...]:
     plan = codec.loads(prepared.plans["new"])
     starts = read_topics(plan)
     held = dict(request.services.monitor.ends(list(starts)))
-    sampled = _sampled(held, request)
-    read = _spans_read(held, starts, request)
+    firsts = request.services.records.read(held, _SAMPLED)
+    sample = _Sample(
+        held, _spans_read(held, starts, request), firsts, _lasts(held, firsts, request)
+    )
     return tuple(
-        _extent(source.name, source.topic, held, read, sampled, request)
-        for source in sources(plan.sink)
+        _extent(source.name, source.topic, sample, request) for source in sources(plan.sink)
     )
 
 
-def _extent(
-    name: str,
-    topic: str,
-    held: Mapping[Partition, tuple[int, int]],
-    read: Spans,
-    sampled: Sequence[RawRecord],
-    request: Request,
-) -> SourceExtent:
-    records = sum(end - start for (of, _), (start, end) in read.items() if of == topic)
-    sizes = [_size(record) for record in sampled if record.topic == topic]
+class _Sample(NamedTuple):
+    """The offsets that topics have and a candidate reads, and records of both ends of topics."""
+
+    held: Mapping[Partition, tuple[int, int]]
+    read: Spans
+    firsts: Sequence[RawRecord]
+    lasts: Sequence[RawRecord]
+
+
+def _extent(name: str, topic: str, sample: _Sample, request: Request) -> SourceExtent:
+    records = sum(end - start for (of, _), (start, end) in sample.read.items() if of == topic)
+    looked_at = (*sample.firsts, *sample.lasts)
+    sizes = [_size(record) for record in looked_at if record.topic == topic]
     described = request.engine.topics.describe(topic)
     return SourceExtent(
         source=name,
         topic=topic,
         records=records,
-        lost=sum(begin for (of, _), (begin, _) in held.items() if of == topic),
+        lost=sum(begin for (of, _), (begin, _) in sample.held.items() if of == topic),
         bytes=round(sum(sizes) / len(sizes) * records) if sizes else None,
         sampled=len(sizes),
-        begins=_first_ms(sampled, held, topic),
+        begins=_first_ms(record for record in sample.firsts if record.topic == topic),
         compacted=described is not None
         and "compact" in described.configs.get("cleanup.policy", ""),
     )
 
 
-def _sampled(held: Mapping[Partition, tuple[int, int]], request: Request) -> Sequence[RawRecord]:
-    """Return some records of the beginning and of the end of each partition, none twice."""
-    firsts = {at: (begin, min(end, begin + _SAMPLED)) for at, (begin, end) in held.items()}
-    lasts = {at: (max(firsts[at][1], end - _SAMPLED), end) for at, (_, end) in held.items()}
-    read = request.services.records.read
-    return (*read(firsts), *read(lasts))
+def _lasts(
+    held: Mapping[Partition, tuple[int, int]], firsts: Iterable[RawRecord], request: Request
+) -> Sequence[RawRecord]:
+    """Return records of the end of each partition, none that is among the first."""
+    behind = {(r.topic, r.partition): r.offset + 1 for r in firsts}
+    spans = {at: (max(behind.get(at, 0), end - _SAMPLED), end) for at, (_, end) in held.items()}
+    return request.services.records.read(spans)
 
 
 def _spans_read(
@@ -96,16 +101,12 @@ def _spans_read(
     return {at: (max(begin, later.get(at, 0)), end) for at, (begin, end) in held.items()}
 
 
-def _first_ms(
-    sampled: Iterable[RawRecord], held: Mapping[Partition, tuple[int, int]], topic: str
-) -> int | None:
+def _first_ms(records: Iterable[RawRecord]) -> int | None:
     """Return the earliest time of the first record of each partition; None if there is none."""
-    firsts: dict[Partition, RawRecord] = {}
-    for record in sampled:
-        at = record.topic, record.partition
-        if record.topic == topic and record.offset < held[at][0] + _SAMPLED:
-            firsts.setdefault(at, record)
-    return min((record.timestamp for record in firsts.values()), default=None)
+    times: dict[Partition, int] = {}
+    for record in records:
+        times.setdefault((record.topic, record.partition), record.timestamp)
+    return min(times.values(), default=None)
 
 
 def _size(record: RawRecord) -> int:
@@ -150,10 +151,8 @@ def _results_since(query: PersistentQuery | None, request: Request) -> int | Non
     topic = None if query is None else plan_of(query).sink.topic
     if topic is None:
         return None
-    held = dict(request.services.monitor.ends([topic]))
-    firsts = {at: (begin, min(end, begin + _SAMPLED)) for at, (begin, end) in held.items()}
     try:
-        return _first_ms(request.services.records.read(firsts), held, topic)
+        return _first_ms(request.services.records.read(request.services.monitor.ends([topic]), 1))
     except KsqlError as problem:  # who writes a topic may perhaps not read it
         _log.info("result_not_read", extra={"topic": topic, "why": problem.text()})
         return None

@@ -132,10 +132,12 @@ class Records(Protocol):
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> Mapping[Partition, int]:
         """Return the offset of the first record at or after that time, of every partition."""
 
-    def read(self, spans: Mapping[Partition, tuple[int, int]]) -> Sequence[RawRecord]:
+    def read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> Sequence[RawRecord]:
         """Return the records from the first to before the second offset of each partition.
 
-        Those that come within some seconds.
+        The first ``most`` of each that come within some seconds.
         """
 
 
@@ -147,9 +149,11 @@ class NoRecords:
         del topics, time_ms
         return {}
 
-    def read(self, spans: Mapping[Partition, tuple[int, int]]) -> Sequence[RawRecord]:
+    def read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> Sequence[RawRecord]:
         """Have none."""
-        del spans
+        del spans, most
         return ()
 
 

@@ -392,13 +392,15 @@ class MemoryRecords:
             for topic in topics
         }
 
-    def read(self, spans: Mapping[tuple[str, int], tuple[int, int]]) -> list[RawRecord]:
-        """Return the records from the first to before the second offset of each topic."""
+    def read(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
+    ) -> list[RawRecord]:
+        """Return the records from the first to before the second offset; ``most`` of each topic."""
         return [
             RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
             for (topic, _), (start, end) in spans.items()
             for offset, stored in enumerate(
-                self._topics.records.get(topic, [])[start:end], start=start
+                self._topics.records.get(topic, [])[start:end][:most], start=start
             )
         ]
 

@@ -494,6 +494,16 @@ def test_explain_estimates_the_bytes_from_records(world):
     assert not extent.compacted
 
 
+def test_explain_samples_the_beginning_and_the_end(world):
+    for n in range(200):
+        world.topics.append("r", b"c", b"x" * n, n)
+    ends_of(world)
+    [extent] = explained(world).reads
+    looked_at = [*world.topics.records["r"][:50], *world.topics.records["r"][-50:]]
+    mean = sum(len(r.key) + len(r.value) for r in looked_at) / 100
+    assert (extent.sampled, extent.bytes) == (100, round(mean * 203))
+
+
 def test_explain_counts_from_the_start_on(world):
     ends_of(world)
     world.engine.now_ms = lambda: 10
@@ -523,10 +533,10 @@ def test_explain_does_without_a_result_that_may_not_be_read(world):
     ends_of(world)
     read = world.services.records.read
 
-    def denied(spans):
+    def denied(spans, most=None):
         if ("T", 0) in spans:
             raise KsqlError("T may not be read")
-        return read(spans)
+        return read(spans, most)
 
     world.services.records.read = denied
     report = explained(world)
