@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from ksql.spark.task.task_environment import TaskEnvironment
 from ksql.spark.task.trial_task import WarmTask
+
+
+class Program:
+    """One that is loaded, and can do nothing."""
 
 
 def test_it_loads_the_program_that_the_batches_will_ask_for_and_nothing_else():
@@ -13,7 +15,7 @@ def test_it_loads_the_program_that_the_batches_will_ask_for_and_nothing_else():
 
     def load(text):
         loaded.append(text)
-        return SimpleNamespace()  # it has nothing to call
+        return Program()  # it has nothing to call
 
     ship = TaskEnvironment(
         query_id="q", application_id="a", plan_json="plan", topics=(), producer=(), loader=load
