@@ -139,6 +139,7 @@ class TopicDifference:
             raise PartitionsDiffer(origin, count, target, target_count)
         counts = Counts()
         out = _Out(target, writing, self._fitted(target, writing))
+        out.take_over()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
                 reading = other.submit(there.rows, partition)
@@ -245,13 +246,19 @@ def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
 
 
 class _Out:
-    """Writes records of partitions; a producer is opened for the first."""
+    """Writes records of partitions; a producer is opened for the first, or to take over."""
 
     def __init__(self, topic: str, writing: Writing, config: Mapping[str, str]) -> None:
         self._topic = topic
         self._writing = writing
         self._config = config
         self._producer: WorkerProducer | None = None
+
+    def take_over(self) -> None:
+        """End the open transaction of an earlier writer of the id, which writes no more."""
+        if self._writing.transactional_id is not None:
+            self._writing.may_write()
+            self._opened()
 
     def write(self, partition: int, records: Sequence[OutRecord]) -> None:
         """Write them, and wait until they count."""

@@ -273,9 +273,14 @@ def _watch_meeting(module: ModuleType) -> None:
 def _watch_completion(module: ModuleType) -> None:
     complete, delete = module.CutOverCompletion.complete, module.CutOverCompletion._delete
 
-    def watched_complete(self: Any, query: Any, *args: Any) -> None:
+    def watched_complete(self: Any, query: Any, spec: Any, *args: Any) -> None:
+        mark = module.cut_over_mark.read(spec.checkpoint)
+        number = query.cut_over.number if query.cut_over is not None else None
+        if number is None or (mark is not None and mark.done and mark.number == number):
+            complete(self, query, spec, *args)  # it is completed, or not to be
+            return
         with _working("launch", query.id):
-            complete(self, query, *args)
+            complete(self, query, spec, *args)
 
     def watched_delete(self: Any, hidden: str, query_id: str) -> None:
         with _working("clean-up", query_id):

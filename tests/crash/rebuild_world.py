@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +36,8 @@ WATCHED = {"stateless": "rollback", "aggregate": "rollback", "join": "abort", "w
 STATEMENT, CUT_OVER, LAUNCH, CLEAN_UP = "begin", "cut-over", "launch", "clean-up"
 BUILD, FIRST = "build", "first batch"
 _WORKS = (CUT_OVER, LAUNCH, CLEAN_UP)
-_LET_IT_WORK_S = 1.0
-_STANDS_S = 60.0
+_BROKER_AWAY_S = 1.0
+_STANDS_S = 2 * PATIENCE_S / 3
 _UNLOCKED = (ANSWER, TURN)
 
 Effects = dict[tuple[Cell, str], dict[str, list[str]]]
@@ -184,7 +186,7 @@ class Service:
             try:
                 self._bring(standing.values(), pool)
                 self.feed(each.query for each in sound(standing))
-                self._let(fault, standing.values(), pool)
+                self._let(fault, standing.values())
             finally:
                 for each in standing.values():
                     each.touch("go")
@@ -221,19 +223,25 @@ class Service:
         except AssertionError as problem:
             each.missed = str(problem)
 
-    def _let(self, fault: str, standing: Iterable[Standing], pool: ThreadPoolExecutor) -> None:
+    def _let(self, fault: str, standing: Iterable[Standing]) -> None:
         """Let the fault happen; the queries that are held continue while it does."""
-        acts: dict[str, Callable[[], None]] = {
-            "kill": self.site.kill,
-            "jvm": self.site.kill_jvm,
-            "broker": self.site.lose_broker,
-        }
-        begun = pool.submit(acts[fault])
-        wait([begun], timeout=_LET_IT_WORK_S)
+        family = self.site.family()
+        match fault:
+            case "kill":
+                os.kill(self.site.server_pid, signal.SIGKILL)
+            case "jvm":
+                self.site.kill_jvm()
+            case _:
+                self.site.broker.kill()
         for each in standing:
             each.touch("go")
             each.touch("launch on")
-        begun.result()
+        match fault:
+            case "kill":
+                self.site.await_dead(family)
+            case "broker":
+                time.sleep(_BROKER_AWAY_S)
+                self.site.broker.restart()
 
     # --- afterwards
 
@@ -260,11 +268,12 @@ class Service:
 
     def _await_ended(self, each: Standing) -> None:
         query_id = each.query.query_id
-        await_true(
-            f"the rebuild of {query_id} ends", lambda: not self.histories()[query_id].under_way
-        )
+        try:
+            await_true("its rebuild ends", lambda: not self.histories()[query_id].under_way)
+        except AssertionError as problem:
+            raise AssertionError(f"{problem}: {self._state(each.query)}") from None
         history = self.histories()[query_id]
-        if each.answer is None or each.refusal:
+        if each.answer is None or each.refusal or each.missed:
             return
         if each.point.action == "abort":
             given_up = history.ended > each.before.ended
