@@ -236,12 +236,11 @@ class Service:
         for each in standing:
             each.touch("go")
             each.touch("launch on")
-        match fault:
-            case "kill":
-                self.site.await_dead(family)
-            case "broker":
-                time.sleep(_BROKER_AWAY_S)
-                self.site.broker.restart()
+        if fault == "kill":
+            self.site.await_dead(family)
+        elif fault == "broker":
+            time.sleep(_BROKER_AWAY_S)
+            self.site.broker.restart()
 
     # --- afterwards
 
