@@ -401,12 +401,10 @@ class Node:
         has_processed = self.monitor.has_processed
         tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
         limits = Limits(self.settings, steady_ms)
-        self.reads = QueryService(
-            self.engine, self._feeds.open, self.admin, tables, self._now_ms, limits
-        )
-        heartbeats = compose.heartbeats(
-            self.settings, self.members, self.copies.credentials, self.copies.tls
-        )
+        opened = (self.engine, self._feeds.open, self.admin, tables)
+        self.reads = QueryService(*opened, self._now_ms, limits)
+        copies = self.copies
+        heartbeats = compose.heartbeats(self.settings, self.members, copies.credentials, copies.tls)
         self._closers.append(heartbeats.close)
         heartbeats.start()
         self.services = Services(

@@ -146,6 +146,18 @@ def committed(checkpoint: Path) -> Position | None:
     return _position(checkpoint, _last(checkpoint / "commits"))
 
 
+def committed_offsets(checkpoint: Path) -> Offsets:
+    """Return where the last finished batch ended; empty before the first.
+
+    It is empty, too, while the checkpoint cannot be read: the next launch says why.
+    """
+    try:
+        position = committed(checkpoint)
+    except (CheckpointDamaged, NewerCheckpoint, OSError):
+        return {}
+    return position.offsets if position else {}
+
+
 def planned(checkpoint: Path) -> Position | None:
     """Return the last batch that was begun; it may still run, or run again after a restart."""
     return _position(checkpoint, _last(checkpoint / "offsets"))

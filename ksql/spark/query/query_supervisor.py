@@ -168,10 +168,9 @@ class QuerySupervisor:
         except Exception as failed:  # noqa: BLE001 - every failure is logged and tried again
             problem = failed
         with self._changed:
-            self._launching = False
+            self._launched()
             if problem is not None and not self._ahead:
                 self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
-            self._changed.notify_all()
 
     def _launch(self) -> None:
         """Start an incarnation of the query, unless it was stopped meanwhile."""
@@ -195,8 +194,6 @@ class QuerySupervisor:
         with self._changed:
             self._launching = False
             self._changed.notify_all()
-
-    # --- its end
 
     def disable(self) -> None:
         """Start nothing any more; a batch that runs may run until it is stopped."""
@@ -240,8 +237,6 @@ class QuerySupervisor:
     def stopped(self) -> bool:
         """Whether it was ended for good and is over."""
         return self._over
-
-    # --- its topics
 
     def reads(self) -> Mapping[str, str]:
         """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
@@ -287,7 +282,7 @@ class QuerySupervisor:
             _log.exception("query_not_ended", extra={"query_id": self.version.name})
         else:
             with self._changed:
-                self._begin_rests_anew_after_progress()
+                self._begin_short_rests_after_progress()
                 self._rest(str(problem), problem.text())
         finally:
             self._launched()
@@ -400,15 +395,8 @@ class QuerySupervisor:
         return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
-        """Return where the last finished batch ended; empty before the first.
-
-        It is empty, too, while the checkpoint cannot be read: the next launch says why.
-        """
-        try:
-            position = checkpoint.committed(self.place.checkpoint)
-        except (checkpoint.CheckpointDamaged, checkpoint.NewerCheckpoint, OSError):
-            return {}
-        return position.offsets if position else {}
+        """Return where the last finished batch ended; empty before the first."""
+        return checkpoint.committed_offsets(self.place.checkpoint)
 
     def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
         """Wait until everything before these offsets is processed and committed.
@@ -479,8 +467,7 @@ class QuerySupervisor:
                 self._attempt = 0
 
     def _settled(self) -> bool:
-        query = self._query
-        looked = query is not None and has_looked(query)
+        looked = self._query is not None and has_looked(self._query)
         return looked or self._last_batch() != self._batch_at_start
 
     def _last_batch(self) -> int | None:
@@ -488,26 +475,25 @@ class QuerySupervisor:
 
     def _current_failure(self) -> tuple[Failure, ...]:
         problem = self._query.exception() if self._query is not None else None
-        return (self._failure(str(problem)),) if problem else ()
-
-    @staticmethod
-    def _failure(trace: str, told: str = "") -> Failure:
-        return Failure(int(time.time() * 1000), told or reason(trace), trace)
+        return (_failure(str(problem)),) if problem else ()
 
     def _note_failure(self, query: StreamingQuery) -> None:
         problem = query.exception()
-        self._begin_rests_anew_after_progress()
+        self._begin_short_rests_after_progress()
         self._rest(str(problem) if problem else _BY_ITSELF)
 
-    def _begin_rests_anew_after_progress(self) -> None:
+    def _begin_short_rests_after_progress(self) -> None:
         if (batch := self._last_batch()) != self._batch_at_start:
-            self._batch_at_start = batch
-            self._attempt = 0
+            self._batch_at_start, self._attempt = batch, 0
 
     def _rest(self, trace: str, told: str = "") -> None:
         """Let it rest; ``told`` is what a user reads, if known, else it is found in the trace."""
-        failure = self._failure(trace, told)
+        failure = _failure(trace, told)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1
         self._on_failure(self.version, failure)
+
+
+def _failure(trace: str, told: str = "") -> Failure:
+    return Failure(int(time.time() * 1000), told or reason(trace), trace)
