@@ -166,6 +166,16 @@ class Runner(Protocol):
         Raises: KsqlError; both continue then.
         """
 
+    def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Give a candidate the state of the aggregates that it has in common with the old version.
+
+        It is called for versions that have met, and may be called again after they have parted. The
+        candidate's own topic has the rows of the whole state then. Rows of which no state knows
+        any more are there as in the result's topic.
+
+        Raises: KsqlError; ``part`` lets both continue then.
+        """
+
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue, as they were not cut over after all."""
 

@@ -44,10 +44,11 @@ FORMS: Final[tuple[Form, ...]] = (
 )
 
 
-VERSION = 5
+VERSION = 6
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
-from which number on ids count. 4: also later versions of a query. 5: also rebuilds."""
-_FIRST, _SECOND, _THIRD, _FOURTH = 1, 2, 3, 4
+from which number on ids count. 4: also later versions of a query. 5: also rebuilds. 6: also
+backfills."""
+_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = 1, 2, 3, 4, 5
 _OF_REBUILDS: Final = (
     changes.BeginRebuild,
     changes.EndRebuild,
@@ -77,10 +78,12 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
     put = [change.query for change in changed if isinstance(change, changes.PutQuery)]
+    if any(isinstance(c, changes.BeginRebuild) and c.rebuild.backfill for c in changed):
+        return VERSION
     if any(isinstance(change, _OF_REBUILDS) for change in changed):
-        return VERSION
+        return _FIFTH
     if any(query.cut_over is not None for query in put):
-        return VERSION
+        return _FIFTH
     if any(query.version_number != FIRST for query in put):
         return _FOURTH
     if any(isinstance(change, IdsFrom) for change in changed):

@@ -23,6 +23,7 @@ from ksql.exec.ports import BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
 from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
+from ksql.sql.upgrade import backfill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -246,6 +247,17 @@ class MemoryRunner:
         position = _offsets(self.running[old.version].positions)
         self.stop_soon(versions)
         return Switch(0, position)
+
+    def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Put the states together; both rest."""
+        kept, built = self._resting[old.version], self._resting[candidate.version]
+        plan, hidden = codec.loads(old.plan), codec.loads(candidate.plan).sink.topic or ""
+        self._topics.equalize(plan.sink.topic or "", hidden, self._now_ms())
+        for record in built.program.backfilled(
+            backfill.first_added(plan), kept.stores[-1], built.stores[-1], built.log
+        ):
+            key, value, timestamp, headers = record
+            self._topics.append(hidden, key, value, timestamp, headers)
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Continue both; not one that was forgotten meanwhile."""

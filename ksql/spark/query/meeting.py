@@ -1,9 +1,11 @@
 """The meeting of a query's running version and its candidate at one position: a state machine.
 
     CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
+    MET -> BACKFILLS -> MET, for a backfill
 
 Both end between two batches, and have read the same records then. The running version rests only
-while the candidate reads what the other has read since. The meeting leaves by one of two exits:
+while the candidate reads what the other has read since. For a backfill the candidate runs one more
+batch, without records, in which it takes kept state over. The meeting leaves by one of two exits:
 
 - *cut over*: the running version rests for good, the candidate's version is started as the query.
 - *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.spark.query.query_supervisor import QuerySupervisor
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.spark.task.kept_state import KeptState
 
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.05
 _UNAVAILABLE: Final = 503
+_STILL_RUNS: Final = "its batch still runs"
 
 
 class MeetingState(Enum):
@@ -42,6 +47,7 @@ class MeetingState(Enum):
     OLD_CATCHES_UP = "the running version did not come to where the candidate has ended"
     OLD_ENDS = "the running version was not ended between two batches"
     CANDIDATE_CATCHES_UP = "the candidate did not come to where the running version has ended"
+    BACKFILLS = "the candidate did not take the state of the kept aggregates over"
     MET = "the versions were not cut over"
 
 
@@ -122,6 +128,26 @@ class Meeting:
                 raise
             raise MeetingFailed(self._old.query_id, self.state, problem) from problem
 
+    def backfill(self, prepare: Callable[[], Callable[[], bool]]) -> None:
+        """Have the candidate run a batch without records; it has met the other version.
+
+        ``prepare`` comes first, and returns what says whether the batch is finished.
+
+        Raises: NotMet, MeetingFailed and what ``prepare`` does; both versions continue then.
+        """
+        try:
+            self._enter(MeetingState.BACKFILLS)
+            self._deadline = self._clock() + self._limit_s
+            is_finished = prepare()
+            self._bound(self._shared(self._old_position()))
+            self._run_candidate(is_finished, lambda: _STILL_RUNS)
+            self._enter(MeetingState.MET)
+        except BaseException as problem:
+            self.part()
+            if not isinstance(problem, Exception) or isinstance(problem, KsqlError):
+                raise
+            raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+
     def part(self) -> None:
         """Let both continue."""
         self._bound(None)
@@ -140,41 +166,47 @@ class Meeting:
         """End a version between two batches; one that was left half done is finished, once."""
         self._enter(state)
         if not version.end_between_batches(self._left_s()):
-            raise self._not_met("its batch still runs")
+            raise self._not_met(_STILL_RUNS)
         if version.half_done():
             version.finish_batch(self._left_s())
             trouble = version.trouble()
             if not version.end_between_batches(self._left_s()) or version.half_done():
-                raise self._not_met(trouble or "its batch still runs")
+                raise self._not_met(trouble or _STILL_RUNS)
 
     def _let_old_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.OLD_CATCHES_UP)
-        while not reached(position := self._old_position(), goal):
-            self._wait(position, goal, self._old)
+        while not reached(self._old_position(), goal):
+            self._wait(lambda: f"it has not read {_missing(self._old_position(), goal)}", self._old)
 
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.CANDIDATE_CATCHES_UP)
         if reached(self._candidate_position(), goal):
             return
         self._bound(goal)
+        self._run_candidate(
+            lambda: reached(self._candidate_position(), goal),
+            lambda: f"it has not read {_missing(self._candidate_position(), goal)}",
+        )
+
+    def _run_candidate(self, is_done: Callable[[], bool], lacking: Callable[[], str]) -> None:
+        """Start the candidate while it is held, and end it when that is done."""
         self._candidate.start()
         try:
-            while not reached(position := self._candidate_position(), goal):
+            while not is_done():
                 if trouble := self._candidate.trouble():
                     raise self._not_met(trouble)
-                self._wait(position, goal, self._candidate)
+                self._wait(lacking, self._candidate)
         except BaseException:
             self._candidate.end_between_batches(0.0)
             raise
         if not self._candidate.end_between_batches(self._left_s()):
-            raise self._not_met("its batch still runs")
+            raise self._not_met(_STILL_RUNS)
         self._bound(None)
 
-    def _wait(self, position: Offsets, goal: Offsets, version: Version) -> None:
+    def _wait(self, lacking: Callable[[], str], version: Version) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
-            missing = f"it has not read {_missing(position, goal)}"
-            raise self._not_met("\n".join(filter(None, (missing, version.trouble()))))
+            raise self._not_met("\n".join(filter(None, (lacking(), version.trouble()))))
         self._pause(_LOOK_S)
 
     def _left_s(self) -> float:
@@ -220,11 +252,16 @@ class Meetings:
     def __init__(self) -> None:
         self._under_way: dict[QueryVersion, MeetingInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
+        self._kept: dict[QueryVersion, KeptState] = {}
 
     def begin(self, meeting: MeetingInProgress) -> None:
         """Note a meeting."""
         versions = (meeting.old.version, meeting.candidate.version)
         self._under_way |= dict.fromkeys(versions, meeting)
+
+    def of(self, version: QueryVersion) -> MeetingInProgress | None:
+        """Return the meeting of either version, if there is one."""
+        return self._under_way.get(version)
 
     def end(self, version: QueryVersion) -> MeetingInProgress | None:
         """Forget the meeting of either version, if there is one, and return it."""
@@ -235,10 +272,27 @@ class Meetings:
         return meeting
 
     def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
-        """Have later launches of a version end at these offsets; None: nowhere."""
+        """Have later launches of a version end at these offsets; None: nowhere.
+
+        Then they take over no state either.
+        """
         self._untils.pop(version, None)
         if offsets is not None:
             self._untils[version] = offsets
+        else:
+            self._kept.pop(version, None)
+
+    def take_over(self, version: QueryVersion, kept: KeptState) -> None:
+        """Have the next launch of a version take state over."""
+        self._kept[version] = kept
+
+    def kept(self, version: QueryVersion) -> KeptState | None:
+        """Return the state that a launch of a version takes over, if any."""
+        return self._kept.get(version)
+
+    def fits(self, spec: QuerySpec) -> bool:
+        """Return whether a launch ends where it should, and takes over what it should."""
+        return spec.until == self.until(spec.version) and spec.kept == self.kept(spec.version)
 
     def until(self, version: QueryVersion) -> Offsets | None:
         """Return the offsets at which a launch of a version ends; None: it has no end."""
