@@ -8,7 +8,7 @@ Source: docs/upgrades.md#what-is-refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild
@@ -16,7 +16,7 @@ from ksql.control.planning.properties import STORE
 from ksql.core import Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.plan import QueryPlan, codec
-from ksql.sql.upgrade import Difference, Verdict, inherited, notes
+from ksql.sql.upgrade import Difference, Verdict, backfill, inherited, notes
 from ksql.sql.upgrade.validate import validate
 
 if TYPE_CHECKING:
@@ -28,17 +28,21 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 
 
+BACKFILLS: Final = "ksql.upgrade.backfill.enabled"
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """The plan as it will run; for a replacement with its verdict and the old plan.
 
-    ``rebuilds``: it is the plan of a candidate.
+    ``rebuilds``: it is the plan of a candidate; ``backfills``: of one that takes kept state over.
     """
 
     plan: QueryPlan
     verdict: Verdict | None = None
     old_plan: str | None = None
     rebuilds: bool = False
+    backfills: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -61,6 +65,8 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
         return Compared(rebuild.starting(planned.plan, resolved.start))
     rebuild.check_none(writer, moment.catalog)
     old = codec.loads(writer.plan, moment.functions)
+    if resolved.mode == "backfill":
+        return _backfill(resolved, planned, old, writer, moment)
     in_place = _in_place(resolved, planned, old, writer, moment)
     possible = not stems and in_place.accepted
     if resolved.mode == "in_place" or (resolved.mode == "auto" and possible):
@@ -80,13 +86,50 @@ def _in_place(
     old: QueryPlan,
     writer: PersistentQuery,
     moment: Moment,
+    *,
+    filled: bool = False,
 ) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
     plan = inherited(planned.plan, old, moment.settings.overrides)
-    verdict, aligned = validate(old, plan, moment.functions, moment.generation)
+    verdict, aligned = validate(old, plan, moment.functions, moment.generation, filled=filled)
     verdict = replace(verdict, inherited=notes(planned.plan, plan))
     verdict = _with_store(verdict, resolved, writer, moment)
     return Compared(aligned, verdict, writer.plan)
+
+
+def _backfill(
+    resolved: ResolvedQuery,
+    planned: PlannedQuery,
+    old: QueryPlan,
+    writer: PersistentQuery,
+    moment: Moment,
+) -> Compared:
+    """Return the plan of a candidate that takes the state of kept aggregates over.
+
+    Raises: UpgradeRefused, BeginningLost.
+    """
+    existing = resolved.existing
+    assert existing is not None  # noqa: S101 - a query that is replaced writes it
+    if not moment.settings.flag(BACKFILLS):
+        raise StatementError(
+            f"{rebuild.MODE}='backfill' is currently disabled. You can enable it by setting "
+            f"{BACKFILLS} to true",
+            hint=f"Compute all aggregates again instead: {rebuild.statement_of(resolved.statement)}",
+        )
+    aligned = _in_place(resolved, planned, old, writer, moment, filled=True)
+    assert aligned.verdict is not None  # noqa: S101 - two plans were compared
+    verdict = backfill.backfilled(aligned.verdict, old, aligned.plan)
+    stems = check_replacement(existing, planned.source)
+    if stems or not verdict.accepted:
+        in_place = _in_place(resolved, planned, old, writer, moment)
+        against = _against_rebuild(existing, planned, old, in_place, moment)
+        way_out = "" if against else rebuild.statement_of(resolved.statement)
+        raise UpgradeRefused(existing.name, stems, verdict, way_out)
+    if resolved.start is None and resolved.lost:
+        raise rebuild.BeginningLost(existing.name, resolved.lost)
+    plan = rebuild.backfill_plan(aligned.plan, resolved.start)
+    verdict = rebuild.filled(verdict, plan)
+    return Compared(plan, verdict, writer.plan, rebuilds=True, backfills=True)
 
 
 def _beside(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild, schemas
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Explained = tuple[QueryPlan, e.QueryDescription]
 
 GENERATED_CODE = "ksql.explain.generated.code"
+_Mode = Literal["in_place", "rebuild", "backfill"]
+_MODES: tuple[_Mode, ...] = get_args(_Mode)
 _EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
@@ -105,20 +107,19 @@ def _with_modes(
     """Add which modes are possible, and what a rebuild would read."""
     if not isinstance(target, ast.CreateAsSelect):
         return report
-    modes = (_mode("in_place", target, request), _mode("rebuild", target, request))
-    reads = _reads(target, request) if modes[-1].possible else None
-    return replace(report, modes=modes, reads=reads)
+    modes = tuple(_mode(mode, target, request) for mode in _MODES)
+    beside = any(mode.possible for mode in modes if mode.mode != "in_place")
+    return replace(report, modes=modes, reads=_reads(target, request) if beside else None)
 
 
-def _mode(
-    mode: Literal["in_place", "rebuild"], target: ast.CreateAsSelect, request: Request
-) -> ModeReport:
+def _mode(mode: _Mode, target: ast.CreateAsSelect, request: Request) -> ModeReport:
     statement = rebuild.in_mode(target, mode)
     try:
         request.engine.dry_run(statement, request.text, request.settings)
     except UpgradeRefused as refused:
         verdict = refused.verdict
-        return ModeReport(mode, False, verdict.reasons if verdict else (refused.message,))
+        reasons = () if verdict is None else verdict.reasons
+        return ModeReport(mode, False, reasons or (refused.message,))
     except StatementError as error:
         return ModeReport(mode, False, (error.message,))
     return ModeReport(mode, True)

@@ -399,10 +399,12 @@ def test_drop_takes_all_versions_and_their_topics(world):
 def test_explain_says_which_modes_are_possible(world):
     world.services.monitor.ends = lambda topics: {(topic, 0): (2, 9) for topic in topics}
     [answer] = world.run(f"EXPLAIN {BY_DOCK}")
-    in_place, rebuild = answer.query_description.upgrade.modes
+    in_place, rebuild, backfill = answer.query_description.upgrade.modes
     assert not in_place.possible
     assert any("GROUP BY" in reason for reason in in_place.reasons)
     assert rebuild.possible
+    assert (backfill.mode, backfill.possible) == ("backfill", False)
+    assert any("no aggregate is added" in reason for reason in backfill.reasons)
     [extent] = answer.query_description.upgrade.reads
     assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
     assert not world.catalog.rebuilds

@@ -139,3 +139,17 @@ def test_rebuilds_come_back_and_have_a_form_of_their_own():
         key, value = encode(command)
         assert json.loads(value)["version"] == 5
         assert decode(9, key, value) == command
+
+
+def test_backfills_come_back_and_have_a_form_of_their_own():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE TABLE C AS SELECT K, COUNT(*) AS N FROM S GROUP BY K;",
+        "CREATE OR REPLACE TABLE C WITH (REPLACE_MODE='backfill') AS "
+        "SELECT K, COUNT(*) AS N, SUM(N) AS T FROM S GROUP BY K;",
+    )
+    command = world.log.commands[-1]
+    key, value = encode(command)
+    assert json.loads(value)["version"] == VERSION
+    assert decode(7, key, value).changes == command.changes
+    assert command.changes[0].rebuild.backfill

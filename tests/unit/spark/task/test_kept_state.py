@@ -68,7 +68,7 @@ def test_kept_state_is_not_written(kept):
 
 
 class Taking(Numbering):
-    """The last of two stages: takes the other state over as it is, and says so."""
+    """The last of two stages: takes the other state over as it is, and logs it."""
 
     placement = "moved"
 
