@@ -114,7 +114,7 @@ def _backfill(
         raise StatementError(
             f"{rebuild.MODE}='backfill' is currently disabled. You can enable it by setting "
             f"{BACKFILLS} to true",
-            hint=f"Compute all aggregates again instead: {rebuild.statement_of(resolved.statement)}",
+            hint=f"Compute all aggregates again: {rebuild.statement_of(resolved.statement)}",
         )
     aligned = _in_place(resolved, planned, old, writer, moment, filled=True)
     assert aligned.verdict is not None  # noqa: S101 - two plans were compared
