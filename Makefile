@@ -82,8 +82,8 @@ unit: setup ## no JVM
 golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden
 
-chains: setup ## RUNS random chains of queries over several partitions, in memory: equal in all batches, in order
-	$(RUN) -m tests.chains --runs $(RUNS) --jobs $(JOBS)
+chains: setup ## CHAINS random chains of queries over several partitions, in memory: equal in all batches, in order
+	$(RUN) -m tests.chains --runs $(CHAINS) --jobs $(JOBS)
 
 spark: setup ## one Spark session
 	$(PYTEST) -q -m "not proof" tests/spark
@@ -91,11 +91,14 @@ spark: setup ## one Spark session
 kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
 
+POINTS ?= 600
+
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark
 	$(PYTEST) -q -m proof tests/kafka
 	$(RUN) -m tests.crash
 	$(RUN) -m tests.crash.switches
+	$(RUN) -m tests.crash.rebuilds --most $(POINTS)
 	$(RUN) -m tests.crash.restart
 
 proof-scale: setup ## queries of every kind on two Spark workers, killed one at a time: about 10 minutes
@@ -110,7 +113,10 @@ proof-soak: setup ## load, kills and replacements for MINUTES, compared with a m
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 120
 PAIRS ?= 3600
+CHAINS ?= 40
 RUNS ?= 1000
+# `make test` runs fewer of the random chains; `make proof-chains` runs them all.
+CHAINS ?= 300
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
@@ -119,15 +125,16 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 minutes
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
 
-proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; 40 chains of them on Spark
+proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; CHAINS chains of them on Spark
 	$(RUN) -m tests.upgrades --pairs $(PAIRS)
-	$(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
+	KSQL_UPGRADE_CHAINS=$(CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
 
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
 	$(RUN) -m tests.cuts --runs $(RUNS)
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
 
-proof-chains: chains ## these, 60 of them on a server that is killed, and long backlogs, up to a million records: an hour or more
+proof-chains: setup ## RUNS such chains, 60 of them on a server that is killed, and long backlogs, up to a million records: an hour or more
+	$(RUN) -m tests.chains --runs $(RUNS) --jobs $(JOBS)
 	$(PYTEST) -q -m proof tests/kafka/test_random_chains.py tests/kafka/test_long_chains.py
 
 INPUTS ?= 2100

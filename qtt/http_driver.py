@@ -1,4 +1,4 @@
-"""A server for one REST case: broker and session are shared, topics and state its own.
+"""Drives one REST case on a shared server and real Kafka: waits, reads topics, imports schemas.
 
 Steps of all cases on real Kafka: wait for queries, read topics, register imports.
 """

@@ -10,7 +10,7 @@ from ksql.control import RebuildSupervisor
 from ksql.control.engine import Engine, MemoryLog
 from ksql.control.statements import HANDLERS, QueryHealth, Request, Services
 from ksql.core import Settings
-from ksql.exec.memory import MemoryRunner, MemoryTopics
+from ksql.exec.memory import MemoryRecords, MemoryRunner, MemoryTopics
 from ksql.formats import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
@@ -56,6 +56,7 @@ class LocalDriver:
             writer=self,
             now_ms=now_ms,
             await_rebuild=self._await_rebuild,
+            records=MemoryRecords(self._topics),
         )
 
     @property

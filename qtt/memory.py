@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ksql.serving import ResultStream, TextStream
     from ksql.sql.catalog import DataSource
     from ksql.views.stores import Rows, Store
-    from server.service import RunningRequest
+    from server.service import StartedRequest
 
 ANYWHERE_FREE: Final = "http://127.0.0.1:0"
 
@@ -143,13 +143,16 @@ class MemoryService(Service):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> RunningRequest:
+        user: str = "",
+    ) -> StartedRequest:
         """Begin to run statements.
 
         Raises: RequestFailed.
         """
         del credentials
-        return requests.Execution(text, self.services, self.settings, properties, variables, token)
+        return requests.Execution(
+            text, self.services, self.settings, properties, variables, token, user
+        )
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -257,7 +260,7 @@ class MemoryService(Service):
         """
         raise NotReady("there is no other server")
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return False: no other server leads."""
         del server
         return False

@@ -1,4 +1,4 @@
-"""Runs a case on a driver and judges it.
+"""Runs a case on a driver and judges it; reads SQL files as blocks of statements and assertions.
 
 Blocks of SQL files: statements, inserts and assertions in turn.
 

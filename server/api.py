@@ -1,4 +1,4 @@
-"""The API's description: what each route takes and answers, as OpenAPI has it.
+"""The API's description as OpenAPI has it, and the pages /openapi.json and /docs.
 
 Answers are entities and other dataclasses that become JSON by ``server.wire.to_wire``. Their
 schemas are made from the same classes by the same rules, so they cannot differ. Source: OpenAPI

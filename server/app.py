@@ -1,6 +1,6 @@
-"""The HTTP application: its routes and error handlers, as one visible list.
+"""The HTTP application: routes and error handlers in one list; a server inside a process.
 
-A service behind HTTP inside a process that does more than serve: the demo, test files.
+A service over HTTP inside a process that does more than serve: the demo, test files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context of every route: the service, the threads that wait for it, the door's state.
+"""The context of every route: the service, its threads, readiness, and quick answers.
 
 A query that was run to its end where it was started: its rows wait for nothing.
 """
@@ -260,6 +260,7 @@ class AppContext:
         left: Left,
         credentials: str = "",
         token: Token | None = None,
+        user: str = "",
     ) -> list[Entity]:
         """Run statements of the service; one that waits is tried again, and holds no thread.
 
@@ -267,7 +268,7 @@ class AppContext:
         Raises: RequestFailed, TooManyWaiting, ShuttingDown.
         """
         running = await self.call(
-            self.service.begin, text, properties, variables, credentials, token
+            self.service.begin, text, properties, variables, credentials, token, user
         )
         done: list[Entity] = []
 

@@ -11,12 +11,14 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import httpx
 import orjson
 from pydantic_core import from_json
 
 from ksql.core import HEADER, NotReady
+from server.signin import USER_HEADER, user_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,6 +80,7 @@ class LeaderProxy:
     body: bytes
     headers: Mapping[str, str]
     secret: ServerSecret | None = None
+    user: str = ""
 
     def send(self, client: httpx.Client, leader: Callable[[], bool]) -> Answer:
         """Return what the server answers; wait for as long as it is ``leader``.
@@ -101,11 +104,13 @@ class LeaderProxy:
             pending.set_exception(problem)
 
     def _sent(self) -> dict[str, str]:
-        """Return the client's headers; its user is left out where servers know one another."""
+        """Return the client's headers; servers that know one another send no password."""
         headers = {name: self.headers[name] for name in _HEADERS if name in self.headers}
         if self.secret is not None:
             headers.pop("authorization", None)
             headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
+            if self.user:
+                headers[USER_HEADER] = quote(self.user)
         return headers
 
     def _post(self, client: httpx.Client) -> Answer:
@@ -133,12 +138,13 @@ async def pass_on(
     Raises: ServerAway.
     """
     service = context.service
-    proxy = LeaderProxy(server, service.scheme, path, body, request.headers, service.secret)
+    headers, user = request.headers, user_of(request.scope)
+    proxy = LeaderProxy(server, service.scheme, path, body, headers, service.secret, user)
     tls = service.tls
     gone = Event()
 
     def is_awaited() -> bool:
-        return service.has_charge(server) and not gone.is_set()
+        return service.is_leader(server) and not gone.is_set()
 
     def ask() -> Answer:
         with httpx.Client(verify=tls or False, trust_env=False) as client:

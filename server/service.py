@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ksql.serving import ResultStream, TextStream
 
 
-class RunningRequest(Protocol):
+class StartedRequest(Protocol):
     """A request of statements that has begun."""
 
     def proceed(self) -> list[Entity] | None:
@@ -52,13 +52,14 @@ class Service(Protocol):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> RunningRequest:
+        user: str = "",
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         It answers with the entities of those that have one, in order. ``properties`` and
         ``variables`` hold for this request. ``credentials`` is the client's header Authorization,
         with which other servers are asked. With a ``token`` the last entity names the records of
-        INSERT VALUES as well, if there are any.
+        INSERT VALUES as well, if there are any. ``user`` is who has signed in, for the history.
 
         Raises: RequestFailed.
         """
@@ -186,7 +187,7 @@ class Service(Protocol):
         Raises: NotLeaderYet, if there is none at the moment, or it has fallen silent.
         """
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
 
     def cluster_status(self) -> ClusterStatus:

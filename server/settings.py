@@ -1,4 +1,4 @@
-"""The server's configuration: a ``.properties`` file, the environment, ``key=value`` options.
+"""The server's configuration: a ``.properties`` file, variables of the environment, options.
 
 Each is stronger than the one before.
 

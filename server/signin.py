@@ -1,4 +1,4 @@
-"""HTTP basic authentication before the first route.
+"""HTTP basic authentication before the first route; server-only paths with the servers' secret.
 
 A websocket of a browser cannot send a header: there the credentials may be the URL's parameter
 ``access_token``.
@@ -16,7 +16,7 @@ import base64
 import binascii
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import orjson
 
@@ -41,6 +41,10 @@ PASSED_ON: Final = frozenset({"/ksql", "/ksql/terminate", "/close-query", "/stor
 """What servers ask one another, and users ask servers."""
 SHOWN: Final = "ksql.server"
 """The mark in a scope that its request is another server's."""
+USER: Final = "ksql.user"
+"""The user who has signed in, in the scope of a request."""
+USER_HEADER: Final = "ksql-user"
+"""The user for whom another server passes a request on; nobody else is believed."""
 
 
 class ServersOnly(KsqlError):
@@ -71,7 +75,7 @@ class ServersDoors:
         if scope["type"] != "http" or (path not in ONLY_SERVERS and path not in PASSED_ON):
             await self._app(scope, receive, send)
         elif self._is_servers(scope):
-            await self._app({**scope, SHOWN: True}, receive, send)
+            await self._app({**scope, SHOWN: True, USER: _passed_on(scope)}, receive, send)
         elif path in PASSED_ON:
             await self._app(scope, receive, send)
         else:
@@ -86,6 +90,18 @@ class ServersDoors:
             return False
         token = shown[0].decode("latin-1")
         return self._secret.accepts(token, scope["method"], scope["path"], self._own())
+
+
+def _passed_on(scope: Scope) -> str:
+    """Return the user whose request another server has passed on; empty without one."""
+    name = USER_HEADER.encode()
+    return next((unquote(v.decode("latin-1")) for k, v in scope["headers"] if k == name), "")
+
+
+def user_of(scope: Scope) -> str:
+    """Return the user who has sent a request; empty where nobody has to sign in."""
+    user: str = scope.get(USER, "")
+    return user
 
 
 _SCHEME = b"basic"
@@ -107,6 +123,7 @@ class SignIn:
         if scope["type"] in ("http", "websocket") and not self._lets_in(scope):
             name, password = credentials(scope) or ("", "")
             refused = await self._refusal(name, password) if name else Unauthorized()
+            scope = {**scope, USER: name}
         if refused is None:
             await self._app(scope, receive, send)
         else:

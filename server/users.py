@@ -1,4 +1,4 @@
-"""Users and their passwords, from the files that ksqlDB reads.
+"""Users and their passwords, from the files that ksqlDB reads; SIGHUP reads them again.
 
 A JAAS file has an entry that names Jetty's login module and its file of users; a line of that is
 ``user: password,role,role``. ``server.passwords`` has the forms of passwords. The files are read

@@ -1,10 +1,10 @@
-"""The server's configuration, checked as a whole before anything is started.
+"""Checks the server's configuration as a whole before a start, and refuses open ports.
 
 Types and bounds of single properties are checked where the configuration is read.
 
 Refuses open ports without a password, unless an operator says that nobody can reach them.
 
-Spark's ports run the code of anybody who reaches them; the embedded registry and the embedded
+Spark's ports run the code of anyone who reaches them; the embedded registry and the embedded
 broker know neither users nor TLS.
 """
 
@@ -94,13 +94,13 @@ _SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - a property's name
 
 
 class SparkOpen(StartError):
-    """A Spark cluster that runs the code of anybody who reaches it."""
+    """A Spark cluster that runs the code of anyone who reaches it."""
 
     def __init__(self, master: str, lacks: str) -> None:
         super().__init__(
             f"{MASTER} is {master}, and {lacks}",
             detail="Beyond `local`, Spark's driver and executors listen on the network: without "
-            f"{_AUTHENTICATE} they run the code of anybody who reaches them.",
+            f"{_AUTHENTICATE} they run the code of anyone who reaches them.",
             hint=f"Name a file with the secret that master and workers have as {_SECRET}: "
             f"{SECRET_FILE}=.. . Where nobody else reaches that network, set {REQUIRED}=false.",
         )

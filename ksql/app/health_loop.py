@@ -1,4 +1,4 @@
-"""A look at everything around the queries, about once a second; what is embedded is kept alive.
+"""Watches Kafka, the embedded broker (restarts it) and the topics of commands and schemas.
 
 Questions about the service's health are answered from here, without waiting for Kafka or Spark.
 

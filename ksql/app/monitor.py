@@ -1,4 +1,4 @@
-"""A view of the running service for statements, and the warnings of its queries.
+"""Decides the state and warnings of each query, for SHOW, DESCRIBE and health; its progress, too.
 
 The warning of a query whose stream time is ahead of the clock.
 
@@ -56,7 +56,7 @@ class SparkMonitor:
         """
         self._elsewhere = elsewhere
         self.troubled: Mapping[str, str] = {}
-        """The queries that are here and did not run at the last look, with their states."""
+        """The queries that should run here and did not at the last look, with their states."""
         self._runner = runner
         self._admin = admin
         self._engine = engine
@@ -65,11 +65,11 @@ class SparkMonitor:
         self._views = views
         self._stuck_queries = StuckQueries()
         self._late_drops = LateDrops()
-        self._held: Mapping[str, str] = {}
+        self._not_started: Mapping[str, str] = {}
 
-    def hold(self, held: Mapping[str, str]) -> None:
-        """Note which queries are not started, and for which reasons."""
-        self._held = held
+    def note_not_started(self, reasons: Mapping[str, str]) -> None:
+        """Take which queries are not started, with the reasons."""
+        self._not_started = reasons
 
     def look(self) -> None:
         """See whether queries handle what they read; about once a second.
@@ -81,13 +81,18 @@ class SparkMonitor:
             totals, now_ms = query.metrics.totals, self._now_ms()
             self._stuck_queries.look(version, totals, now_ms)
             self._late_drops.look(version, totals, now_ms)
-        ill = [
-            version.query_id
-            for version, query in running.items()
-            if version == self._version(version.query_id)
-            and query.status().state is not State.RUNNING
-        ]
-        self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
+        self.note_states()
+
+    def note_states(self) -> None:
+        """See which queries of the catalog do not run here: those that ``health`` calls ERROR."""
+        active = [query.id for query in self._engine.catalog.queries.values() if not query.paused]
+        nothing_works = self._trouble() != ""
+        idle = [query_id for query_id in active if nothing_works or not self._runs(query_id)]
+        self.troubled = dict.fromkeys(idle, "ERROR")
+
+    def _runs(self, query_id: str) -> bool:
+        query = self._running(query_id)
+        return query is not None and query.status().state is State.RUNNING
 
     def health(self, query_id: str) -> QueryHealth:
         """Return how the query does, and its table here, whether the query runs or not."""
@@ -112,7 +117,7 @@ class SparkMonitor:
         version = self._version(query_id)
         running = self._runner.running.get(version)
         if running is None:
-            why = self._held.get(query_id, "the query does not run")
+            why = self._not_started.get(query_id, "the query does not run")
             return QueryHealth(state="ERROR", errors=((0, why),))
         trouble = self._trouble()
         status, totals = running.status(), running.totals()
@@ -132,7 +137,7 @@ class SparkMonitor:
                 *self._late_drops.warnings(version),
                 *ahead_warnings(totals, self._now_ms()),
             ),
-            stages=tuple(StageState(*stage) for stage in running.held()),
+            stages=tuple(StageState(*stage) for stage in running.state_sizes()),
         )
 
     def spark_plan(self, query_id: str) -> str:
@@ -157,7 +162,7 @@ class SparkMonitor:
         """
         running = self._running(query_id)
         if running is None:
-            return Processed({}, self._held.get(query_id, ""))
+            return Processed({}, self._not_started.get(query_id, ""))
         status = running.status()
         failed = status.state is State.ERROR
         return Processed(running.committed_offsets(), (failed and status.last_error) or "")

@@ -41,6 +41,7 @@ from ksql.kafka import (
     KafkaTopics,
     KafkaUnreachable,
     QueryTopics,
+    TopicRecords,
     TopicWatch,
     topic_name,
 )
@@ -102,7 +103,7 @@ class Node:
         self.again = False
         """Whether it is to be started again once it has been stopped."""
         self.terminated = False
-        """Whether this standby has found that the service was terminated at another server."""
+        """Whether this follower has seen that the service was terminated at another server."""
         self._follower: Follower | None = None
         self._peers: GroupMembers | None = None
         self.addresses: dict[str, str] = {}
@@ -132,7 +133,7 @@ class Node:
             self.kafka = self._open_kafka(state)
             self._open_registry(state)
             self.runtime = spark.result()
-        self.watch = self._open_watch()
+        self.health_loop = self._open_health_loop()
         self._compose(state)
         self._progress("replaying the command topic")
         if self._follower is None:
@@ -147,7 +148,7 @@ class Node:
         self.copies.start()
         self.rebuilds.start()
         if self._follower is None:
-            self._take_charge(state)
+            self._start_leading(state)
         else:
             self._closers.append(self._follower.close)
             self._follower.start()
@@ -162,26 +163,27 @@ class Node:
             )
 
     def _promote(self, state: StateDir) -> None:
-        """Take charge in place of another server, whose commands were followed so far."""
-        _log.warning("takes_charge", extra={"server": str(self.members.me)})
+        """Lead in place of another server, whose commands were followed so far."""
+        _log.warning("starts_leading", extra={"server": str(self.members.me)})
         self.leadership.start()
         self._check_ended()
         self._settle(state)
         with self.engine.exclusive():
             self.log.take()
-            self._take_charge(state)
+            self._start_leading(state)
         self._follower = None
 
-    def _take_charge(self, state: StateDir) -> None:
+    def _start_leading(self, state: StateDir) -> None:
         """Start the queries that the command topic knows."""
         state.belongs_to(self.cluster_id, self.admin.topic_id(self.log.topic) or "")
-        self.upgrade_recorder.rebuild()
+        self.upgrade_recorder.refill()
         quarantine = self.log.quarantine
         if quarantine is None:  # else a later command may know of what is not known here
             self.runner.sweep(self.engine.catalog.versions)
         self._progress("starting the queries")
         held = {} if quarantine is None else quarantine.held(self.engine.catalog)
-        self.monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.monitor.note_not_started({query_id: error.text() for query_id, error in held.items()})
+        self.monitor.note_states()  # the claims say that nothing runs yet
         self.engine.start_queries(held)
         if self.lost:
             raise NotLeader(self.lost)
@@ -201,7 +203,7 @@ class Node:
         runtime.open()
         return runtime
 
-    def _open_watch(self) -> HealthLoop:
+    def _open_health_loop(self) -> HealthLoop:
         watch = HealthLoop(
             kafka_answers(self._hasty),
             self._broker,
@@ -253,7 +255,7 @@ class Node:
             self.leadership.acquire()
         except AnotherServer as other:
             startup_checks.share(state, other.claim, self.leadership.claims_end)
-            _log.info("stands_by", extra={"leader": other.claim.listener})
+            _log.info("follows_leader", extra={"leader": other.claim.listener})
             rank = startup_checks.candidate_rank(members)
             self._follower = Follower(
                 self._follow,
@@ -288,7 +290,7 @@ class Node:
 
     def _abandon(self, why: str) -> None:
         """Give the queries up: another server leads."""
-        _log.error("another_server_in_charge", extra={"reason": why})
+        _log.error("another_server_leads", extra={"reason": why})
         self.lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
             self.runner.abandon(why)
@@ -421,11 +423,15 @@ class Node:
             commands=compose.command_rate(self.settings),
             await_rebuild=self.rebuilds.wait,
             rebuild_trouble=self.rebuilds.trouble,
+            rebuild_growth=self.rebuilds.growth,
+            records=TopicRecords(self.kafka, self.admin),
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
         users = (self.durable_topics, self.views, queries, self._feeds, writer)
-        self._topic_watch = TopicWatch(self._hasty.identities, [user.watched for user in users])
+        self._topic_watch = TopicWatch(
+            self._hasty.identities_or_errors, [user.watched for user in users]
+        )
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:
         failures = compose.failure_log(self.kafka, topic)
@@ -480,12 +486,12 @@ class Node:
             broker, self._broker = self._broker, None
             end(closers, runtime, broker, shared=self._given_runtime is not None)
 
-    def _trouble(self) -> str:
-        return self.runtime.problem() or self.watch.kafka  # why no query can work; usually empty
+    def _trouble(self) -> str:  # why no query can work; usually empty
+        return self.runtime.problem() or self.health_loop.kafka
 
     def _check_kafka(self) -> None:
-        if self.watch.kafka:
-            raise KafkaUnreachable(self.kafka.bootstrap, self.watch.kafka)
+        if self.health_loop.kafka:
+            raise KafkaUnreachable(self.kafka.bootstrap, self.health_loop.kafka)
 
     def _leads(self) -> bool:
         return self.ready.is_set() and not self.is_follower and not self.lost

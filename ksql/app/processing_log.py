@@ -1,4 +1,4 @@
-"""The processing log's topic, and the stream over it.
+"""The processing log: its topic, the stream over it, and the records of failed queries in it.
 
 Writes failed queries to the processing log, for users who watch it, not SHOW QUERIES.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ksql.app.statements import Running
+    from ksql.app.statements import StartedRequest
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
@@ -35,7 +35,7 @@ def version() -> str:
 
 
 class KsqlService:
-    """One server: ``node`` holds its parts and their life, ``statements`` what changes something.
+    """One server: ``node`` starts and stops its parts, ``statements`` what changes something.
 
     ``server.service`` describes the methods. Every method may block and may be called from several
     threads at once. Every method raises ``KsqlError`` for a user's error; anything else is a defect
@@ -71,7 +71,7 @@ class KsqlService:
         )
         self.statements = StatementService(self.node)
 
-    # its life
+    # start and stop
 
     def start(self) -> None:
         """Bring everything up, then run the file of ``ksql.queries.file`` if there is one.
@@ -131,12 +131,13 @@ class KsqlService:
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> Running:
+        user: str = "",
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         Raises: RequestFailed.
         """
-        return self.statements.begin(text, properties, variables, credentials, token)
+        return self.statements.begin(text, properties, variables, credentials, token, user)
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -245,7 +246,7 @@ class KsqlService:
         """Return how the parts are doing; may talk to Kafka, so the result is cached."""
         node = self.node
         reasons = {
-            "kafka": node.watch.kafka,
+            "kafka": node.health_loop.kafka,
             "spark": node.runtime.problem(),
             "stores": node.views.hindrance(),
             "inCharge": node.lost,
@@ -306,9 +307,9 @@ class KsqlService:
         """
         return self.statements.leader()
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
-        return self.statements.has_charge(server)
+        return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.

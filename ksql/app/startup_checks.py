@@ -109,7 +109,7 @@ def bind_state(
 ) -> Path:
     """Have the checkpoints of a shared directory for this server alone; return where they are.
 
-    Raises: StateInDanger, NotInCharge, StartError, KafkaUnreachable, KafkaDenied.
+    Raises: StateInDanger, NotLeader, StartError, KafkaUnreachable, KafkaDenied.
     """
     trash = Trash(state.trash, now_ms)
     state.look_again()
@@ -163,7 +163,7 @@ def prepare(
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied, KafkaRefused.
     """
     trash = Trash(state.trash, now_ms)
-    if not state.shared:  # else the one that takes charge looks
+    if not state.shared:  # else the new leader looks
         check_format(settings, kafka, admin, state, trash)
     keep_ms = settings.number("ksql.state.aside.retention.ms")
     identity = state.identity

@@ -1,7 +1,7 @@
 """The state directory: whose it is, and where everything lies in it.
 
 Servers that share it have each a place of their own in it. The checkpoints are shared. Each server
-that takes charge of them renames them. So the server that had them before, and does not know
+that starts to lead renames them. So the server that had them before, and does not know
 yet, writes where nobody looks.
 """
 

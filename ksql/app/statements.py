@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class StartedRequest:
     """A request of statements that has begun."""
 
     execution: requests.Execution
@@ -66,12 +66,13 @@ class StatementService:
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> Running:
+        user: str = "",
+    ) -> StartedRequest:
         """Check a request of one or more statements, which is then carried out.
 
         ``properties`` and ``variables`` hold for this request. ``credentials`` is the client's
         header Authorization, with which other servers are asked. With a ``token`` the last entity
-        names the records of INSERT VALUES as well, if there are any.
+        names the records of INSERT VALUES as well, if there are any. ``user`` is who has signed in.
 
         Raises: RequestFailed.
         """
@@ -81,8 +82,10 @@ class StatementService:
         if node.is_follower and self._changes_something(text, properties, variables):
             raise RequestFailed(NotLeaderYet(node.members.leader()), text)
         services = node.hosts.asked_by(credentials, node.services)
-        running = requests.Execution(text, services, node.settings, properties, variables, token)
-        return Running(running, self._warned)
+        running = requests.Execution(
+            text, services, node.settings, properties, variables, token, user
+        )
+        return StartedRequest(running, self._warned)
 
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -124,7 +127,7 @@ class StatementService:
             raise NotLeaderYet(None)
         return leader
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
         return self._node.leadership.responsive() and self._node.members.leader() == server
 

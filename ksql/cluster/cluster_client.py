@@ -1,4 +1,4 @@
-"""The other servers of the service, as the statements of one request see them.
+"""Asks other servers for the queries, numbers and push queries that one request shows.
 
 Each is asked once a request, when something of it is needed. All are asked at the same time, and no
 longer than a bound. A missing report is left out of the answer, and a warning names it. Source:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ksql.control.statements import (
         Monitor,
         Offsets,
+        OpenPush,
         QueryHealth,
-        RunningPush,
         Services,
         UpgradeDescription,
         UpgradeReport,
@@ -228,13 +228,13 @@ class ClusterReport:
         other = self._hosts.elsewhere()
         if other is None:
             return None
-        report = self._in_charge(other, query_id)
+        report = self._leader_report(other, query_id)
         if not isinstance(report, str):
             return report
         self._miss(f"{report}: the errors, numbers, offsets and plans of the queries are missing.")
         return None
 
-    def _in_charge(self, other: RemoteLeader, query_id: str) -> HostReport | str:
+    def _leader_report(self, other: RemoteLeader, query_id: str) -> HostReport | str:
         server = self._hosts.members.leader()
         if server is None or server == self._hosts.members.me:
             return "No server is the leader at the moment"
@@ -289,7 +289,7 @@ class ClusterReport:
         self._keep(self._hosts.reports(servers, (), self._credentials), "")
         return {server: self._answers[server, ""] for server in others}
 
-    def pushes(self) -> Sequence[RunningPush]:
+    def pushes(self) -> Sequence[OpenPush]:
         """See ``Services``."""
         pushes = list(self._own.pushes())
         for server, answer in self._all(self._hosts.others()).items():
@@ -313,7 +313,7 @@ class ClusterReport:
         pushes = [push for push in self.pushes() if push.plan.query_id.upper() == upper_id]
         return any(self._end(push) for push in pushes)
 
-    def _end(self, push: RunningPush) -> bool:
+    def _end(self, push: OpenPush) -> bool:
         query_id = push.plan.query_id
         if not push.host:
             return self._own.close_push(query_id)

@@ -56,7 +56,7 @@ class GroupMembers:
     def __init__(self, me: Server, group: Group, leader: Callable[[], Server | None]) -> None:
         self._me = me
         self._group = group
-        self._in_charge = leader
+        self._leader = leader
 
     @property
     def me(self) -> Server:
@@ -66,12 +66,12 @@ class GroupMembers:
     def alive(self) -> tuple[Server, ...]:
         """See ``Members``."""
         servers = {self._me, *self._listed()}
-        holder = self._in_charge()
+        holder = self._leader()
         return tuple(sorted(servers | {holder} if holder is not None else servers))
 
     def leader(self) -> Server | None:
         """See ``Members``."""
-        return self._in_charge()
+        return self._leader()
 
     def waiting(self) -> frozenset[Server]:
         """See ``Members``: by what the members announce, so that all of them agree."""
@@ -96,7 +96,7 @@ class GroupMembers:
         formats = {
             str(server): announcement.store_format for server, announcement in listed.items()
         }
-        holder = self._in_charge()
+        holder = self._leader()
         if holder is not None:
             formats.setdefault(str(holder), 0)
         return formats

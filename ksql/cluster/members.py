@@ -1,4 +1,4 @@
-"""The servers of one service, as each of them sees the others.
+"""The servers of a service as each of them sees the others, and their state on the wire.
 
 The state of a service's servers on the wire.
 

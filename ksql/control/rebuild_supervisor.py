@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from ksql.control.engine.catch_up import CatchUp
 from ksql.control.engine.rebuild_progress import seconds_behind
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
@@ -14,8 +15,10 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.control.engine.catch_up import Growth
     from ksql.control.engine.engine import Engine
     from ksql.core import QueryId, QueryVersion, Settings
+    from ksql.exec import BuildProgress
     from ksql.sql.catalog import Rebuild
 
 MAX_LAG: Final = "ksql.upgrade.cutover.max.lag.ms"
@@ -52,6 +55,8 @@ class RebuildSupervisor:
             "rebuilds", _TURN_S, self.step, RepeatedFailure(_log, "rebuilds_not_looked_at")
         )
         self._turn = threading.Lock()
+        self._stepped = threading.Condition()
+        self._catch_up = CatchUp(clock)
         self._tries: dict[QueryVersion, tuple[int, float]] = {}
         self.troubles: dict[QueryVersion, str] = {}
         """Why the last try to cut over a candidate failed."""
@@ -69,14 +74,23 @@ class RebuildSupervisor:
         if not self._leads() or not self._turn.acquire(blocking=False):
             return
         try:
-            for rebuild in tuple(self._engine.catalog.rebuilds.values()):
-                if self._is_due(rebuild):
+            rebuilds = tuple(self._engine.catalog.rebuilds.values())
+            self._catch_up.keep([rebuild.candidate.version for rebuild in rebuilds])
+            for rebuild in rebuilds:
+                progress = self._progress(rebuild)
+                if progress is not None and self._is_due(rebuild, progress):
                     self._cut_over(rebuild)
             for former in tuple(self._engine.catalog.formers.values()):
                 if former.keep_until_ms <= self._engine.now_ms():
                     self._engine.forget_former(former.query.id, self._settings)
         finally:
             self._turn.release()
+            with self._stepped:
+                self._stepped.notify_all()
+
+    def growth(self, version: QueryVersion) -> Growth | None:
+        """Return the speeds of a candidate that does not catch up; None if it does."""
+        return self._catch_up.growth(version)
 
     def trouble(self, version: QueryVersion) -> str:
         """Return why the last try to cut a candidate over failed; empty if none did."""
@@ -91,11 +105,19 @@ class RebuildSupervisor:
         while self._is_candidate(version):
             if self._clock() >= deadline:
                 return self._kept_by(version)
-            self.step()
-            if self._is_candidate(version):
-                self._sleep(_LOOK_S)
+            if self._worker.alive:
+                with self._stepped:
+                    self._stepped.wait(min(max(deadline - self._clock(), 0.0), _TURN_S))
+            else:
+                self._step_and_rest(version)
         self._await_turn(deadline)
         return ""
+
+    def _step_and_rest(self, version: QueryVersion) -> None:
+        """Take the step that no thread takes: the query tests have none."""
+        self.step()
+        if self._is_candidate(version):
+            self._sleep(_LOOK_S)
 
     def _await_turn(self, deadline: float) -> None:
         """Wait for a step of another thread: it ends once the new plan has had its first batch."""
@@ -105,29 +127,40 @@ class RebuildSupervisor:
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)
         trouble = self.troubles.get(version, "") or (progress.trouble if progress else "")
-        return trouble or "it reads what is there"
+        growth = self._catch_up.growth(version)
+        return trouble or (f"it {growth}" if growth else "it reads what is there")
 
     def _is_candidate(self, version: QueryVersion) -> bool:
         rebuild = self._engine.catalog.rebuilds.get(version.query_id)
         return rebuild is not None and rebuild.candidate.version == version
 
-    def _is_due(self, rebuild: Rebuild) -> bool:
+    def _progress(self, rebuild: Rebuild) -> BuildProgress | None:
+        """Return how far a candidate is, and note it; None if it does not run."""
+        version = rebuild.candidate.version
+        progress = None
+        if self._engine.catalog.running(version) is not None:
+            progress = self._engine.runner.progress(version)
+        if progress is None or progress.trouble:
+            self._catch_up.forget(version)
+            return None
+        self._catch_up.look(version, progress, self._most_s())
+        return progress
+
+    def _is_due(self, rebuild: Rebuild, progress: BuildProgress) -> bool:
         """Return whether a candidate has caught up, and is not resting after a failed try."""
         candidate = rebuild.candidate
-        if self._engine.catalog.running(candidate.version) is None:
-            return False
         _, next_try = self._tries.get(candidate.version, (0, 0.0))
         if self._clock() < next_try:
-            return False
-        progress = self._engine.runner.progress(candidate.version)
-        if progress is None or progress.trouble:
             return False
         behind_s = seconds_behind(progress)
         if behind_s is None:
             return False
-        most_s = self._settings.number(MAX_LAG) / 1000
+        most_s = self._most_s()
         # the position of a version is that of its last batch: the running one has a lag as well
         return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(candidate.id)
+
+    def _most_s(self) -> float:
+        return self._settings.number(MAX_LAG) / 1000
 
     def _running_behind_s(self, query_id: QueryId) -> float:
         version = self._engine.catalog.version_of(query_id)

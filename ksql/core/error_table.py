@@ -200,6 +200,13 @@ REBUILD_UNDER_WAY: Final = ErrorRow(
     "{query_id} is being rebuilt by another statement",
     hint="SHOW UPGRADES; shows how far it is. ABORT UPGRADE OF {name}; ends it.",
 )
+NO_ROOM: Final = ErrorRow(
+    StatementError,
+    "{query_id} was not rebuilt: there is no room for a second state",
+    "The state of the running query has {state_bytes} bytes, and {free_bytes} are free on its "
+    "disk.",
+    "Make room, or begin with less: START_MODE='now' has an empty state at first.",
+)
 NO_REBUILD: Final = ErrorRow(
     StatementError,
     "{query_id} is not being rebuilt",
@@ -222,6 +229,34 @@ ROLLBACK_REFUSED: Final = ErrorRow(
     "the former version of {query_id} has other rows than its readers know",
     detail="{reasons}\nIts result is read by {readers}.",
     hint="Terminate what reads it first.",
+)
+REPLACE_DISABLED: Final = ErrorRow(
+    StatementError,
+    "CREATE OR REPLACE is disabled on this server",
+    hint="To enable it, start the server with '{setting}'=true.",
+)
+UNKNOWN_WRITER: Final = ErrorRow(
+    StatementError,
+    "There is no query {query_id} that could be replaced",
+    detail="{known}.",
+    hint="SHOW QUERIES; shows all ids. A new query is made by INSERT INTO .. SELECT.",
+)
+TABLE_WRITER: Final = ErrorRow(
+    StatementError,
+    "{query_id} writes a table, which has no other writers",
+    hint="Replace it by CREATE OR REPLACE TABLE {name} AS SELECT .. A SOURCE TABLE cannot be "
+    "replaced.",
+)
+OTHER_SINK: Final = ErrorRow(
+    StatementError,
+    "{query_id} writes {name}, not {given}",
+    hint="Write AS INSERT INTO {name} SELECT .. To write into another stream, terminate the query "
+    "and create a new one.",
+)
+OTHER_ID: Final = ErrorRow(
+    StatementError,
+    "{query_id} keeps its id",
+    hint="Leave QUERY_ID out.",
 )
 NO_QUERIES: Final = ErrorRow(
     StatementError,

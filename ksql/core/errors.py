@@ -1,4 +1,4 @@
-"""Every error a user can meet: a code, a fact, a detail, a hint and a place in the text.
+"""The base of all errors (code, fact, detail, hint, place in the text), and shortened texts.
 
 The part of a long text that a message or a log may carry.
 """

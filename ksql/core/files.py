@@ -1,4 +1,4 @@
-"""Files of a server's state: its paths, small files, and what was moved aside.
+"""A server's files: paths of the state directory, atomic small files, and the trash directory.
 
 Small files that are whole or not there, also after a crash or a loss of power.
 

@@ -1,4 +1,4 @@
-"""The limits and the search for garbage of this process, fitted to a server and to a worker.
+"""Tunes this process: its search for garbage in server and worker, its limit of open files.
 
 By default Python searches for cyclic garbage after every 700 new objects, and from time to time it
 looks through all that the process has. A batch of records is thousands of objects without a cycle,

@@ -1,4 +1,4 @@
-"""The shapes in which rows and records travel, one of each for all layers.
+"""The shapes of rows and records for all layers, and names of quantities (Millis, Offset, ..).
 
 Names for the quantities that are plain numbers and texts at run time.
 """

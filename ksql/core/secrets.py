@@ -1,4 +1,4 @@
-"""The names of secrets, which no one may see, and texts without those in their URLs.
+"""Hides secrets: which properties are secret, texts without passwords, secrets read from files.
 
 Secrets by file: neither a command line nor a list of properties shows them.
 

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON and back, for what is stored: plans, commands, catalogs.
+"""Frozen dataclasses to JSON and back, for what is stored, and the check of their fields' types.
 
 A dataclass is written as an object whose ``$`` is its tag, a tuple as a list. Run-time constants
 that JSON does not have are tagged. Tags and keys are declared as data (``form``), apart from the

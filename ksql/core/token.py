@@ -1,4 +1,4 @@
-"""Tokens: of what a client has read, and of one server for another.
+"""Consistency tokens, which clients hand back, and signatures by which servers know each other.
 
 A text for what a client has written or read, which it hands back: up to where, in which topics.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ksql.exec.ports import (
     HALF_WRITTEN,
+    LEFT_BEHIND,
     AwaitFirst,
     BuildProgress,
     DifferenceCounts,
@@ -15,6 +16,7 @@ from ksql.exec.ports import (
 
 __all__ = [
     "HALF_WRITTEN",
+    "LEFT_BEHIND",
     "AwaitFirst",
     "BuildProgress",
     "DifferenceCounts",

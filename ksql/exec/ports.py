@@ -15,6 +15,13 @@ HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"
 """The setting that allows a new plan to run a batch of which the old one has written a part."""
 
 
+LEFT_BEHIND: Final = (
+    "The former version was ended where it was, as it did not come to the position of the new one: "
+    "{trouble}"
+)
+"""What a switch has to say if a running version was left behind."""
+
+
 class Topics(Protocol):
     """Kafka's topics."""
 
@@ -48,6 +55,7 @@ class Switch:
     """Where an old plan ended and the new one began; offsets are per topic and partition.
 
     ``left`` says what it means that the new plan runs a batch which the old one could not finish.
+    Of a rebuild it says why the running version was left behind.
     ``trouble`` says why the new plan's first batch failed. Both are usually empty. ``difference``
     is that of a table's cut-over, once it is written.
     """
@@ -75,7 +83,10 @@ class BuildProgress(NamedTuple):
     """How far a version has read; offsets per topic and partition.
 
     ``begin`` is the first offset that it could read, ``position`` the next that it reads, ``ends``
-    where its topics end. ``trouble`` says why it does not run; empty if it does.
+    where its topics end. ``trouble`` says why it does not run; empty if it does. ``batch_rate`` is
+    the speed of its largest batch since this server began, in records per second. It is 0 if all
+    were small. ``record_bytes`` is the size of a record of its last batch; 0 if it is not known.
+    ``free_bytes`` is the room for its state; None if it is not known.
     """
 
     begin: Mapping[str, Mapping[int, int]]
@@ -84,6 +95,9 @@ class BuildProgress(NamedTuple):
     records_per_second: float = 0.0
     state_bytes: int = 0
     trouble: str = ""
+    batch_rate: float = 0.0
+    record_bytes: float = 0.0
+    free_bytes: int | None = None
 
 
 AwaitFirst = Callable[[float], FirstBatch]
@@ -157,11 +171,14 @@ class Runner(Protocol):
     def progress(self, version: QueryVersion) -> BuildProgress | None:
         """Return how far a version has read; None if it does not run here."""
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
         """Bring the running version and its candidate to one position, and end both there.
 
         Both have read the same records then. Nothing of either runs afterwards, until ``cut_over``
-        or ``part``.
+        or ``part``. The running version of a table may fail, or its batch may not end. Then it is
+        left behind: ended where it is. Without ``may_leave`` it never is.
 
         Raises: KsqlError; both continue then.
         """

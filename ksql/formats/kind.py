@@ -1,4 +1,4 @@
-"""A kind of registered schemas: what its format's folder gives to topics and to registries.
+"""The interface of a format with registered schemas, and the wording of incompatibilities.
 
 The reasons why two schemas are not compatible, in words that name the place.
 """

@@ -1,4 +1,4 @@
-"""Makes functions of the rows of a library table.
+"""Makes functions of a library table's rows, and types of results by the arguments' types.
 
 The rules by which a result's type follows from the types of the arguments.
 """

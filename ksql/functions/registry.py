@@ -1,4 +1,4 @@
-"""Which functions there are: the built-in ones, and those a user adds to them.
+"""All functions by name, built-in and users', and the names of other databases for them.
 
 The names here of functions that other databases know.
 

@@ -1,4 +1,4 @@
-"""Chooses the overload that a call means.
+"""Chooses the overload that a call means, fits argument types, and names the overload in plans.
 
 Exact fits win over fits by implicit casts; among several, fixed parameters win over variadic ones,
 then longer over shorter signatures, then fewer type variables. A remaining tie is refused as

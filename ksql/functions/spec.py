@@ -89,10 +89,11 @@ class AggregateFunction:
 class AggregateFactory:
     """An aggregate overload that depends on its constants, its types or the configuration.
 
-    ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``,
-    ``STRING``, ``BOOLEAN``). ``make`` gets the column types, the constants' values and the
-    function's ``ksql.functions.*`` settings, keyed by the last part of their names. ``undoable``
-    states before that whether the made aggregate has ``undo``.
+    ``params`` are the column parameters, ``literals`` the types of the trailing constants (``INT``,
+    ``DOUBLE``, ``STRING``, ..). ``make`` gets the types of the columns and the constants' values.
+    These are not converted: 1 is an int, 0.95 a Decimal, 9E-1 a float, NULL is None. It also gets
+    the function's ``ksql.functions.*`` settings, keyed by the last part of their names.
+    ``undoable`` states before that whether the aggregate that it returns has ``undo``.
     """
 
     params: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""One database: its connections, its quirks, and its errors turned into ours.
+"""The ledger's database: connections, dialects, errors by their remedy, migrations.
 
 The errors of the ledger's database, a class for each kind of remedy.
 

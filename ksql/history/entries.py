@@ -8,7 +8,7 @@ from typing import Literal, NewType
 
 from ksql.core import Millis, Offset, QueryId
 from ksql.exec import DifferenceCounts
-from ksql.sql.upgrade import Difference, Guarantee, Trait, UpgradeClass, UpgradeMode
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)
 
@@ -27,6 +27,7 @@ class UpgradeEntry:
     empty in entries of earlier versions. ``command_offset`` is None for a refused attempt, which
     never came into the command topic. ``candidate`` is the number of the version that a rebuild
     builds; None in place. The ``reasons`` of a rebuild say why it was not possible in place.
+    ``user`` is who has asked for it; empty without users.
     """
 
     service_id: str
@@ -45,8 +46,9 @@ class UpgradeEntry:
     reasons: tuple[str, ...]
     command_offset: Offset | None
     begun_ms: Millis
-    mode: UpgradeMode = "in_place"
+    mode: ReplacementKind = "in_place"
     candidate: int | None = None
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

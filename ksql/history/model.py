@@ -1,4 +1,4 @@
-"""The tables, one class each; a new kind of memory is one more class and one more migration."""
+"""The ledger's database tables (SQLAlchemy): upgrades, and the registry's schemas and subjects."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ class UpgradeRow(Base):
     mode: Mapped[str] = mapped_column(String(16), server_default="in_place")
     candidate: Mapped[int | None] = mapped_column(BigInteger)
     difference: Mapped[dict[str, int] | None] = mapped_column(_Json)
+    user_name: Mapped[str | None] = mapped_column(SafeText)
     begun_ms: Mapped[int] = mapped_column(BigInteger)
     finished_ms: Mapped[int | None] = mapped_column(BigInteger)
 

@@ -1,7 +1,7 @@
-"""The ledger as the engine sees it: it takes every entry at once and never fails its caller.
+"""The ledger as the engine sees it: a queue of jobs, written later; it never fails its caller.
 
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
-queue and are written later, in order. A SQLite file that was deleted is made again, one that is
+queue and are written later, in order. A SQLite file that was deleted is created again, one that is
 damaged is set aside. Failures are logged; no running query notices.
 
 The jobs that may wait to be written into the ledger, and how each is written.
@@ -121,7 +121,7 @@ class ResilientLedger:
             entry = self._begun.pop(upgrade_id, None)
         self._submit(Finish(upgrade_id, outcome, entry))
 
-    def rebuild(self, entries: Iterable[KnownUpgrade]) -> None:
+    def refill(self, entries: Iterable[KnownUpgrade]) -> None:
         """Take the upgrades that the command topic knows; those already there stay as they are."""
         known = tuple(entries)
         if known:
@@ -130,7 +130,7 @@ class ResilientLedger:
     def close_begun(
         self, service_id: str, now_ms: Millis, building: Iterable[UpgradeId] = ()
     ) -> None:
-        """Take that attempts were cut short by the server's end; after ``rebuild``."""
+        """Take that attempts were cut short by the server's end; after ``refill``."""
         self._submit(CloseBegun(service_id, now_ms, tuple(building)))
 
     def upgrades(
@@ -257,7 +257,7 @@ class ResilientLedger:
                 logger.warning("ledger_recreated", extra={"ledger": self._where})
             self._ledger, self._seen = ledger, True
         if self._owes_replay:
-            self._ledger.rebuild(self._replayed())
+            self._ledger.refill(self._replayed())
             self._owes_replay = False
         return self._ledger
 
@@ -371,7 +371,7 @@ def write(ledger: Ledger, job: Job) -> None:
         case Finish():
             _finish(ledger, job)
         case Rebuild(entries):
-            ledger.rebuild(entries)
+            ledger.refill(entries)
         case CloseBegun(service_id, now_ms, building):
             ledger.close_begun(service_id, now_ms, building)
         case Check():

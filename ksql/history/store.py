@@ -77,7 +77,7 @@ class Ledger:
         with self._database.writing() as session:
             return upgrades.finish(session, upgrade_id, outcome)
 
-    def rebuild(self, entries: Iterable[KnownUpgrade]) -> int:
+    def refill(self, entries: Iterable[KnownUpgrade]) -> int:
         """Add the upgrades that the command topic knows and the ledger does not; how many.
 
         Entries without a command offset are not in the topic and are passed over. An attempt that
@@ -91,7 +91,7 @@ class Ledger:
     ) -> int:
         """Finish the attempts that a server's end cut short; how many.
 
-        For its next start, after ``rebuild`` with those that the command topic knows. The rebuilds
+        For its next start, after ``refill`` with those that the command topic knows. The rebuilds
         ``building`` continue.
         """
         with self._database.writing() as session:

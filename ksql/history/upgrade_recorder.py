@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ksql.exec import Switch
     from ksql.history.entries import RecordedUpgrade
     from ksql.history.resilient import ResilientLedger
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 _SAME = "the plan is the same: the query was left alone"
 _RESTS = "the query is paused: the new plan runs when it is resumed"
@@ -65,15 +65,15 @@ class UpgradeRecorder:
         self._ledger.record_upgrade(self._entry(upgrade))
 
     def replayed(self, upgrade: Upgrade) -> None:
-        """Note an upgrade of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        """Note an upgrade of the command topic; ``refill`` writes it if the ledger lacks it."""
         self._known.append(self._entry(upgrade))
 
-    def rebuild(self) -> None:
+    def refill(self) -> None:
         """Add, after the replay, what the command topic knows and the ledger does not.
 
         What was begun and is not in the topic has not taken place.
         """
-        self._ledger.rebuild(self._known)
+        self._ledger.refill(self._known)
         building = [rebuild.id for rebuild in self._building.values()]
         self._ledger.close_begun(self._service_id, Millis(self._now_ms()), building)
 
@@ -126,6 +126,7 @@ class UpgradeRecorder:
             command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
             begun_ms=Millis(self._now_ms()),
             mode=upgrade.mode,
+            user=upgrade.user,
         )
 
     def moved(self, token: object, offset: int) -> None:
@@ -166,9 +167,10 @@ class UpgradeRecorder:
     def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
         """End a rebuild whose cut-over counts; ``switch`` is None if its place is not known."""
         now = Millis(self._now_ms())
-        self._end(
-            candidate, UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
-        )
+        outcome = UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
+        if switch is not None and switch.left:
+            outcome = replace(outcome, reason="\n".join((switch.left, outcome.reason)).strip())
+        self._end(candidate, outcome)
 
     def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
         """End a rebuild that was given up, for that reason."""
@@ -178,7 +180,7 @@ class UpgradeRecorder:
     def rebuild_replayed(
         self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
     ) -> None:
-        """Note a rebuild of the command topic; ``rebuild`` writes it if the ledger lacks it."""
+        """Note a rebuild of the command topic; ``refill`` writes it if the ledger lacks it."""
         entry = replace(
             self._entry(upgrade),
             mode=_mode(upgrade, rollback=rollback),
@@ -212,7 +214,7 @@ class UpgradeRecorder:
         return rebuild
 
 
-def _mode(upgrade: Upgrade, *, rollback: bool) -> UpgradeMode:
+def _mode(upgrade: Upgrade, *, rollback: bool) -> ReplacementKind:
     if rollback:
         return "rollback"
     return "backfill" if upgrade.mode == "backfill" else "rebuild"
@@ -244,6 +246,7 @@ def _described(recorded: RecordedUpgrade) -> UpgradeDescription:
         mode=entry.mode,
         classes=entry.classes,
         status=recorded.status,
+        user=entry.user or None,
         begun=entry.begun_ms,
         finished=None if outcome is None else outcome.finished_ms,
         gap_ms=None if outcome is None else outcome.gap_ms,

@@ -186,6 +186,7 @@ def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str
         "begun_ms": entry.begun_ms,
         "mode": entry.mode,
         "candidate": entry.candidate,
+        "user_name": entry.user or None,
     }
 
 
@@ -226,6 +227,7 @@ def _entry(row: UpgradeRow) -> UpgradeEntry:
         begun_ms=Millis(row.begun_ms),
         mode=cast("Any", row.mode),
         candidate=row.candidate,
+        user=row.user_name or "",
     )
 
 

@@ -1,4 +1,4 @@
-"""Access over HTTP: a guard before the first route of every application.
+"""Guards every application before its first route, and puts CORS headers on answers.
 
 A browser lends its user's place in the network to any page it shows. So a request that a page of
 another origin sent is refused. So is one under a name that is not this server's: a name may be made

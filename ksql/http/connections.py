@@ -1,4 +1,4 @@
-"""The open connections of a server: no more than it has descriptors for, and none for ever.
+"""Listening sockets with their URLs, and the bound on open connections.
 
 At the limit, the connection that has been idle longest makes room for a new one. It is one of the
 same address, if that has its share already, else one of the address that has most. One whose client

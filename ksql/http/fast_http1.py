@@ -1,4 +1,6 @@
-"""A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
+"""HTTP/1.1: a short way for ordinary requests, with a parser of heads; else h11 by uvicorn.
+
+A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
 
 h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
 for good with the first head that is not ordinary, or that does not come in one piece. It alone
@@ -10,7 +12,7 @@ A head that fits is framed by one Content-Length at most, is addressed to one ho
 change of the protocol. Any other is for h11, which knows all that there is.
 Source: RFC 9112.
 
-HTTP/1.1 as h11 and uvicorn have it, for whatever is asked.
+HTTP/1.1 as h11 and uvicorn have it, for all other requests.
 """
 
 from __future__ import annotations

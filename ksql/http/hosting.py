@@ -1,4 +1,4 @@
-"""The server that runs every application: uvicorn, over sockets that listen already.
+"""Runs an application in uvicorn over open sockets; accepts targets that are whole URLs.
 
 Requests whose target is a whole URL, as proxies and some clients send them.
 

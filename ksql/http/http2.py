@@ -1,4 +1,4 @@
-"""One HTTP/2 connection: frames to streams, each of which is a request of its own.
+"""An HTTP/2 connection, and each of its streams as a request and answer in ASGI's terms.
 
 Source: RFC 9113. The frames are read and written by ``h2``; uvicorn has the sockets and the stop.
 

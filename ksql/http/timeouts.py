@@ -1,4 +1,4 @@
-"""Closes a connection on which nothing has come or gone for too long, and nobody is answered.
+"""Closes connections that are idle for too long, and those whose client takes no answer.
 
 A head that has begun to come, and the first one of a connection, have seconds only.
 

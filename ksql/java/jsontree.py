@@ -1,4 +1,6 @@
-"""JSON texts as Jackson reads and writes them: exact decimals, what follows the value ignored.
+"""JSON texts as Jackson reads and writes them, and the paths of EXTRACTJSONFIELD.
+
+JSON texts as Jackson reads and writes them: exact decimals, what follows the value ignored.
 
 The paths of EXTRACTJSONFIELD: ``$.name[0]["other name"]``.
 """

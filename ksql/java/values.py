@@ -1,4 +1,4 @@
-"""Equality and order of SQL values as Java's objects have them.
+"""Equality and order of SQL values as Java's objects have them, and a function's errors.
 
 Errors of a function on the values of a row.
 """

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ksql.kafka.settings import Config, KafkaSettings, check_clients, is_client_property
     from ksql.kafka.topic_difference import Counts, TopicDifference, Writing
     from ksql.kafka.topic_integrity import Span, TopicIntegrity, span_of, span_with
+    from ksql.kafka.topic_records import TopicRecords
     from ksql.kafka.topic_watch import (
         Identities,
         Problems,
@@ -46,6 +47,7 @@ else:
             "settings": "Config KafkaSettings check_clients is_client_property",
             "topic_difference": "Counts TopicDifference Writing",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
+            "topic_records": "TopicRecords",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics record_sizes",
             "versions": "NewerRecord is_changelog versioned",
@@ -82,6 +84,7 @@ __all__ = [
     "StableEnd",
     "TopicDifference",
     "TopicIntegrity",
+    "TopicRecords",
     "TopicWatch",
     "UnknownTopic",
     "Watched",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from confluent_kafka import (
     IsolationLevel,
@@ -34,6 +34,7 @@ from ksql.kafka.errors import (
     TopicExists,
     UnknownTopic,
     error_of,
+    given_up,
     is_retriable,
     retrying,
     translated,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ksql.kafka.settings import KafkaSettings
     from ksql.sql.catalog import Topic
 
+T = TypeVar("T")
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 
@@ -80,13 +82,17 @@ class TopicInfo:
 
 
 class Identity(NamedTuple):
-    """A topic's id, which it keeps for life, and its number of partitions.
+    """A topic's id, which never changes, and its number of partitions.
 
-    Both are empty where the brokers are too old to give ids.
+    See ``UNKNOWN``.
     """
 
     id: str
     partitions: int
+
+
+UNKNOWN: Final = Identity("", 0)
+"""Of a topic that exists where the brokers are too old to give ids, or do not let us know."""
 
 
 class StableEnd(NamedTuple):
@@ -179,7 +185,7 @@ class Admin(Administrative):
         return cluster_id or ""
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id that a topic keeps for life; None if there is no such topic.
+        """Return a topic's id, which never changes; None if there is no such topic.
 
         It is empty where the brokers are too old to give any.
         """
@@ -194,17 +200,39 @@ class Admin(Administrative):
 
     def identities(self, topics: Iterable[str]) -> dict[str, Identity]:
         """Return the identities of those topics that exist."""
+        return self._described(topics, lambda _topic, future: _identity_of(future))
+
+    def identities_or_errors(self, topics: Iterable[str]) -> dict[str, Identity | KsqlError]:
+        """Return the identities of those topics that exist, and errors of single topics.
+
+        What the brokers refuse for one topic leaves the answers for the others as they are.
+        """
+
+        def identity_or_error(topic: str, future: Future[Any]) -> Identity | KsqlError | None:
+            try:
+                return _identity_of(future)
+            except KafkaException as problem:
+                error = error_of(problem)
+                if error.code() < 0:  # the client's own: no broker has answered
+                    raise
+                retriable = is_retriable(error)
+                return given_up(self._settings.bootstrap, error) if retriable else translated(error)
+
+        return self._described(topics, identity_or_error)
+
+    def _described(
+        self, topics: Iterable[str], answer: Callable[[str, Future[Any]], T | None]
+    ) -> dict[str, T]:
         names = list(topics)
 
-        def ask(left: float, _tries: int) -> dict[str, Identity]:
+        def ask(left: float, _tries: int) -> dict[str, T]:
             futures = self._client.describe_topics(
                 TopicCollection(names), request_timeout=_cap(left)
             )
-            identities = {name: _identity_of(future) for name, future in futures.items()}
-            return {name: identity for name, identity in identities.items() if identity is not None}
+            answers = {name: answer(name, future) for name, future in futures.items()}
+            return {name: known for name, known in answers.items() if known is not None}
 
-        asked_for = ", ".join(names)
-        return cast("dict[str, Identity]", self._retry(ask, topic=asked_for)) if names else {}
+        return cast("dict[str, T]", self._retry(ask, topic=", ".join(names))) if names else {}
 
     def _metadata(self, topic: str | None) -> Any:
         return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))
@@ -454,7 +482,7 @@ def _identity_of(future: Future[Any]) -> Identity | None:
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         if code in _OLD_BROKER:
-            return Identity("", 0)
+            return UNKNOWN
         raise
     topic_id = str(described.topic_id)
     return Identity("" if topic_id == _NO_ID else topic_id, len(described.partitions))

@@ -1,4 +1,4 @@
-"""Errors of Kafka, in our words; and how long to keep trying.
+"""Errors of Kafka in our words, retries until a time limit, and a client's last error.
 
 The errors that a Kafka client's own threads report.
 """

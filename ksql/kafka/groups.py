@@ -1,4 +1,4 @@
-"""Consumer groups: how far they have come, and the end of those that nobody needs any more.
+"""Consumer groups: their offsets, their deletion, their coordinators, membership in one.
 
 Requests that the coordinators of consumer groups answer.
 

@@ -18,6 +18,7 @@ LastRecord = tuple[bytes, bytes | None, int]
 
 LastRecords = dict["Partition", dict[bytes, LastRecord]]
 LastMessages = dict["Partition", dict[bytes | None, Message]]
+LastValues = dict["Partition", dict[bytes | None, bytes | None]]
 
 
 def take_last(got: Sequence[Message], positions: Offsets, latest: LastMessages) -> None:
@@ -51,6 +52,12 @@ def first_behind(got: Sequence[Message], stops: Mapping[Partition, int]) -> int:
 def contents(latest: LastMessages) -> LastRecords:
     """Return the records of these messages, none of those without a key."""
     return {partition: _contents(messages) for partition, messages in latest.items()}
+
+
+def values_of(messages: dict[bytes | None, Message]) -> dict[bytes | None, bytes | None]:
+    """Return the values of these messages by key."""
+    present: Any = map(Message.value, messages.values())
+    return dict(zip(messages, present, strict=True))
 
 
 def _runs(got: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:

@@ -134,7 +134,7 @@ class KafkaLeadershipLog:
         """
         try:
             self._read_on()
-        except OffsetsGone:  # the topic was made again
+        except OffsetsGone:  # the topic was recreated
             self._journal.stop_reading()
             self._read_on()
         except BaseException:

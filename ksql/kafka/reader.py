@@ -18,7 +18,15 @@ from ksql.kafka.errors import (
     is_retriable,
     translated,
 )
-from ksql.kafka.latest_by_key import LastMessages, LastRecords, contents, first_behind, take_last
+from ksql.kafka.latest_by_key import (
+    LastMessages,
+    LastRecords,
+    LastValues,
+    contents,
+    first_behind,
+    take_last,
+    values_of,
+)
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.versions import check_versions
 
@@ -170,6 +178,20 @@ class Reader:
         for some in self._until(ends, step, timeout_s):
             for partition, messages in some.items():
                 latest[partition].update(messages)
+        return latest
+
+    def last_values_until(
+        self, ends: Mapping[Partition, int], timeout_s: float | None = None
+    ) -> LastValues:
+        """Return the values of ``last_until``: its records are dropped as they come.
+
+        Raises: as ``read_to_end``.
+        """
+        latest: LastValues = {partition: {} for partition in self._positions}
+        step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
+        for some in self._until(ends, step, timeout_s):
+            for partition, messages in some.items():
+                latest[partition].update(values_of(messages))
         return latest
 
     def _until(

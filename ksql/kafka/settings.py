@@ -1,4 +1,4 @@
-"""The way to reach Kafka: the service's properties in Java's names, as librdkafka's.
+"""Kafka's client properties: Java's names to librdkafka's, tried before anything is started.
 
 The configuration of Kafka's clients, tried before anything is started.
 """

@@ -10,10 +10,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+
+from confluent_kafka import Message
 
 from ksql.core import ServerError
-from ksql.kafka.admin import Offsets
+from ksql.kafka.admin import Offsets, Partition
 from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
@@ -22,9 +24,7 @@ from ksql.kafka.versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from confluent_kafka import Message
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ksql.core import Headers, OutRecord
     from ksql.kafka.admin import Admin
@@ -39,7 +39,12 @@ _READING: Final[Config] = {
     "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
 }
-Rows = dict[bytes, "Message"]
+Rows = dict[bytes, Message]
+Values = dict[bytes, bytes | None]
+T = TypeVar("T")
+_key: Any = Message.key
+_value: Any = Message.value
+_offset: Any = Message.offset
 
 
 class Counts(NamedTuple):
@@ -95,6 +100,10 @@ class TopicDifference:
         self._settings = settings
         self._admin = admin
 
+    def names(self) -> Collection[str]:
+        """Return the names of all topics."""
+        return self._admin.topics().keys()
+
     def exists(self, topic: str) -> bool:
         """Return whether there is such a topic."""
         return topic in self._admin.topics()
@@ -130,10 +139,11 @@ class TopicDifference:
             raise PartitionsDiffer(origin, count, target, target_count)
         counts = Counts()
         out = _Out(target, writing, self._fitted(target, writing))
+        out.take_over()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
                 reading = other.submit(there.rows, partition)
-                present = here.rows(partition)
+                present = here.values(partition)
                 differing = difference(reading.result(), present, writing.now_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
@@ -159,18 +169,33 @@ class Log:
     reader: Reader
 
     def rows(self, partition: int) -> Rows:
-        """Return the last records of a partition's keys, in their order; none of deleted keys.
+        """Return the last records of a partition's keys, deletions among them.
 
         Raises: as ``Reader.read_to_end``.
         """
-        place = (self.topic, partition)
-        if self.begins[place] >= self.ends[place]:
+        read = self._assigned(partition)
+        return {} if read is None else _keyed(self.reader.last_until(read)[self._place(partition)])
+
+    def values(self, partition: int) -> Values:
+        """Return the last values of a partition's keys; they need half of the records' memory.
+
+        Raises: as ``Reader.read_to_end``.
+        """
+        read = self._assigned(partition)
+        if read is None:
             return {}
+        return _keyed(self.reader.last_values_until(read)[self._place(partition)])
+
+    def _assigned(self, partition: int) -> Offsets | None:
+        """Read a partition from its beginning; return its end, None if it is empty."""
+        place = self._place(partition)
+        if self.begins[place] >= self.ends[place]:
+            return None
         self.reader.assign({place: self.begins[place]})
-        last = self.reader.last_until({place: self.ends[place]})[place]
-        kept = ((key, message) for key, message in last.items() if key is not None)
-        present = [(key, message) for key, message in kept if message.value() is not None]
-        return dict(sorted(present, key=lambda row: row[1].offset() or 0))
+        return {place: self.ends[place]}
+
+    def _place(self, partition: int) -> Partition:
+        return self.topic, partition
 
     def __enter__(self) -> Self:
         """Return the log itself."""
@@ -181,39 +206,59 @@ class Log:
         self.reader.close()
 
 
-def difference(there: Rows, here: Rows, now_ms: int, target: str) -> Difference:
-    """Return what makes rows ``here`` those that are ``there``."""
-    added = changed = 0
-    records: list[OutRecord] = []
-    for key, row in there.items():
-        known = here.get(key)
-        if known is not None and known.value() == row.value():
-            continue
-        added += known is None
-        changed += known is not None
-        records.append((key, row.value(), row.timestamp()[1], _headers(row)))
-    gone = [key for key in here if key not in there]
+def difference(there: Rows, here: Values, now_ms: int, target: str) -> Difference:
+    """Return what makes values ``here`` those of the rows ``there``; None is a deleted key.
+
+    A row takes few calls of Python, as there may be millions and queries are answered meanwhile.
+    """
+    values: list[bytes | None] = list(map(_value, there.values()))
+    compared = zip(there.values(), values, map(here.get, there), strict=True)
+    rows = [row for row, value, known in compared if value != known and value is not None]
+    rows.sort(key=_offset)
+    keys: list[bytes] = list(map(_key, rows))
+    times = [time_ms for _, time_ms in map(Message.timestamp, rows)]
+    records: list[OutRecord] = list(
+        zip(keys, map(_value, rows), times, _headers(rows), strict=True)
+    )
+    deleted = values.count(None)
+    present = {key for key, value in zip(there, values, strict=True) if value is not None}
+    gone = [key for key, value in here.items() if value is not None and key not in present]
     records += [(key, None, now_ms, None) for key in gone]
-    counts = Counts(changed, added, len(gone), len(there) - changed - added)
+    added = list(map(here.get, keys)).count(None)
+    counts = Counts(len(rows) - added, added, len(gone), len(values) - deleted - len(rows))
     return Difference(list(versioned(records)) if is_changelog(target) else records, counts)
 
 
-def _headers(row: Message) -> Headers | None:
-    """Return a record's headers without the version that one of a changelog has as its last."""
-    headers = list(row.headers() or ())
-    if headers and is_changelog(row.topic() or "") and headers[-1][0] == HEADER:
-        headers.pop()
-    return headers or None  # type: ignore[return-value] # values are bytes when they were read
+def _keyed(rows: dict[bytes | None, T]) -> dict[bytes, T]:
+    """Return them without that of records which have no key."""
+    rows.pop(None, None)
+    return rows  # type: ignore[return-value] # all others have a key
+
+
+def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
+    """Yield headers without the version, which one of a changelog has as its last."""
+    hidden = bool(rows) and is_changelog(rows[0].topic() or "")
+    headers: Any = map(Message.headers, rows)
+    for own in headers:
+        if own and hidden and own[-1][0] == HEADER:
+            own.pop()
+        yield own or None
 
 
 class _Out:
-    """Writes records of partitions; a producer is opened for the first."""
+    """Writes records of partitions; a producer is opened for the first, or to take over."""
 
     def __init__(self, topic: str, writing: Writing, config: Mapping[str, str]) -> None:
         self._topic = topic
         self._writing = writing
         self._config = config
         self._producer: WorkerProducer | None = None
+
+    def take_over(self) -> None:
+        """End the open transaction of an earlier writer of the id, which writes no more."""
+        if self._writing.transactional_id is not None:
+            self._writing.may_write()
+            self._opened()
 
     def write(self, partition: int, records: Sequence[OutRecord]) -> None:
         """Write them, and wait until they count."""

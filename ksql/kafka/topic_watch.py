@@ -1,6 +1,6 @@
 """Are topics still those that they were? Kafka is asked once for all who have to know.
 
-A client of Kafka, and Spark with it, reads a topic that was deleted and made again from the former
+A client of Kafka, and Spark with it, reads a topic that was deleted and recreated from the former
 offset on, without a word. It waits for ever for one that was deleted. A query that finds nothing to
 read writes nothing, so that it does not notice either that the topic of its results is gone.
 """
@@ -13,20 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ksql.core import KsqlError
-from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.admin import UNKNOWN, Identity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Set
-
-    from ksql.kafka.admin import Identity
 
 _log = logging.getLogger(__name__)
 
 GONE_S: Final = 15.0
 """How long a topic must be missing to be gone: a broker that comes up learns of it later."""
 
-Identities = Mapping[str, "Identity"]
-"""What Kafka says of the topics that there are."""
+Identities = Mapping[str, Identity]
+"""What Kafka says of the topics that there are; ``UNKNOWN`` of one that it does not answer for."""
 
 
 class Watched(NamedTuple):
@@ -42,57 +40,53 @@ class Watched(NamedTuple):
 class TopicWatch:
     """Asks for the topics of all its users in one request; for one thread, about once a second.
 
-    ``identities`` gives those of existing topics, asked without patience. A user says what it
-    watches now, before each look.
+    ``identities`` gives those of existing topics, asked without patience, or an error in place of
+    one. The users get ``UNKNOWN`` for such a topic, and the identities of the others. A user says
+    what it watches now, before each look.
     """
 
     def __init__(
         self,
-        identities: Callable[[Iterable[str]], Identities],
+        identities: Callable[[Iterable[str]], Mapping[str, Identity | KsqlError]],
         users: Sequence[Callable[[], Watched]],
     ) -> None:
         self._identities = identities
         self._users = users
-        self._blind = False
+        self._blind = ""
 
     def look(self) -> None:
         """Look once, and give each user the answer."""
         watched = [user() for user in self._users]
-        try:
-            now = self._ask(watched)
-        except KafkaUnreachable as error:
-            self._note_blindness(error)
-            answers: list[Identities | None] = [None] * len(watched)
-        except KsqlError:  # of one topic: users that do not watch it get their answers
-            answers = [self._own(user) for user in watched]
-        else:
-            self._blind = False
-            answers = [now] * len(watched)
-        for user, answer in zip(watched, answers, strict=True):
+        answer = self._ask({topic for user in watched for topic in user.topics})
+        for user in watched:
             user.compare(answer)
 
-    def _own(self, user: Watched) -> Identities | None:
+    def _ask(self, topics: Set[str]) -> Identities | None:
         try:
-            return self._ask([user])
+            answers = self._identities(sorted(topics)) if topics else {}
         except KsqlError as error:
-            self._note_blindness(error)
+            self._note_blindness("all", error)
             return None
+        errors = {topic: of for topic, of in answers.items() if isinstance(of, KsqlError)}
+        if errors:
+            self._note_blindness(", ".join(errors), next(iter(errors.values())))
+        else:
+            self._blind = ""
+        return {
+            topic: UNKNOWN if isinstance(of, KsqlError) else of for topic, of in answers.items()
+        }
 
-    def _ask(self, watched: Iterable[Watched]) -> Identities:
-        topics = {topic for user in watched for topic in user.topics}
-        return self._identities(sorted(topics)) if topics else {}
-
-    def _note_blindness(self, error: KsqlError) -> None:
-        """Log it once: whether Kafka answers at all is watched and shown elsewhere."""
-        if not self._blind:
-            self._blind = True
-            _log.warning("topics_not_compared", extra={"reason": error.text()})
+    def _note_blindness(self, topics: str, error: KsqlError) -> None:
+        """Log it once for the same topics: whether Kafka answers at all is shown elsewhere."""
+        if self._blind != topics:
+            self._blind = topics
+            _log.warning("topics_not_compared", extra={"topics": topics, "reason": error.text()})
 
 
 # --- who reads and writes -------------------------------------------------------------------------
 
 
-class RunningQuery(Protocol):
+class WatchedReader(Protocol):
     """A query as far as its topics are watched."""
 
     @property
@@ -138,9 +132,9 @@ class _Suspicion(NamedTuple):
     since: float
 
 
-_Suspicions = dict[tuple[RunningQuery, str], _Suspicion]
+_Suspicions = dict[tuple[WatchedReader, str], _Suspicion]
 """By the query and the text of what was found."""
-_Reading = Mapping[RunningQuery, Mapping[str, str]]
+_Reading = Mapping[WatchedReader, Mapping[str, str]]
 
 
 class QueryTopics:
@@ -149,11 +143,14 @@ class QueryTopics:
     One look proves nothing: what differs counts if two looks in a row find it. A broker that has
     just come up may not know all topics yet. So a topic is gone only if no look has found it for
     ``GONE_S``. Nothing wrong is read meanwhile.
+
+    A topic that a query reads must keep its id, since offsets belong to it. The topic of its
+    results must only exist: a query continues with a recreated one.
     """
 
     def __init__(
         self,
-        queries: Callable[[], Iterable[RunningQuery]],
+        queries: Callable[[], Iterable[WatchedReader]],
         problems: Problems,
         clock: Callable[[], float],
     ) -> None:
@@ -175,7 +172,7 @@ class QueryTopics:
         return Watched(topics, partial(self._compare, reading, results))
 
     def _compare(
-        self, reading: _Reading, results: Mapping[RunningQuery, str], now: Identities | None
+        self, reading: _Reading, results: Mapping[WatchedReader, str], now: Identities | None
     ) -> None:
         lost = {
             query: _Finding(missing) for query in reading if (missing := query.lost()) is not None
@@ -185,7 +182,7 @@ class QueryTopics:
         self._changed = self._judged(reading, differing, self._changed)
 
     def _judged(
-        self, reading: _Reading, findings: Mapping[RunningQuery, _Finding], before: _Suspicions
+        self, reading: _Reading, findings: Mapping[WatchedReader, _Finding], before: _Suspicions
     ) -> _Suspicions:
         """End the queries that were suspected for long enough; return what is suspected now."""
         now = self._clock()
@@ -201,8 +198,8 @@ class QueryTopics:
         return suspected
 
     def _differing(
-        self, reading: _Reading, results: Mapping[RunningQuery, str], now: Mapping[str, str]
-    ) -> Mapping[RunningQuery, _Finding]:
+        self, reading: _Reading, results: Mapping[WatchedReader, str], now: Mapping[str, str]
+    ) -> Mapping[WatchedReader, _Finding]:
         """Return what is wrong with the queries' topics; what they read counts first."""
         differing = {
             query: _Finding(self._problems.result_gone(query.query_id, topic), GONE_S)

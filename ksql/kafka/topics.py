@@ -1,4 +1,4 @@
-"""Kafka's topics as the engine wants them.
+"""Kafka's topics as the engine wants them, and sampled sizes of records.
 
 The sizes of some records of a topic, to know those of the others by.
 """

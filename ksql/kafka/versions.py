@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HEADER: Final = "ksql-changelog-version"
 VERSION: Final = 1
 _SENT: Final = (HEADER, bytes((VERSION,)))
+_ONLY_SENT: Final = [_SENT]
 
 
 class NewerRecord(ServerError):
@@ -57,6 +58,8 @@ def check_versions(latest: LastMessages) -> None:
         if not is_changelog(topic):
             continue
         for message in messages.values():
+            if message.headers() == _ONLY_SENT:
+                continue
             version = _version(message)
             if version > VERSION:
                 raise NewerRecord(topic, partition, message.offset() or 0, version)

@@ -1,8 +1,8 @@
-"""The registry's REST interface: Confluent's paths, parameters, codes and shapes.
+"""The embedded registry's REST interface, as Confluent's, and the thread that serves it.
 
 Source: Confluent Schema Registry API reference.
 
-The embedded registry behind HTTP, in a thread of the service.
+The embedded registry over HTTP, in a thread of the service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state that a registry's topic adds up to, and the changes of one transaction.
+"""The registry's objects, the state that its topic adds up to, and a transaction's changes.
 
 The objects that a registry keeps, as its rules see them.
 """

@@ -35,7 +35,7 @@ class NotWritten(Exception):
 class SchemaLog(Protocol):
     """An ordered log of changes that many may read and one at a time writes.
 
-    Raises: KsqlErrors from every method while the log is out of reach.
+    Raises: KsqlError from every method while the log is out of reach.
     """
 
     @property

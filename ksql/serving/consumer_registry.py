@@ -1,7 +1,7 @@
 """The feeds of clients' queries: those whose topic is no longer the one that they read are ended.
 
 A consumer says nothing of a topic that was deleted: its query would wait for ever. Of one that was
-made again it reads on at the former offset: the first records would be missing, without a word.
+recreated it reads on at the former offset: the first records would be missing, without a word.
 """
 
 from __future__ import annotations

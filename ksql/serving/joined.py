@@ -1,4 +1,4 @@
-"""FROM with JOIN in a pull query: one table is read, the others are looked up by their keys.
+"""JOIN in a pull query: binds it, reads one table and looks up the others' rows by key.
 
 JOIN in a pull query: each row's partner is looked up by its key in the other table's stores.
 """

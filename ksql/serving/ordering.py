@@ -1,4 +1,4 @@
-"""ORDER BY: the rows of a pull query in an order, in bounded memory.
+"""ORDER BY of a pull query, sorted in memory; rows of too many bytes are refused.
 
 With LIMIT no more rows are kept than are asked for; without it all are.
 """

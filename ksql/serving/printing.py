@@ -1,4 +1,4 @@
-"""PRINT: raw records of a topic with their guessed formats.
+"""PRINT: raw records of a topic, with the formats guessed from their bytes.
 
 Source: docs/sql/reading.md#print.
 

@@ -1,4 +1,4 @@
-"""Push queries, and pull queries over streams.
+"""Push queries and pull queries over streams: merged by time; which of them are scalable.
 
 A plan hosted in this process, fed by a reader of its own. Starting one costs a consumer, not a
 Spark query; its state lives in memory and ends with it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ksql.cluster.replicas import Caller
 from ksql.control import BySite, PullCounter, PullMetrics
 from ksql.control.planning import transient_plan
-from ksql.control.statements import RequestFailed, RunningPush, single
+from ksql.control.statements import OpenPush, RequestFailed, single
 from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
 from ksql.exec.dataflow import read_topics, topic_acl
 from ksql.exec.operators import SETTING
@@ -54,7 +54,7 @@ class _Open(NamedTuple):
     """A push query that runs, and what lists say of it."""
 
     query: PushQuery
-    running: RunningPush
+    running: OpenPush
 
 
 class QueryService:
@@ -160,7 +160,7 @@ class QueryService:
         push.query.close()
         return True
 
-    def pushes(self) -> list[RunningPush]:
+    def pushes(self) -> list[OpenPush]:
         """Return the push queries that run, the oldest first."""
         with self._lock:
             return [push.running for push in self._open.values()]
@@ -357,7 +357,7 @@ class QueryService:
             tombstones=tombstones,
         )
         with self._lock:
-            self._open[query_id] = _Open(push, RunningPush(text, plan))
+            self._open[query_id] = _Open(push, OpenPush(text, plan))
         return push
 
     def _ended(self, query_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The clauses of a pull query, bound, and compiled to steps over chunks of rows.
+"""The clauses of a pull query as steps over chunks of rows; GROUP BY in bounded memory.
 
 FROM gives rows. WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
 run on. ORDER BY, OFFSET and LIMIT come after them.

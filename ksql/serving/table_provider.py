@@ -289,7 +289,7 @@ class TableProvider:
         query_id, table = str(source.created_by), self._tables.table(source)
         topic_id = "" if table is None else table.topic_id
         known, ends = self._first_ends.get(query_id, (topic_id, None))
-        if ends is None or topic_id not in ("", known):  # or of a topic that was made again since
+        if ends is None or topic_id not in ("", known):  # or of a topic that was recreated since
             if not self._has_begun(query_id):
                 raise self._not_ready(
                     source,

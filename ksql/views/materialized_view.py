@@ -1,4 +1,4 @@
-"""A table as it is kept ready for pull queries: its stores, and how far they are.
+"""A table's stores for pull queries and how far they are, and the topics that fill them.
 
 The topics that tables are kept from, as far as reads need to know them.
 """

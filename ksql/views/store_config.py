@@ -1,4 +1,4 @@
-"""The configuration of a table's stores: where, how long, and how often they are committed.
+"""The configuration of a table's stores: type, directory, commits, and the rows' retention.
 
 What a query was made with comes before the server's configuration, so that a changed default
 reaches the tables that state nothing.

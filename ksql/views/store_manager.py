@@ -1,10 +1,10 @@
-"""The directory of all tables' stores: opens them, fills a place again, clears up behind tables.
+"""Opens, refills and removes all tables' stores, and notes the topic id of each.
 
 A store lies under the query that writes its table, as a dropped table's name may come again.
 
 Records the Kafka topic id that a table's stores were filled from, in a file next to them.
 
-A topic that is deleted and made again keeps its name, not its id. Its offsets begin again. A store
+A topic that is deleted and recreated keeps its name, not its id. Its offsets begin again. A store
 that continues at its position keeps rows of the former topic, and leaves out the first records of
 the new one. Stores of versions that noted no id adopt the one that they find.
 """
@@ -24,7 +24,7 @@ from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import discard, discard_copy, places
 from ksql.views.stores.store_types import carry
-from ksql.views.stores.upgrades import SETTING, UpgradeMode, Upgrades
+from ksql.views.stores.upgrades import SETTING, StoreUpgradeMode, Upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -60,14 +60,14 @@ class NewerStoreLeft(NewerStore):
 class RequestedConfig:
     """The configuration for stores of other formats."""
 
-    mode: UpgradeMode
+    mode: StoreUpgradeMode
     rebuild: frozenset[str]
 
     @classmethod
     def of(cls, settings: Settings) -> RequestedConfig:
         """Read it from the settings."""
         text = settings.text(SETTING)
-        mode = next(mode for mode in get_args(UpgradeMode) if mode == text)
+        mode = next(mode for mode in get_args(StoreUpgradeMode) if mode == text)
         return cls(mode, frozenset(settings.parts(REBUILD)))
 
     def to_rebuild(self, store: Path) -> bool:

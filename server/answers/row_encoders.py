@@ -1,4 +1,4 @@
-"""A query's answer on the wire: header, rows, end, in each of the API's forms.
+"""A query's answer on the wire in each of the API's forms, and values as JSON by their type.
 
 Source: ksqlDB developer guide, REST API, endpoints /query-stream and /query.
 

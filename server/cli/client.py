@@ -179,6 +179,14 @@ class Client:
         entities: list[JsonObject] = self._ask("POST", "/ksql/dry-run", json=body)
         return entities
 
+    def upgrades(self) -> list[JsonObject]:
+        """Return the upgrades of the service's queries, the newest first.
+
+        Raises: ServerFailure, Unreachable.
+        """
+        upgrades: list[JsonObject] = self._ask("GET", "/upgrades", timeout=5.0)["upgrades"]
+        return upgrades
+
     def close_query(self, query_id: str) -> bool:
         """End a push query; False if the server knows no such query (any more)."""
         try:

@@ -1,4 +1,4 @@
-"""The terminal's own commands: a table from name to function; none needs a semicolon.
+"""The terminal's own commands, a table from name to function, and its version.
 
 Source: docs/terminal.md.
 

@@ -1,4 +1,4 @@
-"""The words that fit a place: the first rule that recognizes the place decides.
+"""Completion: where the cursor is in a statement, and the words that fit there.
 
 The place of the cursor: the words of the statement before it, and the sources it reads.
 """
@@ -153,13 +153,26 @@ def _may_be_bare(topic: str) -> bool:
     return bool(_BARE_TOPIC.match(topic)) and topic.upper() not in RESERVED
 
 
+def _upgraded(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+    """Return the name of what an upgrade is of."""
+    match cursor.before:
+        case ("ABORT" | "ROLLBACK", "UPGRADE", "OF"):
+            return (*_sources(names.sources), *_words(("QUERY",)))
+        case ("SHOW" | "LIST", "UPGRADES", "FOR"):
+            return (*_sources(names.sources), *_named(names.queries, "query"))
+        case ("ABORT" | "ROLLBACK", "UPGRADE", "OF", "QUERY"):
+            return _named(names.queries, "query")
+        case ("CREATE", "OR", "REPLACE", "QUERY"):
+            return _named(names.queries, "query")
+        case _:
+            return None
+
+
 def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     """Return the name of what a statement is about."""
     match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
             return (*_named(names.queries, "query"), *_words(("ALL",)))
-        case ("ABORT" | "ROLLBACK", "UPGRADE", "OF") | ("SHOW" | "LIST", "UPGRADES", "FOR"):
-            return _sources(names.sources)
         case ("EXPLAIN",):
             return (*_named(names.queries, "query"), *_words(FIRST))
         case ("DESCRIBE",):
@@ -207,6 +220,10 @@ def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
             return _words(("VALUES", "SELECT"))
         case ("INSERT", *_, ")") if "SELECT" not in cursor.before and not cursor.inside():
             return _words(("VALUES", "SELECT"))
+        case ("CREATE", "OR", "REPLACE", "QUERY", _, *_) if cursor.last in ("AS", "INSERT"):
+            return _words(("INSERT",) if cursor.last == "AS" else ("INTO",))
+        case ("CREATE", "OR", "REPLACE", "QUERY", _, *_, "INTO", _):
+            return _words(("SELECT",))
         case ("CREATE", *_) if "SELECT" not in cursor.before and not cursor.inside():
             return _words(("SELECT",) if cursor.last == "AS" else ("WITH", "AS"))
         case _:
@@ -295,6 +312,7 @@ _RULES: tuple[Rule, ...] = (
     _start,
     _column_of,
     _text,
+    _upgraded,
     _thing,
     _property,
     _type,

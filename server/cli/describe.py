@@ -1,4 +1,4 @@
-"""Long descriptions: a source, a query.
+"""Long descriptions in the terminal: a source, a query, an upgrade.
 
 An upgrade report as a person reads it: verdict, changes, guarantees, point of the switch.
 """
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from server.cli.client import JsonObject
+from server.cli.evidence import bytes_text, rebuild_text, sample_part
 from server.cli.grid import Grid, clean, pairs, type_text
 
 _UNDER = (0, 0, 0, 2)
@@ -36,7 +37,9 @@ def render_upgrade(report: dict[str, Any], *, dry: bool = False) -> RenderableTy
     if report.get("modes"):
         parts.append(_part("modes", _modes(report["modes"])))
     if report.get("reads"):
-        parts.append(_part("rebuild", _reads(report["reads"])))
+        parts.append(_part("rebuild", rebuild_text(report["reads"], report.get("estimate"))))
+    if report.get("sample"):
+        parts.append(_part("sample", sample_part(report["sample"])))
     return Group(*parts)
 
 
@@ -47,16 +50,6 @@ def _modes(modes: list[dict[str, Any]]) -> Text:
         reasons = "; ".join(mode["reasons"])
         word = "possible" if mode["possible"] else f"not possible: {reasons}"
         lines.append(f"{mode['mode']} {word}")
-    return Text("\n".join(lines))
-
-
-def _reads(reads: list[dict[str, Any]]) -> Text:
-    """Return what a rebuild would read of each source."""
-    lines = []
-    for each in reads:
-        line = f"reads {each['records']} records of {each['source']} (topic {each['topic']})"
-        gone = f"; {each['lost']} at its beginning are gone" if each["lost"] else ""
-        lines.append(line + gone)
     return Text("\n".join(lines))
 
 
@@ -270,6 +263,7 @@ def describe_upgrade(upgrade: JsonObject) -> RenderableType:
         ("Mode", upgrade["mode"]),
         ("Class", ", ".join(upgrade["classes"])),
         ("Status", upgrade_status(upgrade)),
+        ("User", upgrade.get("user")),
         ("Begun", time_text(upgrade.get("begun"))),
         ("Finished", time_text(upgrade.get("finished"))),
         ("Outcome", upgrade["outcome"]),
@@ -315,8 +309,10 @@ def upgrade_status(upgrade: JsonObject) -> str:
 def progress_text(progress: JsonObject) -> str:
     """Return how far a rebuild has come, in one line."""
     there = progress["recordsRead"] + progress["recordsLeft"]
+    size = progress.get("bytesRead")
+    read = "" if size is None else f", {bytes_text(size)}"
     said = [
-        f"{progress['percent']} % ({progress['recordsRead']:,} of {there:,} records)",
+        f"{progress['percent']} % ({progress['recordsRead']:,} of {there:,} records{read})",
         f"{progress['recordsPerSecond']:,.0f} records/s",
         f"state {progress['stateBytes']:,} bytes",
     ]

@@ -1,4 +1,4 @@
-"""A table that fits its terminal: columns side by side, or a block per row where it is narrow.
+"""A table that fits its terminal (columns, or a block per row), and values in its cells.
 
 Values as a cell shows them.
 """

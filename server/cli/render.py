@@ -175,6 +175,7 @@ _UPGRADES = Listing(
         ("Mode", _get("mode")),
         ("Class", lambda item: ", ".join(item["classes"])),
         ("Status", upgrade_status),
+        ("User", lambda item: item.get("user") or "-"),
         ("Begun", lambda item: time_text(item.get("begun"))),
         ("Finished", lambda item: time_text(item.get("finished"))),
         ("Gap ms", _get("gapMs")),

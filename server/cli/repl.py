@@ -1,4 +1,4 @@
-"""The prompt: statements over several lines, history, completion, Ctrl-C and Ctrl-D.
+"""The prompt: statements over several lines, history, completion, colours, Ctrl-C and Ctrl-D.
 
 Colours for what is being typed.
 """

@@ -66,6 +66,11 @@ class Screen:
         """Whether a person looks at the answers."""
         return self._out.is_terminal
 
+    @property
+    def live(self) -> Console | None:
+        """The console for what moves; None for a pipe."""
+        return self._out if self._out.is_terminal else None
+
     def show(self, shown: RenderableType, *, cut: bool = False) -> None:
         """Draw something; ``cut`` truncates cells to one line."""
         for console in self._consoles(self._out):

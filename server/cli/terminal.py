@@ -1,4 +1,4 @@
-"""Runs what the user wrote: the terminal's commands, the session's statements, the server's.
+"""Runs what the user wrote: the terminal's commands, statements; hints for other terminals'.
 
 Commands of other terminals, which begin with a backslash: what to write here instead.
 """
@@ -19,6 +19,7 @@ from rich.text import Text
 from server.cli.answer import Answer
 from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
 from server.cli.forms import csv_text
+from server.cli.rebuild_bar import shown_while_waiting
 from server.cli.render import as_json, grid_of, render
 from server.cli.screen import Screen
 from server.cli.session import Refused, Session, answer_locally, of_the_session
@@ -288,9 +289,10 @@ class Terminal:
         session = self.session
         entities = answer_locally(text, session, self.client)
         if entities is None:
-            entities = self.client.execute(
-                text, session.properties, session.variables, session.wait_for, session.seen
-            )
+            with shown_while_waiting(text, session.properties, self.client.upgrades, self.screen):
+                entities = self.client.execute(
+                    text, session.properties, session.variables, session.wait_for, session.seen
+                )
         self._show(entities)
 
     def _show(self, entities: list[JsonObject]) -> None:

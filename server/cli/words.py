@@ -85,7 +85,7 @@ NEXT: dict[str, tuple[str, ...]] = {
     "ROLLBACK UPGRADE": ("OF",),
     "CREATE": ("STREAM", "TABLE", "TYPE", "OR", "SOURCE", "SINK"),
     "CREATE OR": ("REPLACE",),
-    "CREATE OR REPLACE": ("STREAM", "TABLE", "SOURCE"),
+    "CREATE OR REPLACE": ("STREAM", "TABLE", "SOURCE", "QUERY"),
     "DROP": ("STREAM", "TABLE", "TYPE", "CONNECTOR"),
     "ALTER": ("STREAM", "TABLE", "SYSTEM"),
     "INSERT": ("INTO",),

@@ -1,4 +1,4 @@
-"""The frame of a demo: a service of its own, signals, errors in words, exit status.
+"""The frame of a demo: a service, signals, errors, exit status; repeated tasks, memory in use.
 
 Repeats a task in the background of the demo.
 

@@ -1,4 +1,4 @@
-"""Rows for a stream, acknowledged one by one while they come: POST /inserts-stream.
+"""POST /inserts-stream: rows that a client sends, acknowledged one by one meanwhile.
 
 Source: ksqlDB developer guide, REST API, endpoint /inserts-stream.
 

@@ -17,6 +17,7 @@ from server.answers.row_encoders import dumps
 from server.api import answers, one_of, schema_of, takes
 from server.dependencies import Context, JsonKind, body_of
 from server.leader_proxy import pass_on, passed_on
+from server.signin import user_of
 from server.wire import Body, KsqlRequest, Texts, to_wire
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ async def execute(kind: JsonKind, body: Statements, context: Context, request: R
         body.session_variables,
         left=left,
         credentials=request.headers.get("authorization", ""),
+        user=user_of(request.scope),
         token=token,
     )
     return Response(dumps(to_wire(entities)), media_type=kind)

@@ -1,4 +1,4 @@
-"""Replicas of tables: which servers hold them, how far they are, their rows for other servers.
+"""Replicas of tables over HTTP: which servers hold them, their lag, their rows in frames.
 
 Source: KIP-535 (allLocalStorePartitionLags, queryMetadataForKey); docs/rest.md#stores.
 

@@ -20,6 +20,7 @@ from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind
 from server.leader_proxy import pass_on
+from server.signin import user_of
 from server.wire import to_wire
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _DONE = 200
 async def upgrades(
     kind: JsonKind, context: Context, request: Request, query: str | None = None
 ) -> Response:
-    """List the upgrades, newest first; of one query, or of the stream or table that it has made."""
+    """List the upgrades, newest first; of one query, or of a stream or table."""
     source = "" if query is None else f" FOR {quote(query)}"
     return await _answered(f"SHOW UPGRADES{source};", kind, context, request)
 
@@ -60,5 +61,6 @@ async def _answered(text: str, kind: str, context: AppContext, request: Request)
         {},
         left=request.is_disconnected,
         credentials=request.headers.get("authorization", ""),
+        user=user_of(request.scope),
     )
     return Response(dumps(to_wire(entity)), media_type=kind)

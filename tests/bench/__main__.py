@@ -1,5 +1,5 @@
 """`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`, `.. peers ..`,
-`.. stores ..`.
+`.. stores ..`, `.. rebuild ..`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,32 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import inserts, latency, pushes, report, resources, restart, stores, throughput
+from tests.bench import (
+    gap,
+    inserts,
+    latency,
+    pushes,
+    rebuild,
+    report,
+    resources,
+    restart,
+    stores,
+    throughput,
+)
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
 
 RECORDS = 1_000_000
+COMMANDS = {"peers": race.main, "rebuild": rebuild.main, "stores": stores.main}
+"""What has arguments of its own."""
 ON_A_SITE = {
     workload.name: workload
     for workload in (
         *throughput.WORKLOADS,
         *latency.WORKLOADS,
         *inserts.WORKLOADS,
+        *gap.WORKLOADS,
         resources.Idle(),
         resources.Memory(),
     )
@@ -38,10 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the workloads named, all without a name; the race if its name comes first."""
     argv = sys.argv[1:] if argv is None else argv
     signal.signal(signal.SIGTERM, _end)  # so that what was started is stopped and removed
-    if argv[:1] == ["peers"]:
-        return race.main(argv[1:])
-    if argv[:1] == ["stores"]:
-        return stores.main(argv[1:])
+    if argv and (command := COMMANDS.get(argv[0])) is not None:
+        return command(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The numbers.")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(NAMES))
     parser.add_argument("--records", type=int, default=RECORDS, help="input of a throughput round")

@@ -12,13 +12,17 @@ import resource
 import statistics
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 _HEAD_END = b"\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
 _WARM_S = 1.0
+_LAST_S = 30.0
+"""How long the last answers are waited for."""
+_LOOK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,14 @@ class Outcome:
         )
 
 
+class Answer(NamedTuple):
+    """When a request was due (``time.monotonic``), how long it took, and whether it has one row."""
+
+    due: float
+    ms: float
+    good: bool
+
+
 class _Connection(asyncio.Protocol):
     """One connection with one request at a time."""
 
@@ -95,6 +107,11 @@ class _Connection(asyncio.Protocol):
         """End it."""
         self._transport.close()
 
+    @property
+    def since(self) -> float:
+        """When its request was due."""
+        return self._since
+
     def _whole(self) -> bool:
         head, rows_text, body = self._answer.partition(_HEAD_END)
         if not rows_text:
@@ -106,19 +123,24 @@ class _Connection(asyncio.Protocol):
 
 
 class _Load:
-    def __init__(self, target: Target, connections: int, rate: float | None, seconds: float):
+    def __init__(
+        self,
+        target: Target,
+        connections: int,
+        rate: float | None,
+        over: Callable[[], bool],
+        last_s: float = 0.0,
+    ) -> None:
         self._target = target
         self._connections = connections
         self._rate = rate
-        self._seconds = seconds
+        self._over = over
+        self._last_s = last_s
         self._random = Random(1)
         self._idle: deque[_Connection] = deque()
         self._due: deque[float] = deque()
-        self._count_from = 0.0
-        self._until = 0.0
         self._done = False
-        self.latencies: list[float] = []
-        self.failed = 0
+        self.answers: list[Answer] = []
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -129,24 +151,33 @@ class _Load:
                 lambda: _Connection(self), target.host, target.port
             )
             open_.append(transport[1])
-        begin = time.perf_counter()
-        self._count_from, self._until = begin + _WARM_S, begin + _WARM_S + self._seconds
         self._idle.extend(open_)
-        if self._rate is None:
-            while self._idle:
-                self._ask(time.perf_counter())
-            await asyncio.sleep(self._until - time.perf_counter())
-        else:
-            number = 0
-            while (due := begin + number / self._rate) < self._until:
-                if (wait := due - time.perf_counter()) > 0:
-                    await asyncio.sleep(wait)
-                self._due.append(due)
-                self._serve()
-                number += 1
+        await (self._as_many_as_go() if self._rate is None else self._at_rate(self._rate))
+        deadline = time.monotonic() + self._last_s
+        while (self._due or len(self._idle) < len(open_)) and time.monotonic() < deadline:
+            await asyncio.sleep(_LOOK_S)
         self._done = True
+        if self._last_s:
+            unanswered = [each.since for each in open_ if each not in self._idle]
+            self.answers += [Answer(due, 0.0, good=False) for due in (*unanswered, *self._due)]
         for each in open_:
             each.close()
+
+    async def _as_many_as_go(self) -> None:
+        while self._idle:
+            self._ask(time.monotonic())
+        while not self._over():
+            await asyncio.sleep(_LOOK_S)
+
+    async def _at_rate(self, rate: float) -> None:
+        begin, number = time.monotonic(), 0
+        while not self._over():
+            due = begin + number / rate
+            if (wait := due - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            self._due.append(due)
+            self._serve()
+            number += 1
 
     def _serve(self) -> None:
         while self._due and self._idle:
@@ -157,28 +188,39 @@ class _Load:
 
     def answered(self, connection: _Connection, since: float, answer: bytes) -> None:
         """Count an answer; its connection is free."""
-        now = time.perf_counter()
-        if self._count_from <= since and now <= self._until:
-            if answer.startswith(b"HTTP/1.1 200") and answer.count(b"\n[") == 1:
-                self.latencies.append((now - since) * 1e3)
-            else:
-                self.failed += 1
+        now = time.monotonic()
+        good = answer.startswith(b"HTTP/1.1 200") and answer.count(b"\n[") == 1
+        self.answers.append(Answer(since, (now - since) * 1e3, good))
         self._idle.append(connection)
         if self._rate is not None:
             self._serve()
-        elif now < self._until:
+        elif not self._over():
             self._ask(now)
 
     def lost(self) -> None:
         """Count a connection that the server has closed."""
-        self.failed += not self._done
+        if not self._done:
+            self.answers.append(Answer(time.monotonic(), 0.0, good=False))
+
+
+def loaded_until(
+    target: Target, connections: int, rate: float, over: Callable[[], bool]
+) -> list[Answer]:
+    """Put a load on a server at a rate until it is over; what is not answered then has failed."""
+    load = _Load(target, connections, rate, over, _LAST_S)
+    asyncio.run(load.run())
+    return load.answers
 
 
 def loaded(target: Target, connections: int, rate: float | None, seconds: float) -> Outcome:
     """Put a load on a server: at a rate, or one request after another on each connection."""
-    load = _Load(target, connections, rate, seconds)
+    begin = time.monotonic() + _WARM_S
+    until = begin + seconds
+    load = _Load(target, connections, rate, lambda: time.monotonic() >= until)
     before = resource.getrusage(resource.RUSAGE_SELF)
     asyncio.run(load.run())
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Outcome(load.latencies, load.failed, seconds, cpu)
+    counted = [each for each in load.answers if begin <= each.due <= until]
+    latencies = [a.ms for a in counted if a.good and a.due + a.ms / 1e3 <= until]
+    return Outcome(latencies, sum(not each.good for each in counted), seconds, cpu)

@@ -70,7 +70,7 @@ class Restart:
         query_id = site.query_of("kept")
         running = site.service.node.runner.running[QueryVersion(query_id)]
         running.totals()  # counts the last batch
-        size = sum(stage.size_bytes for stage in running.held())
+        size = sum(stage.size_bytes for stage in running.state_sizes())
         if size < self.state_mib << 20:
             raise WrongState(f"{size >> 20} MiB of state instead of {self.state_mib}")
         site.execute(f"PAUSE {query_id};")

@@ -26,16 +26,19 @@ from ksql.core.types.model import BIGINT, DOUBLE, INTEGER, STRING
 from ksql.core.types.schema import Column
 from ksql.exec.dataflow.compiled import Compiled, writing
 from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
+from ksql.exec.operators.order import SequenceKeys
 from ksql.formats.schema_registry import MemoryRegistry, Registry
 from ksql.formats.schemas import topic_serde
 from ksql.functions.registry import BUILTINS
 from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.task.pages import PagedStore
+from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
 from ksql.spark.task.task_input import raw_batch
 from ksql.sql.plan import codec
 from qtt.local import NoMonitor
 from tests.bench.statements import (
     COUNT,
+    MOVED,
     REGROUPED,
     SOURCE,
     STATELESS,
@@ -175,6 +178,30 @@ def stateless(records: int, format_: str = "JSON") -> None:
     meter.show("stateless" if format_ == "JSON" else format_.lower(), records)
 
 
+def moved(records: int) -> None:
+    """The road of PARTITION BY but the producer: a task for each partition, then the sink's."""
+    program, meter = compiled(MOVED), Meter()
+    chunks: dict[int, list[bytes]] = {bucket: [] for bucket in range(BUCKETS)}
+    batches = list(arrow_batches(records, 10_000))
+    half = len(batches) // 2
+    for sender, part in enumerate((batches[:half], batches[half:])):
+        writer, sequence_keys = SinkChunkWriter(BUCKETS, sender, BUCKETS, 0), SequenceKeys()
+
+        def written(
+            batch: pa.RecordBatch, writer: SinkChunkWriter, sequence_keys: SequenceKeys
+        ) -> list[tuple[int, bytes]]:
+            raw = meter("arrow", lambda: raw_batch(batch))
+            some = meter("program", lambda: program.straight_moved(raw, sequence_keys, silent))
+            return meter("chunk", lambda: list(writer.add(some)))
+
+        some = [chunk for batch in part for chunk in written(batch, writer, sequence_keys)]
+        for bucket, chunk in (*some, *meter("chunk", lambda writer=writer: list(writer.finish()))):
+            chunks[bucket].append(chunk)
+    for some_chunks in chunks.values():
+        meter("merge", lambda some_chunks=some_chunks: merged(some_chunks))
+    meter.show("partition-by", records)
+
+
 def count(
     name: str, records: int, keys: int, *, every_change: bool, statement: str = COUNT
 ) -> None:
@@ -255,6 +282,7 @@ def main() -> None:
     given = parser.parse_args()
     for format_ in ("JSON", "AVRO", "PROTOBUF", "JSON_SR", "DELIMITED"):
         stateless(given.records, format_)
+    moved(given.records)
     count("count-10k-coalesced", given.records, 10_000, every_change=False)
     count("count-10k-every", given.records, 10_000, every_change=True)
     count("count-600k", given.records, 600_000, every_change=False)

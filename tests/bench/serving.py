@@ -90,10 +90,10 @@ def _fill(running: Site, url: str, count: int) -> None:
     producer.flush()
     with httpx.Client(base_url=url, timeout=60) as client:
         for number in Random(1).sample(range(count), 20):
-            _await_row(client, f"SELECT * FROM pulled WHERE k='key{number:07d}';")
+            await_row(client, f"SELECT * FROM pulled WHERE k='key{number:07d}';")
 
 
-def _await_row(client: httpx.Client, text: str, pause_s: float = 0.05) -> None:
+def await_row(client: httpx.Client, text: str, pause_s: float = 0.05) -> None:
     """Ask until there is a row.
 
     Raises: Stuck.
@@ -165,6 +165,6 @@ def _freshness(bootstrap: str, url: str) -> list[float]:
             start = time.monotonic()
             producer.produce("fresh_in", json.dumps({"A": 1}).encode(), f"k{number}".encode())
             producer.flush()
-            _await_row(client, f"SELECT * FROM fresh WHERE k='k{number}';", 0.01)
+            await_row(client, f"SELECT * FROM fresh WHERE k='k{number}';", 0.01)
             samples.append(time.monotonic() - start)
     return samples[10:]

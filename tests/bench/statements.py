@@ -28,6 +28,12 @@ CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
   WHERE amount > 10;
 """
 
+MOVED = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT name, id, amount, UCASE(name) AS label FROM {source}
+  WHERE amount > 10 PARTITION BY name;
+"""
+
 COUNT = """
 CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
   SELECT id, COUNT(*) AS orders, SUM(amount) AS total FROM {source}

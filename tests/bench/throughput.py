@@ -17,6 +17,7 @@ from tests.bench.statements import (
     AMOUNTS,
     COUNT,
     LEAST,
+    MOVED,
     SOURCE,
     STATELESS,
     order,
@@ -198,6 +199,7 @@ def _per_record(usages: list[Usage], records: int) -> str:
 
 WORKLOADS = (
     Throughput("stateless", STATELESS, "STREAM", "few", check_stateless),
+    Throughput("partition-by", MOVED, "STREAM", "few", check_stateless),
     Throughput("count-10k-coalesced", COUNT, "TABLE", "few", check_count),
     Throughput("count-10k-every-change", COUNT, "TABLE", "few", check_count, every_change=True),
     Throughput("count-600k", COUNT, "TABLE", "many", check_count),

@@ -13,12 +13,16 @@ A control file says what is to happen; it is read at each statement and each bat
     {"batch": "commit", "hit": FILE, "go": FILE}       it stops there, once, until the test goes on
     {"batch": .., "hit": .., "go": .., "fails": true}  it fails after that
     {"batch": "commit", "sink": "D", "hit": FILE}      only batches that write there
+    {"batch": "commit", "candidate_of": ID, ..}        only batches of a query's candidate
+    {"work": "launch", "query": ID, ..}                as for a statement, in a part of a cut-over
+    {.., "hold_before": ["os.replace", 2], "held": FILE, "go": FILE}    at an effect's second time
 
 Several orders at once are a list, ``{"orders": [..]}``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.abc
 import importlib.util
@@ -29,7 +33,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,6 +44,9 @@ ANSWER = "answer"
 
 BETWEEN = "the look at the position"
 """No plan of a query that is replaced runs, and the command is not written."""
+
+TURN = "the turn of the cut-over"
+"""The candidate has caught up, and both versions run."""
 
 _here = threading.local()
 _PATIENCE_S = 240.0
@@ -70,7 +77,9 @@ class _Statement:
         self.effects.append(effect)
         if len(self.effects) == self._orders.get("kill_at"):
             os.kill(os.getpid(), signal.SIGKILL)
-        if len(self.effects) == self._orders.get("hold_at"):
+        meant, time_ = self._orders.get("hold_before", (None, 0))
+        is_meant = effect == meant and self.effects.count(effect) == time_
+        if is_meant or len(self.effects) == self._orders.get("hold_at"):
             Path(self._orders["held"]).touch()
             _await(self._orders["go"])
 
@@ -200,14 +209,114 @@ def _watch_gap(module: ModuleType) -> None:
     _watch(module.SparkRunner, "_position", BETWEEN)
 
 
+# --- effects of a cut-over ------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _working(work: str, query_id: str) -> Iterator[None]:
+    """Watch the work of this thread for a query like a statement, if an order means it."""
+    meant = [o for o in orders() if (o.get("work"), o.get("query")) == (work, query_id)]
+    if not meant:
+        yield
+        return
+    _here.statement = _Statement(meant[0])
+    try:
+        yield
+        _here.statement.reach(ANSWER)
+    finally:
+        _here.statement.end()
+        _here.statement = None
+
+
+def _watch_engine(module: ModuleType) -> None:
+    usual = module.Engine.cut_over
+
+    def cut_over(self: Any, query_id: str, settings: Any) -> Any:
+        with _working("cut-over", query_id):
+            reach(TURN)
+            return usual(self, query_id, settings)
+
+    module.Engine.cut_over = cut_over
+
+
+def _watch_supervisor(module: ModuleType) -> None:
+    """Several cut-overs at once, so that one that is held keeps no other from its point."""
+    usual, under_way = module.RebuildSupervisor._cut_over, set()
+
+    def _cut_over(self: Any, rebuild: Any) -> None:
+        version = rebuild.candidate.version
+        if version in under_way:
+            return
+
+        def work() -> None:
+            try:
+                usual(self, rebuild)
+            finally:
+                under_way.discard(version)
+
+        under_way.add(version)
+        threading.Thread(target=work, daemon=True).start()
+
+    module.RebuildSupervisor._cut_over = _cut_over
+
+
+def _watch_meeting(module: ModuleType) -> None:
+    usual = module.Meeting._enter
+
+    def _enter(self: Any, state: Any) -> None:
+        usual(self, state)
+        reach(f"meeting {state.name}")
+
+    module.Meeting._enter = _enter
+
+
+def _watch_completion(module: ModuleType) -> None:
+    complete, delete = module.CutOverCompletion.complete, module.CutOverCompletion._delete
+
+    def watched_complete(self: Any, query: Any, spec: Any, *args: Any) -> None:
+        mark = module.cut_over_mark.read(spec.checkpoint)
+        number = query.cut_over.number if query.cut_over is not None else None
+        if number is None or (mark is not None and mark.done and mark.number == number):
+            complete(self, query, spec, *args)  # it is completed, or not to be
+            return
+        with _working("launch", query.id):
+            complete(self, query, spec, *args)
+
+    def watched_delete(self: Any, hidden: str, query_id: str) -> None:
+        with _working("clean-up", query_id):
+            delete(self, hidden, query_id)
+
+    module.CutOverCompletion.complete = watched_complete
+    module.CutOverCompletion._delete = watched_delete
+
+
+def _watch_calls(module: Any) -> None:
+    """Watched work makes its calls itself: another thread's would be nobody's."""
+    usual = module.call_within
+
+    def call_within(name: str, call: Callable[[], object], limit_s: float) -> bool:
+        if getattr(_here, "statement", None) is None:
+            return bool(usual(name, call, limit_s))
+        call()
+        return True
+
+    module.call_within = call_within
+
+
 # --- effects of a batch ---------------------------------------------------------------------------
 
 
 def _strike(point: str, sink: str) -> None:
     """Carry out the orders for this point of a batch that writes to the topic ``sink``."""
     for order in orders():
-        if order.get("batch") == point and order.get("sink", sink) == sink:
+        if order.get("batch") == point and _is_meant(order, sink):
             _strike_once(order, point)
+
+
+def _is_meant(order: dict[str, Any], sink: str) -> bool:
+    if "candidate_of" in order:
+        return f"query_{order['candidate_of']}-v" in sink
+    return bool(order.get("sink", sink) == sink)
 
 
 def _strike_once(order: dict[str, Any], point: str) -> None:
@@ -251,12 +360,17 @@ def _watch_sink(module: ModuleType) -> None:
 
 
 def _watch_transactions(module: ModuleType) -> None:
-    _around(module.TaskTransactions, "begin", "unbegun", "begun", "_marker")
-    _around(module.TaskTransactions, "commit", "uncommitted", "committed", "_marker")
+    _around(module.TaskTransactions, "begin", "unbegun", "begun", "marker")
+    _around(module.TaskTransactions, "commit", "uncommitted", "committed", "marker")
 
 
 _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "ksql.app.service": _watch_service,
+    "ksql.control.engine.engine": _watch_engine,
+    "ksql.control.rebuild_supervisor": _watch_supervisor,
+    "ksql.core.process.background": _watch_calls,
+    "ksql.spark.query.meeting": _watch_meeting,
+    "ksql.spark.query.cut_over": _watch_completion,
     "confluent_kafka": _watch_kafka,
     "confluent_kafka.admin": _watch_admin,
     "sqlalchemy": _watch_database,

@@ -19,6 +19,7 @@ from tests.kafka.servers import ROOT, Http, ServerProcess
 from tests.waits import await_true
 
 HOOKS = Path(__file__).parent / "hooks"
+_BROKER_AWAY_S = 1.0
 
 
 class Broker:
@@ -133,6 +134,16 @@ class Site:
         family = self.family()
         os.kill(self.server_pid, signal.SIGKILL)
         self.await_dead(family)
+
+    def kill_jvm(self) -> None:
+        """Kill Spark's JVM; the server begins another one."""
+        os.kill(self.jvm_pid(), signal.SIGKILL)
+
+    def lose_broker(self) -> None:
+        """Kill the broker, and start it again after a second."""
+        self.broker.kill()
+        time.sleep(_BROKER_AWAY_S)
+        self.broker.restart()
 
     def stop(self) -> None:
         """End the server in good order, if there is one."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from confluent_kafka import Producer
@@ -35,7 +33,6 @@ BATCH_STEPS = {
     EXACTLY_ONCE: ("unbegun", "begun", "uncommitted", "committed"),
 }
 _LET_IT_WORK_S = 1.0
-_BROKER_AWAY_S = 1.0
 
 
 class Part(Enum):
@@ -95,9 +92,12 @@ class Struck:
         deadline = time.monotonic() + PATIENCE_S
         while not Path(self.file(name)).exists():
             if self.answer is not None and self.answer.done():
-                raise AssertionError(f"the statement has ended: {_ending(self.answer)}")
+                raise AssertionError(f"the statement has ended: {ending(self.answer)}")
             assert time.monotonic() < deadline, f"nothing stands at the point: {name}"
             time.sleep(0.02)
+
+
+S = TypeVar("S", bound=Struck)
 
 
 class Service:
@@ -126,7 +126,7 @@ class Service:
         with ThreadPoolExecutor(4 * len(cells)) as pool:
             try:
                 self._bring(point, struck, pool)
-                self._strike(point, _sound(struck), pool)
+                self._strike(point, sound(struck), pool)
             finally:
                 for each in struck.values():
                     for name in ("go", "resume"):
@@ -144,15 +144,15 @@ class Service:
                 self._send(struck, str(point.step), pool)
                 failing = point.fault == "fail"
                 self._order_batches(struck, 1, fails=True) if failing else None
-                self._feed(each.query for each in _sound(struck))
+                self._feed(each.query for each in sound(struck))
                 self._await(struck, "hit") if failing else None
             case Part.FIRST:
                 self._send(struck, BETWEEN, pool)
                 self._order_batches(
                     struck, int(point.step), stops=True, fails=point.fault == "fail"
                 )
-                self._feed(each.query for each in _sound(struck))
-                for each in _sound(struck):
+                self._feed(each.query for each in sound(struck))
+                for each in sound(struck):
                     each.touch("go")
                 self._await(struck, "hit")
             case Part.LAST:
@@ -163,7 +163,7 @@ class Service:
                 self._feed(each.query for each in struck.values())
                 self._await(struck, "hit")
                 self._send(struck, END, pool, batches)
-                for each in _sound(struck):
+                for each in sound(struck):
                     each.touch("go")
                 time.sleep(_LET_IT_WORK_S)  # now it waits for the batch
 
@@ -185,13 +185,13 @@ class Service:
             for each in struck.values()
         ]
         self.site.order(orders=[*holds, *orders])
-        for each in _sound(struck):
+        for each in sound(struck):
             text = each.query.text("CREATE OR REPLACE")
             each.answer = pool.submit(self.site.http.ksql, text, each.query.settings)
         self._await(struck, "held")
 
     def _await(self, struck: dict[Cell, Struck], file: str) -> None:
-        for each in _sound(struck):
+        for each in sound(struck):
             try:
                 each.await_file(file)
             except AssertionError as problem:
@@ -232,9 +232,9 @@ class Service:
             case "kill":
                 return [self.site.kill]
             case "jvm":
-                return [self._kill_jvm]
+                return [self.site.kill_jvm]
             case "broker":
-                return [self._restart_broker]
+                return [self.site.lose_broker]
             case "pause" | "terminate":
                 ids = self.ids()
                 texts = [f"{fault} {ids[query.name][0]};" for query in queries]
@@ -247,14 +247,6 @@ class Service:
                 texts = []
         return [partial(self.site.http.ksql, text) for text in texts]
 
-    def _kill_jvm(self) -> None:
-        os.kill(self.site.jvm_pid(), signal.SIGKILL)
-
-    def _restart_broker(self) -> None:
-        self.site.broker.kill()
-        time.sleep(_BROKER_AWAY_S)
-        self.site.broker.restart()
-
     # --- afterwards
 
     def _settle(self, struck: Iterable[Struck]) -> None:
@@ -265,7 +257,7 @@ class Service:
         await_true("no command is in doubt", self._answers)
         ids = self.ids()
         for each in struck:
-            with _noting(each):
+            with noting(each):
                 if each.query.name in ids:
                     with contextlib.suppress(Refused):
                         self.site.http.ksql(f"RESUME {ids[each.query.name][0]};")
@@ -273,9 +265,9 @@ class Service:
                     each.plan = "ended"
                     self._judge(each.query, ended=True)
                     self.queries[each.query.cell] = each.query = self._create(each.query.cell)
-        self._feed(each.query for each in _sound(struck))
-        for each in _sound(struck):
-            with _noting(each):
+        self._feed(each.query for each in sound(struck))
+        for each in sound(struck):
+            with noting(each):
                 new = self._verify(each.query) == each.query.version
                 each.plan = each.plan or ("new" if new else "old")
         for each in struck:
@@ -384,7 +376,7 @@ class Service:
 
 
 @contextlib.contextmanager
-def _noting(struck: Struck) -> Any:
+def noting(struck: Struck) -> Any:
     """What goes wrong with one query is told, and the others go on."""
     try:
         yield
@@ -392,11 +384,11 @@ def _noting(struck: Struck) -> Any:
         struck.wrong = f"{type(problem).__name__}: {problem}"
 
 
-def _sound(struck: dict[Cell, Struck] | Iterable[Struck]) -> list[Struck]:
-    every = struck.values() if isinstance(struck, dict) else struck
+def sound(struck: Mapping[Cell, S] | Iterable[S]) -> list[S]:
+    every = struck.values() if isinstance(struck, Mapping) else struck
     return [each for each in every if not each.wrong]
 
 
-def _ending(answer: Future[Any]) -> str:
+def ending(answer: Future[Any]) -> str:
     problem = answer.exception()
     return str(answer.result()) if problem is None else f"{type(problem).__name__}: {problem}"

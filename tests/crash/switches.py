@@ -16,24 +16,19 @@ Each point is a line of a file, so that an interrupted run can be continued::
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
-import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx
 
 from tests.crash.points import ANSWER, BETWEEN
-from tests.crash.site import Broker, Site
+from tests.crash.results import Results, Row, carry_out, is_chosen, options
+from tests.crash.stage import Stage
 from tests.crash.switch_model import CELLS, GUARANTEES, KINDS, Cell
 from tests.crash.switch_world import END, Part, Point, Service
-from tests.kafka.records import unique
 from tests.kafka.servers import Refused
 
 QUERY_FAULTS = ("pause", "terminate", "alter", "fail")
@@ -52,30 +47,6 @@ NO_BATCH = {
 }
 """Why ``fail`` cannot arise before these effects."""
 _CORES = 8
-
-
-@dataclass(frozen=True)
-class Row:
-    """One point of one query; ``plan`` is the one that runs afterwards, ``wrong`` empty if good.
-
-    ``seconds`` are those of the ``together`` points of which it was one, ``answer`` is why the
-    statement did not succeed.
-    """
-
-    guarantee: str
-    kind: str
-    point: str
-    fault: str
-    plan: str
-    seconds: float
-    together: int
-    wrong: str = ""
-    answer: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What it is about."""
-        return self.guarantee, self.kind, self.point, self.fault
 
 
 def points() -> list[tuple[Point, tuple[Cell, ...]]]:
@@ -115,19 +86,17 @@ class Matrix:
     """Runs points over one service; a fault gets the next point a new one on the same broker."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._broker: Broker | None = None
-        self._service: Service | None = None
+        self._stage = Stage(folder, Service, _CORES)
 
     def run(self, point: Point, cells: Sequence[Cell]) -> list[Row]:
         """The lines of a point."""
         began = time.monotonic()
         try:
-            service = self._ready()
+            service = self._stage.ready()
             began = time.monotonic()
             struck = service.strike(point, cells)
         except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
-            self._give_up()
+            self._stage.give_up()
             wrong = f"{type(problem).__name__}: {problem}"
             endings = dict.fromkeys(cells, ("", wrong, ""))
         else:
@@ -138,77 +107,28 @@ class Matrix:
             for cell, (plan, wrong, answer) in endings.items()
         ]
 
-    def _ready(self) -> Service:
-        if self._broker is None:
-            self._broker = Broker(self.folder / "kafka")
-        if self._service is None:
-            place = self.folder / unique("site")
-            place.mkdir()
-            site = Site(self._broker, place, unique("switch") + "_", _CORES)
-            site.order()
-            site.start()
-            try:
-                self._service = Service(site)
-            except BaseException:
-                site.abandon()
-                raise
-        return self._service
-
-    def _give_up(self) -> None:
-        if self._service is not None:
-            self._service.site.abandon()
-            self._service = None
-
     def end(self) -> None:
         """End the processes."""
-        self._give_up()
-        if self._broker is not None:
-            self._broker.stop()
-            self._broker = None
+        self._stage.end()
 
 
-class Results:
-    """The lines of all runs, kept in a file."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        content = file.read_text(encoding="utf-8") if file.exists() else ""
-        self.rows = [Row(**json.loads(line)) for line in content.splitlines()]
-
-    def add(self, row: Row) -> None:
-        """Keep a line, and say it."""
-        self.rows.append(row)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(row)) + "\n")
-        sys.stdout.write(_line(row) + "\n")
-        sys.stdout.flush()
-
-    @property
-    def known(self) -> set[tuple[str, str, str, str]]:
-        """The points that were run."""
-        return {row.key for row in self.rows}
-
-    def table(self) -> str:
-        """Points by faults: how many queries were at it, and which plan they have afterwards."""
-        last = {row.key: row for row in self.rows}
-        names = {point.name(cell) for point, cells in points() for cell in cells}
-        lines = [f"| point | {' | '.join(FAULTS)} |", "|---" * (len(FAULTS) + 1) + "|"]
-        for name in sorted(names, key=_place):
-            cells = [
-                _cell(
-                    [r for r in last.values() if (r.point, r.fault) == (name, fault)], name, fault
-                )
-                for fault in FAULTS
-            ]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-        lines.append("")
-        for cell in CELLS:
-            of_cell = [row for row in last.values() if row.key[:2] == cell]
-            wrong = sum(bool(row.wrong) for row in of_cell)
-            lines.append(f"{cell.guarantee}, {cell.kind}: {len(of_cell)} points, {wrong} wrong")
-        lines += [f"- before {name}, fail cannot arise: {why}" for name, why in NO_BATCH.items()]
-        lines += [f"WRONG, {_line(row)}" for row in self.rows if row.wrong]
-        return "\n".join(lines)
+def table(rows: Sequence[Row]) -> str:
+    """Points by faults: how many queries were at it, and which plan they have afterwards."""
+    names = {point.name(cell) for point, cells in points() for cell in cells}
+    lines = [f"| point | {' | '.join(FAULTS)} |", "|---" * (len(FAULTS) + 1) + "|"]
+    for name in sorted(names, key=_place):
+        cells = [
+            _cell([row for row in rows if (row.point, row.fault) == (name, fault)], name, fault)
+            for fault in FAULTS
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines.append("")
+    for cell in CELLS:
+        of_cell = [row for row in rows if row.key[:2] == cell]
+        wrong = sum(bool(row.wrong) for row in of_cell)
+        lines.append(f"{cell.guarantee}, {cell.kind}: {len(of_cell)} points, {wrong} wrong")
+    lines += [f"- before {name}, fail cannot arise: {why}" for name, why in NO_BATCH.items()]
+    return "\n".join(lines)
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -228,38 +148,10 @@ def _cell(rows: Sequence[Row], name: str, fault: str) -> str:
     return ", ".join([*endings, *([f"{wrong} WRONG"] if wrong else [])])
 
 
-def _line(row: Row) -> str:
-    ending = f"WRONG {row.wrong}" if row.wrong else f"ok, {row.plan} {row.answer}".strip()
-    seconds = f"{row.seconds:.0f} s for {row.together}"
-    return f"| {' | '.join((*row.key, seconds, ending))} |"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a row was lost, doubled, or of a plan that the log does not know."""
-    parser = argparse.ArgumentParser(prog="tests.crash.switches", description=__doc__)
-    parser.add_argument("--guarantee", choices=GUARANTEES, action="append")
-    parser.add_argument("--kind", choices=KINDS, action="append")
-    parser.add_argument("--fault", choices=FAULTS, action="append")
-    parser.add_argument("--only", default="", help='points whose "POINT, FAULT" holds this text')
-    parser.add_argument("--results", type=Path, help="a file that keeps a line per point")
-    parser.add_argument("--resume", action="store_true", help="leave out what the file has")
-    parser.add_argument("--table", action="store_true", help="only print what the file has")
-    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
-    chosen = parser.parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    folder = Path(tempfile.mkdtemp(prefix="ksql-switch-"))
-    results = Results(chosen.results or folder / "results.jsonl")
-    try:
-        if not chosen.table:
-            _run(chosen, folder, results)
-    finally:
-        sys.stdout.write(f"{results.table()}\n")
-        if not chosen.keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    wrong = sum(bool(row.wrong) for row in {row.key: row for row in results.rows}.values())
-    sys.stdout.write(f"{len(results.known)} points, {wrong} wrong\n")
-    return int(wrong > 0)
+    parser = options("tests.crash.switches", __doc__ or "", GUARANTEES, KINDS, FAULTS)
+    return carry_out(parser.parse_args(arguments), _run, table)
 
 
 def _run(chosen: argparse.Namespace, folder: Path, results: Results) -> None:
@@ -277,18 +169,7 @@ def _run(chosen: argparse.Namespace, folder: Path, results: Results) -> None:
 def _is_chosen(
     chosen: argparse.Namespace, point: Point, cell: Cell, done: set[tuple[str, str, str, str]]
 ) -> bool:
-    name = point.name(cell)
-    return (
-        cell.guarantee in (chosen.guarantee or GUARANTEES)
-        and cell.kind in (chosen.kind or KINDS)
-        and point.fault in (chosen.fault or FAULTS)
-        and chosen.only in f"{name}, {point.fault}"
-        and (*cell, name, point.fault) not in done
-    )
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+    return is_chosen(chosen, (*cell, point.name(cell), point.fault), done)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ class FuzzedService(MemoryService):
         self.cluster = self.copies.cluster
         self.host = self.copies.host
 
-    def begin(self, text, properties, variables, credentials="", token=None):
+    def begin(self, text, properties, variables, credentials="", token=None, user=""):
         return Draining(
-            super().begin(text, properties, variables, credentials, token), self.world.drain
+            super().begin(text, properties, variables, credentials, token, user), self.world.drain
         )
 
     def cluster_status(self):

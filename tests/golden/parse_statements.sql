@@ -82,6 +82,16 @@ resume x;
 abort upgrade of x;
 --> ABORT UPGRADE OF X;
 
+abort upgrade of query insertquery_3;
+--> ABORT UPGRADE OF QUERY INSERTQUERY_3;
+
+rollback upgrade of query `q` to 'default_/q/17';
+--> ROLLBACK UPGRADE OF QUERY `q` TO 'default_/q/17';
+
+create or replace query insertquery_3 with (replace_mode='auto') as insert into x select * from y;
+--> CREATE OR REPLACE QUERY INSERTQUERY_3 WITH (REPLACE_MODE='auto') AS INSERT INTO X SELECT *
+--> FROM Y Y;
+
 rollback upgrade of `x`;
 --> ROLLBACK UPGRADE OF `x`;
 

@@ -95,7 +95,7 @@ class Fleet:
         return sorted(
             number
             for number, log in logs.items()
-            for _ in range(log.read_text().count("takes_charge"))
+            for _ in range(log.read_text().count("starts_leading"))
         )
 
     def kill(self, number: int) -> None:

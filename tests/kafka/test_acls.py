@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
@@ -14,6 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
     ResourceType,
 )
 
+from ksql.kafka import Admin, KafkaSettings
+from ksql.kafka.errors import KafkaDenied
+from ksql.sql.catalog import Topic
 from tests.acls import rights
 from tests.brokers import adapted_broker
 from tests.kafka.records import read_all, unique
@@ -37,6 +41,11 @@ _OPERATIONS = {
     "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
 }
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+LOGGED_IN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f'{LOGIN} username="ksql" password="secret";',
+}
 
 
 def free_port():
@@ -69,19 +78,27 @@ def guarded(tmp_path):
 
 def allow(bootstrap, service_id, users_topics, without=()):
     bindings = {  # two rows may give the same
-        AclBinding(
-            _KINDS[right.kind],
-            right.name,
-            ResourcePatternType.PREFIXED if right.prefix else ResourcePatternType.LITERAL,
-            "User:ksql",
-            "*",
-            _OPERATIONS[operation],
-            AclPermissionType.ALLOW,
-        )
+        binding(right.kind, right.name, operation, prefix=right.prefix)
         for right in rights(service_id, users_topics)
         for operation in right.operations
         if (right.name, operation) != without
     }
+    grant(bootstrap, bindings)
+
+
+def binding(kind, name, operation, *, prefix=False):
+    return AclBinding(
+        _KINDS[kind],
+        name,
+        ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL,
+        "User:ksql",
+        "*",
+        _OPERATIONS[operation],
+        AclPermissionType.ALLOW,
+    )
+
+
+def grant(bootstrap, bindings):
     admin = AdminClient({"bootstrap.servers": bootstrap})  # it must outlive its answers
     for done in admin.create_acls(list(bindings)).values():
         done.result(30)
@@ -91,9 +108,7 @@ def started(bootstrap, service_id, folder):
     return ServerProcess(
         folder / "log",
         bootstrap__servers=bootstrap,
-        security__protocol="SASL_PLAINTEXT",
-        sasl__mechanism="PLAIN",
-        sasl__jaas__config=f'{LOGIN} username="ksql" password="secret";',
+        **{name.replace(".", "__"): value for name, value in LOGGED_IN.items()},
         ksql__service__id=service_id,
         ksql__state__dir=str(folder / "state"),
         ksql__spark__master="local[2]",
@@ -109,6 +124,21 @@ def test_a_start_that_lacks_a_right_says_so_without_a_trace(guarded, tmp_path):
         started(own, service_id, tmp_path)
     assert "ksql server: Kafka denied access" in str(refused.value)
     assert "Traceback" not in str(refused.value)
+
+
+def test_a_denied_topic_hides_no_other_from_the_topic_watch(guarded):
+    everybodys, own = guarded
+    shown, hidden = unique("shown"), unique("hidden")
+    with contextlib.closing(Admin(KafkaSettings(everybodys))) as admin:
+        for name in (shown, hidden):
+            admin.create(Topic(name, 1))
+        ids = admin.topic_ids([shown, hidden])
+    grant(everybodys, [binding("Topic", shown, "Describe")])
+    settings = KafkaSettings.from_properties({**LOGGED_IN, "bootstrap.servers": own})
+    with contextlib.closing(Admin(settings)) as limited:
+        answers = limited.identities_or_errors([shown, hidden])
+    assert answers[shown].id == ids[shown]
+    assert isinstance(answers[hidden], KafkaDenied)
 
 
 def test_documented_acls_are_enough(guarded, tmp_path):

@@ -79,8 +79,8 @@ def test_a_count_knows_records_that_kafka_has_lost(server, http, settings):
     assert len(read_all(bootstrap, table)) - before == len(NEW)
     produce(bootstrap, source, [("b", {"N": 7})], partition=1)
     await_true("a later row", lambda: rows(bootstrap, table)["b"] == {"C": 4, "T": 7})
-    [upgrade] = http.one(f"SHOW UPGRADES FOR {table};")["upgrades"]
-    assert (upgrade["mode"], upgrade["status"]) == ("backfill", "switched")
+    upgrades = http.one(f"SHOW UPGRADES FOR {table};")["upgrades"]
+    assert ("backfill", "switched") in [(seen["mode"], seen["status"]) for seen in upgrades]
     http.ksql(f"ROLLBACK UPGRADE OF {table};", WAITING | settings)
     former = {"a": {"C": 11}, "b": {"C": 4}, "c": {"C": 1}}
     await_true("the former rows", lambda: rows(bootstrap, table) == former)

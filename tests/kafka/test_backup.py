@@ -112,6 +112,7 @@ def more(name):
     return f"CREATE STREAM {name} AS SELECT * FROM {{}};"
 
 
+@pytest.mark.proof
 def test_the_topic_is_gone_and_the_directory_kept(disaster):
     scene = disaster.scene
     with scene.served() as http:
@@ -164,6 +165,7 @@ def test_both_are_gone_and_all_was_saved(disaster):
     assert scene.checkpoints() == [counting]
 
 
+@pytest.mark.proof
 def test_both_are_gone_and_only_the_topics_were_saved(disaster):
     scene = disaster.scene
     with scene.served() as http:
@@ -185,6 +187,7 @@ def test_both_are_gone_and_only_the_topics_were_saved(disaster):
         )
 
 
+@pytest.mark.proof
 def test_restored_twice_ids_never_come_again(disaster):
     scene = disaster.scene
     ids, new = set(), ""
@@ -211,6 +214,7 @@ def test_restored_twice_ids_never_come_again(disaster):
         assert max(map(number, http.queries())) > max(map(number, ids))
 
 
+@pytest.mark.proof
 def test_restore_overwrites_only_on_request(disaster):
     scene, admin = disaster.scene, disaster.admin
     with scene.served() as http:
@@ -294,12 +298,13 @@ def test_the_embedded_brokers_topics_lie_in_the_directory(disaster):
         save(settings, disaster.folder.with_name("other"), now_ms(), with_state=False)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "where",
     [
-        pytest.param("ksql.app.backup.topics.save", marks=pytest.mark.proof),
+        "ksql.app.backup.topics.save",
         "ksql.app.backup.directory.save",
-        pytest.param("ksql.app.backup.save.finish", marks=pytest.mark.proof),
+        "ksql.app.backup.save.finish",
     ],
 )
 def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
@@ -314,15 +319,16 @@ def test_a_backup_that_is_killed_is_none_and_is_repeated(disaster, where):
     assert list(disaster.folder.parent.glob(".saved*")) == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "where",
     [
-        pytest.param("ksql.app.backup.directory.stage", marks=pytest.mark.proof),
+        "ksql.app.backup.directory.stage",
         "ksql.app.backup.topics._send",
-        pytest.param("ksql.app.backup.topics._compare", marks=pytest.mark.proof),
-        pytest.param("ksql.app.backup.directory.put", marks=pytest.mark.proof),
+        "ksql.app.backup.topics._compare",
+        "ksql.app.backup.directory.put",
         "ksql.app.backup.restore.write_identity",
-        pytest.param("ksql.app.backup.restore.finish", marks=pytest.mark.proof),
+        "ksql.app.backup.restore.finish",
     ],
 )
 def test_a_restore_that_is_killed_keeps_servers_out_and_is_repeated(disaster, where):

@@ -91,6 +91,7 @@ def test_refuses_records_that_are_too_late_for_every_query(broker):
     assert answers == {0: None, AFTER_MAX_MS: None}
 
 
+@pytest.mark.proof
 def test_takes_another_port_when_the_former_one_is_taken(tmp_path):
     with EmbeddedBroker(tmp_path) as first:
         former = first.bootstrap
@@ -147,7 +148,14 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "end",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.proof),
+        pytest.param(signal.SIGINT, marks=pytest.mark.proof),
+    ],
+)
 def test_it_ends_with_its_parent_however_that_ends(tmp_path, end):
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)],

@@ -23,6 +23,7 @@ from ksql.kafka.producers.record_writer import CommitInDoubt
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.reader import END, Reader
 from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topic_records import TopicRecords
 from ksql.kafka.topics import record_sizes
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S, await_true
@@ -63,6 +64,26 @@ def test_sample_gives_record_sizes_by_offset(kafka, admin, topic):
     assert set(late) == {100_003}
     assert record_sizes(kafka, {(topic, 1): 0}) == [0]
     assert record_sizes(kafka, {(topic, 1): 1}) == []
+
+
+def test_some_records_of_a_topic(kafka, admin, topic):
+    sender = Sender(kafka)
+    for n in range(10):
+        sender.send(topic, b"key", str(n).encode(), partition=0, timestamp=1000 + n)
+    sender.send(topic, None, b"other", partition=1, timestamp=5000)
+    sender.flush()
+    records = TopicRecords(kafka, admin)
+    read = records.read({(topic, 0): (3, 5), (topic, 1): (0, 1)})
+    assert sorted((r.partition, r.offset, r.value) for r in read) == [
+        (0, 3, b"3"),
+        (0, 4, b"4"),
+        (1, 0, b"other"),
+    ]
+    assert records.read({(topic, 0): (10, 10)}) == []
+    two = records.read({(topic, 0): (4, 10), (topic, 1): (1, 1)}, 2)
+    assert [r.value for r in two] == [b"4", b"5"]
+    assert records.offsets_at([topic], 1004) == {(topic, 0): 4, (topic, 1): 0}
+    assert records.offsets_at([topic], 9000) == {(topic, 0): 10, (topic, 1): 1}
 
 
 def drain(reader):

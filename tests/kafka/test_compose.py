@@ -24,6 +24,7 @@ from tests.waits import PATIENCE_S, await_true
 
 pytestmark = [
     pytest.mark.postgres,
+    pytest.mark.proof,  # three minutes
     pytest.mark.skipif(bool(hindrance()), reason=hindrance()),
 ]
 PASSWORD = "p@ss/w:rd%40 ?#&"

@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from server.demo.shop import script
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.proof
 def test_a_small_run(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "server.entry", "demo-shop", "--orders", "1000"],

@@ -74,7 +74,7 @@ def test_a_record_that_does_not_decode_where_that_is_an_error(server, http, sour
     assert await_entry(server, query_id, 4)
 
 
-@pytest.mark.parametrize("group", ["", " GROUP BY V"])
+@pytest.mark.parametrize("group", ["", pytest.param(" GROUP BY V", marks=pytest.mark.proof)])
 def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     strict, lenient = unique("strict").upper(), unique("lenient").upper()
     kind, what = ("TABLE", "V, COUNT(*) AS N") if group else ("STREAM", "V")
@@ -98,7 +98,10 @@ def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     assert "ksql.fail.on.production.error" in ended
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee",
+    [pytest.param("at_least_once", marks=pytest.mark.proof), "exactly_once_v2"],
+)
 @pytest.mark.parametrize(
     ("setting", "value", "wider", "columns", "bad"),
     [

@@ -129,6 +129,7 @@ def test_query_without_its_checkpoint_says_so_and_restarts_on_request(scene):
         assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
 
 
+@pytest.mark.proof
 def test_a_new_state_directory_is_no_new_beginning(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
@@ -180,6 +181,7 @@ def test_replacement_keeps_the_incarnation_and_the_description_names_it(scene):
         assert scene.groups() == {before}
 
 
+@pytest.mark.proof
 def test_a_terminated_cluster_restarts_over_a_sink_that_stays(scene):
     for base in (0, 3):
         with scene.served() as http:
@@ -237,6 +239,7 @@ def remade(scene, count):
     scene.send(count)
 
 
+@pytest.mark.proof
 def test_a_source_that_is_recreated_while_its_query_rests_is_not_read_from_the_middle(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
@@ -269,6 +272,7 @@ def test_a_record_of_others_that_is_too_late_is_named(scene):
         http.await_error(query, f'topic "{late.topic}" has a record that cannot be read: {said}')
 
 
+@pytest.mark.proof
 def test_data_loss_option_reads_a_recreated_source_from_its_beginning(scene):
     with scene.served() as http:
         http.ksql(scene.declared())
@@ -300,6 +304,7 @@ def test_a_statement_that_is_tried_again_after_a_crash_is_not_muted(scene, point
     assert rows[-6:] == list(range(6))  # the whole of its first batch
 
 
+@pytest.mark.proof
 def test_two_incarnations_in_one_process_keep_their_producers_apart(scene):
     """The workers that keep producers outlive a life."""
     server = Hosted(scene.bootstrap, scene.runtime, scene.folder / "state", scene.service_id)

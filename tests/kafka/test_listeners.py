@@ -39,6 +39,7 @@ def server(foreign, tmp_path_factory):
     process.stop()
 
 
+@pytest.mark.proof
 def test_no_code_of_the_folder_it_is_started_in_runs(server, foreign):
     server.http.ksql(
         "SET 'auto.offset.reset'='earliest';"

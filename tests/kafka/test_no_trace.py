@@ -13,6 +13,11 @@ from tests.waits import await_true
 HUGE = 9_000_000
 EXACT = {**EARLIEST, "processing.guarantee": "exactly_once_v2"}
 AT_LEAST = {**EARLIEST, "processing.guarantee": "at_least_once"}
+GUARANTEES = pytest.mark.parametrize(
+    "properties",
+    [EXACT, pytest.param(AT_LEAST, marks=pytest.mark.proof)],
+    ids=["exactly", "at least"],
+)
 SLEEPS = {"ksql.query.trigger.interval.ms": "3600000"}
 AWAKE = {"ksql.query.trigger.interval.ms": "100"}
 ALLOWED = {"ksql.query.replace.half.written.batch.enabled": "true"}
@@ -83,7 +88,7 @@ def some(source, server, last):
     produce(server.bootstrap, source, [*many, ("b", {"A": last})], 1)
 
 
-@pytest.mark.parametrize("properties", [EXACT, AT_LEAST], ids=["exactly", "at least"])
+@GUARANTEES
 def test_a_plan_that_would_fail_leaves_the_old_plans_results(server, http, source, properties):
     query = Query(server, http, properties)
     plain = f"SELECT K, A FROM {source}"
@@ -132,6 +137,7 @@ def test_a_first_batch_that_fails_is_the_new_plans(server, http, source):
     assert {value["PAD"] for _, value in rows} == {"xxx"}
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("untried")
 def test_counts_are_right_behind_a_first_batch_that_fails(server, http, source):
     query = Query(server, http, {**EXACT, "cache.max.bytes.buffering": "0"}, "TABLE")
@@ -181,8 +187,12 @@ def test_an_alter_between_the_plans_leaves_the_table_whole(server, http, monkeyp
     assert dict(query.values()) == {f"k{n}": {"A": n + 1} for n in range(60)}
 
 
-@pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
-@pytest.mark.parametrize("properties", [EXACT, AT_LEAST], ids=["exactly", "at least"])
+@pytest.mark.parametrize(
+    "paused",
+    [pytest.param(False, marks=pytest.mark.proof), True],
+    ids=["running", "paused"],
+)
+@GUARANTEES
 def test_a_query_stuck_on_its_own_result_is_replaced_as_its_error_advises(
     server, http, source, properties, paused
 ):

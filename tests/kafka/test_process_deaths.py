@@ -91,7 +91,8 @@ def count_on(server: ServerProcess, key: str) -> None:
     await_true(f"{key} counted", lambda: counts(server).get(key) == before + 1)
 
 
-@pytest.mark.parametrize("turn", [1, pytest.param(2, marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("turn", [1, 2])
 def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     count_on(served, "spark")
     victim = jvm(served, "SparkSubmit")
@@ -117,6 +118,7 @@ def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     assert any("Spark's process" in e["errorMessage"] for e in errors)
 
 
+@pytest.mark.proof
 def test_a_statement_in_flight_ends_with_an_error_and_one_plan(served):
     victim = jvm(served, "SparkSubmit")
     os.kill(victim.pid, signal.SIGSTOP)  # so that the statement waits for it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -67,6 +68,43 @@ def test_table_gets_another_filter_below_its_aggregate(server, http, source, gua
     assert http.queries()[query_id] == "RUNNING"
     [[counted]] = http.rows(f"SELECT C FROM {table} WHERE K = 'k1';")
     assert counted == each
+
+
+def test_explain_has_evidence_of_a_rebuild(server, http, source):
+    """Records and bytes of Kafka, the room of the disk, and both plans over the last records."""
+    table = unique("cnt").upper()
+    produce(server.bootstrap, source, [("a", {"N": n}) for n in range(10)])
+    produce(server.bootstrap, source, [("b", {"N": 0})] * 5, partition=1)
+    created = http.one(
+        f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;", EARLIEST
+    )
+    await_rows(server, table, {"a": {"C": 10}, "b": {"C": 5}})
+    before = topics(server.bootstrap)
+    [described] = http.ksql(
+        f"EXPLAIN CREATE OR REPLACE TABLE {table} WITH (REPLACE_MODE='rebuild') AS "
+        f"SELECT K, COUNT(*) AS C FROM {source} WHERE N > 4 GROUP BY K;",
+        EARLIEST | {"ksql.upgrade.explain.sample": "100"},
+    )
+    report = described["queryDescription"]["upgrade"]
+    [read] = report["reads"]
+    assert (read["records"], read["lost"], read["sampled"]) == (15, 0, 15)
+    assert read["bytes"] == sum(
+        len(seen.key or "") + len(json.dumps(seen.value))
+        for seen in read_all(server.bootstrap, source)
+    )
+    assert not read["compacted"]
+    estimate = report["estimate"]
+    assert (estimate["rateFrom"], estimate["seconds"]) == ("assumed", 1)
+    assert estimate["freeBytes"] > 0
+    assert estimate["resultsSince"] >= read["begins"] > 0
+    sample = report["sample"]
+    assert (sample["records"], sample["complete"], sample["different"]) == (15, True, 2)
+    assert {row["key"]["K"]: (row["old"], row["new"]) for row in sample["rows"]} == {
+        "a": ({"C": "10"}, {"C": "5"}),
+        "b": ({"C": "5"}, None),
+    }
+    assert topics(server.bootstrap) == before
+    assert http.queries()[created["commandStatus"]["queryId"]] == "RUNNING"
 
 
 @pytest.mark.proof  # as query tests do on Spark

@@ -61,6 +61,7 @@ def placed_at(server, table, k1):
     return placed
 
 
+@pytest.mark.proof
 def test_reads_continue_when_the_server_of_the_active_copy_is_killed(three, record_property):
     counting = Counting(three)
     counting.declare(three.servers[1], EARLIEST)

@@ -224,15 +224,17 @@ def unharmed(broker, tmp_path_factory):
         yield servers
 
 
-def in_charge_and_standby(fleet_):
+def leader_and_follower(fleet_):
     """The server that was the first, and the other one."""
-    return sorted(fleet_.servers.values(), key=lambda each: "stands_by" in each.log.read_text())
+    return sorted(
+        fleet_.servers.values(), key=lambda each: "follows_leader" in each.log.read_text()
+    )
 
 
 def test_of_servers_that_start_at_once_one_leads(unharmed):
-    one, other = in_charge_and_standby(unharmed)
-    assert "stands_by" in other.log.read_text()
-    assert "stands_by" not in one.log.read_text()
+    one, other = leader_and_follower(unharmed)
+    assert "follows_leader" in other.log.read_text()
+    assert "follows_leader" not in one.log.read_text()
     assert all(" ERROR " not in server.log.read_text() for server in (one, other))
     for server, name in ((one, "A"), (other, "B")):
         text = f"CREATE TYPE IF NOT EXISTS {name} AS STRUCT<X INT>;"
@@ -248,7 +250,7 @@ def test_of_servers_that_start_at_once_one_leads(unharmed):
 
 
 def test_every_server_takes_statements_and_answers_reads(unharmed):
-    one, other = in_charge_and_standby(unharmed)
+    one, other = leader_and_follower(unharmed)
     counting = Counting(unharmed)
     counting.declare(other, EARLIEST)  # the other one passes it on
 

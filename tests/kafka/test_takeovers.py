@@ -96,7 +96,7 @@ def test_every_route_answers_at_a_standby(servers):
             "it is told", lambda h=http: not h.client.get("/healthcheck").json()["isHealthy"]
         )
     servers.stop(1)
-    assert is_over(other)  # it does not take charge of what has ended
+    assert is_over(other)  # it does not lead what has ended
     servers.stop(2)
     again = servers.start(3)
     assert again.http.queries() == {}
@@ -122,13 +122,8 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        point if point == "written" else pytest.param(point, marks=pytest.mark.proof)
-        for point in POINTS
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("point", POINTS)
 def test_a_replacement_that_dies_with_its_server_is_undone_or_finished_by_the_next(servers, point):
     script = [sys.executable, "-m", "tests.kafka.crashing_server", point, "CREATE OR REPLACE"]
     one, other = servers.start(1, script=script), servers.start(2)

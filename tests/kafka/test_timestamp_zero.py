@@ -117,6 +117,7 @@ def test_too_large_record_is_the_only_one_reported(broker):
     assert kept == set(values) - {values[200]}
 
 
+@pytest.mark.proof
 def test_records_failed_by_an_outage_are_not_written_later(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
         Admin(KafkaSettings(bootstrap)).create(Topic("t", 4))

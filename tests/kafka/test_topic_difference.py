@@ -6,6 +6,7 @@ import threading
 import uuid
 
 import pytest
+from confluent_kafka import Producer
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers import timestamp_zero
@@ -157,6 +158,21 @@ def test_a_transaction_that_is_not_decided_yet_is_waited_for(room):
         compared.join(1.0)
     compared.join(PATIENCE_S)
     assert counts == [Counts(changed=1)]
+    assert room.rows(target) == {(0, b"k"): b"equal"}
+
+
+def test_what_a_writer_that_died_left_open_is_ended(room):
+    origin, target = room.topic(), room.topic()
+    room.send(target, (b"k", b"equal", 1, None, 0))
+    room.send(origin, (b"k", b"equal", 1, None, 0))
+    dead = Producer(room.kafka.producer() | {"transactional.id": f"{target}-cutover"})
+    dead.init_transactions()
+    dead.begin_transaction()
+    dead.produce(target, b"other", b"k", 0)
+    dead.flush()  # its transaction would last for a minute, and hide later records so long
+    room.kafka = KafkaSettings(room.kafka.bootstrap, timeout_s=20)
+    room.difference = TopicDifference(room.kafka, room.admin)
+    assert room.equalize(origin, target, "exactly_once_v2") == Counts(equal=1)
     assert room.rows(target) == {(0, b"k"): b"equal"}
 
 

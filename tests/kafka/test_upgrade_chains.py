@@ -1,7 +1,11 @@
-"""A sample of the chains of replacements on Spark: the same results as the model's."""
+"""A sample of the chains of replacements on Spark: the same results as the model's.
+
+``KSQL_UPGRADE_CHAINS`` says how many, ``KSQL_UPGRADE_CHAINS_FROM`` with which to begin.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from operator import itemgetter
 from typing import Any
@@ -19,7 +23,8 @@ from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 
-CHAINS, PAIRS = 40, 4
+CHAINS, PAIRS = int(os.environ.get("KSQL_UPGRADE_CHAINS", "40")), 4
+FIRST = int(os.environ.get("KSQL_UPGRADE_CHAINS_FROM", "0"))
 WAIT_MS = "120000"
 
 
@@ -114,11 +119,22 @@ class Served:
                 assert running.await_idle(goal, PATIENCE_S), query.id
 
 
-@pytest.mark.parametrize("seed", range(CHAINS))
-def test_replacements_on_spark_end_as_the_model_says(server, seed):
+@pytest.fixture(scope="module")
+def total(pytestconfig):
+    """The counts of all chains, shown at the end."""
+    tally = Tally()
+    yield tally
+    terminal = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.write_line(f"\n{tally.summary()}")
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + CHAINS))
+def test_replacements_on_spark_end_as_the_model_says(server, total, seed):
     tally = Tally()
     try:
         Chain(20_000 + seed, Served(server)).run(PAIRS, tally)
     finally:
+        total.add(tally)
         server.http.ksql("TERMINATE ALL;")
     assert tally.pairs == PAIRS

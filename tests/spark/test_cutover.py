@@ -35,6 +35,7 @@ REGROUPED = (
 )
 COPIED = "CREATE STREAM N WITH (KAFKA_TOPIC='{sink}') AS SELECT K, A FROM S;"
 RAISED = "CREATE STREAM N WITH (KAFKA_TOPIC='{sink}') AS SELECT K, A + 1000000 AS A FROM S;"
+STOPS = "ksql.fail.on.deserialization.error"
 GUARANTEES = ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.proof)]
 
 
@@ -84,9 +85,9 @@ class Site:
             completion=CutOverCompletion(topics or self.difference, lambda: 1_700_000_000_000),
         )
 
-    def query(self, text, guarantee, number=0, cut_over=None):
+    def query(self, text, guarantee, number=0, cut_over=None, **settings):
         script = (SOURCE + text).format(source=self.source, sink=self.sink)
-        settings = {"processing.guarantee": guarantee}
+        settings |= {"processing.guarantee": guarantee}
         world = World(script, log=MemoryLog(), **settings)
         (query,) = world.catalog.queries.values()
         return replace(query, version_number=number, cut_over=cut_over)
@@ -269,6 +270,30 @@ def test_a_stream_continues_in_its_new_form_without_a_gap(site, guarantee):
     expected = sorted(a if a in before else a + 1_000_000 for _, a in site.sent)
     assert sorted(row["A"] for row in site.desk.values(site.sink)) == expected
     site.await_deleted(candidate)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_table_whose_query_fails_is_cut_over_without_it(site, guarantee):
+    old = site.query(COUNTED, guarantee, **{STOPS: "true"})
+    new = site.query(REGROUPED, guarantee, 17, CutOver(17, 0))
+    candidate = site.candidate(replace(new, cut_over=None))
+    site.send()
+    site.runner.start(old)
+    site.settle(old)
+    site.desk.send(site.source, ("k1", "no record of the stream"))
+    failing = site.runner.running[old.version]
+    await_true("the query fails", lambda: failing.status().state is State.ERROR)
+    site.send()
+    site.runner.start(candidate)
+    site.settle(candidate)
+    switch = site.runner.meet(old, candidate)
+    assert "it did not come to the position of the new one" in switch.left
+    assert switch.offsets == site.position(candidate) == site.desk.ends(site.source)
+    site.cut_over(old, candidate, new)
+    site.send()
+    site.settle(new)
+    assert site.counts(site.sink) == regrouped(site.sent)
+    assert list(site.runner.running) == [new.version]
 
 
 class Failing:

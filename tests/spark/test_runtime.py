@@ -80,7 +80,7 @@ def test_stages_are_chained(desk, start):
     assert sorted(counts) == [(key, n) for key in (b"a", b"b") for n in range(1, 6)]
     query.stop()
     query.totals()
-    first, last = query.held()
+    first, last = query.state_sizes()
     assert (first.stage, first.rows) == (0, 0)
     assert (last.stage, last.rows) == (1, 2)
     assert last.size_bytes > 0

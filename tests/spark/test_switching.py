@@ -160,6 +160,48 @@ def test_a_query_that_sleeps_until_its_next_trigger_is_replaced_at_once(desk, st
     assert query.status().failures == ()
 
 
+def files(query):
+    """The content of the checkpoint, but for the work of Spark's own maintenance."""
+    place = Path(query.place.checkpoint)
+    kept = [path for path in place.rglob("*") if path.is_file() and "state" not in path.parts]
+    return {path: path.read_bytes() for path in kept}
+
+
+@pytest.mark.parametrize("kind", ["copy", "count"])
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
+    desk, start, runtime, kind, taken
+):
+    """It is up, with records before it. It continues, or leaves the query as it was."""
+    source, sink = desk.topic(1), desk.topic()
+    old = start(desk.spec(kind, source, sink, tag="old"))
+    desk.send(source, ("a", "1"))
+    assert old.await_idle(desk.ends(source))
+    spec = desk.spec(kind, source, sink, tag="new")
+    coming = NewPlanHandle(runtime.host(spec.place, lambda: spec), runtime.watch)
+    switching = Switching(old, coming, 60.0, time.monotonic)
+    switching.make_way(str)
+    coming.query.await_first_attempt(PATIENCE_S)
+    before = files(old)
+    desk.send(source, ("a", "2"))
+    assert runtime.session.streams.active  # the new one waits
+    assert not coming.query.has_started()
+    assert files(old) == before
+    if taken:
+        switching.take_over()
+        assert switching.first_batch(PATIENCE_S).trouble == ""
+        continued = coming.query
+    else:
+        switching.give_back()
+        continued = old
+    try:
+        assert continued.await_idle(desk.ends(source))
+        later = [value["tag"] for value in desk.values(sink)]
+        assert later == ["old", "new" if taken else "old"]
+    finally:
+        coming.query.stop(graceful=False)
+
+
 def test_a_topic_that_comes_back_starts_its_query(desk, runtime):
     source, sink = desk.topic(1), desk.topic()
     desk.admin.delete(source)

@@ -63,3 +63,28 @@ def test_an_end_that_is_reached_already_needs_no_batch(desk, start):
     assert ended.end_between_batches(PATIENCE_S)
     assert last_committed(spec.checkpoint) == batch
     assert len(desk.read(sink)) == 10
+
+
+@pytest.mark.parametrize("kind", ["copy", "count"])
+def test_the_end_of_one_that_runs_can_be_moved(desk, start, runtime, kind):
+    source, sink = desk.topic(), desk.topic()
+    desk.send(source, *pairs(0, 10))
+    at = desk.ends(source)
+    spec = replace(desk.spec(kind, source, sink, trigger_ms=10), until=at)
+    query = start(spec)
+    assert query.await_idle(at, PATIENCE_S)
+    desk.send(source, *pairs(10, 10))
+    moved = desk.ends(source)
+    desk.send(source, *pairs(20, 10))
+    batch = last_committed(spec.checkpoint)
+    try:
+        runtime.end_at(spec.name, moved)
+        assert query.await_idle(moved, PATIENCE_S)
+        assert query.end_between_batches(PATIENCE_S)
+        position = committed(spec.checkpoint)
+        assert position is not None
+        assert position.offsets == moved
+        assert position.batch > (batch or 0)
+        assert len(desk.read(sink)) == 20
+    finally:
+        runtime.end_at(spec.name, None)

@@ -95,6 +95,7 @@ def main() -> None:
     _missing(V2 / "restored.jsonl", lambda: map(_command_line, restored_commands()))
     _missing(V2 / "rebuilt.jsonl", lambda: map(_command_line, rebuilt_commands()))
     _missing(V2 / "backfilled.jsonl", lambda: map(_command_line, backfilled_commands()))
+    _missing(V2 / "users.jsonl", lambda: map(_command_line, commands_of_users()))
     if not (V2 / "backup").exists():
         _backup(V2 / "backup")
     if not (V1 / "disk").exists():
@@ -162,6 +163,18 @@ def backfilled_commands() -> list[Command]:
     [query] = world.catalog.writers("T")
     world.engine.cut_over(query.id, world.settings)
     return [*world.log.commands]
+
+
+def commands_of_users() -> list[Command]:
+    """The commands of a table that a user has upgraded: in place, then by a rebuild."""
+    world = World(REBUILT.partition("CREATE OR")[0])
+    for mode, condition in (("in_place", "K <> 'x'"), ("rebuild", "N > 0")):
+        text = (
+            f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS "
+            f"SELECT K, COUNT(*) AS C FROM S WHERE {condition} GROUP BY K;"
+        )
+        world.engine.execute(world.parse(text), text, world.settings, "ada")
+    return world.log.commands
 
 
 def manifest(topics: tuple[SavedTopic, ...] = (), state: SavedState | None = None) -> Manifest:

@@ -46,7 +46,7 @@ LEFT = {
     "server.listeners.parse_listeners": COMMAND,
     "server.listeners.url_of": COMMAND,
     "server.logs.log_to_stderr": COMMAND,
-    "server.service.RunningRequest": COMMAND,
+    "server.service.StartedRequest": COMMAND,
     "server.service.Service": COMMAND,
     "server.wire.V1_JSON": COMMAND,
     "server.wire.V1_PROTOBUF": COMMAND,

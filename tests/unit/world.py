@@ -15,7 +15,7 @@ from ksql.control.statements.services import QueryHealth, Services
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.records import Written
-from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
+from ksql.exec.memory.driver import MemoryRecords, MemoryRunner, MemoryTopics
 from ksql.functions.registry import BUILTINS
 from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
@@ -100,7 +100,11 @@ class World:
             self.engine.history = history
         self.settings = Settings(SETTINGS).with_overrides(settings)
         self.services = Services(
-            engine=self.engine, monitor=StillMonitor(), writer=self, now_ms=lambda: 1000
+            engine=self.engine,
+            monitor=StillMonitor(),
+            writer=self,
+            now_ms=lambda: 1000,
+            records=MemoryRecords(self.topics),
         )
         for script in scripts:
             self.run(script)

@@ -25,9 +25,8 @@ def main() -> int:
             failures += 1
             sys.stdout.write(f"{error}\n\n")
         seed += 1
-    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(tally.outcomes.items()))
-    sys.stdout.write(f"{tally.pairs} pairs in {seed - given.seed} chains: {outcomes}; ")
-    sys.stdout.write(f"{failures} disagreements\n")
+    chains = seed - given.seed
+    sys.stdout.write(f"{chains} chains, {tally.summary()}; {failures} disagreements\n")
     return 1 if failures else 0
 
 

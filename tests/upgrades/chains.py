@@ -44,6 +44,16 @@ class Tally:
     pairs: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Tally) -> None:
+        """Count those of another one, too."""
+        self.pairs += other.pairs
+        self.outcomes += other.outcomes
+
+    def summary(self) -> str:
+        """Return the counts as a text."""
+        outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
+        return f"{self.pairs} pairs: {outcomes}"
+
 
 class Host(Protocol):
     """Where a chain runs."""

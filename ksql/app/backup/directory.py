@@ -1,4 +1,4 @@
-"""The files of a backup: the copied state directory, and the folder that holds all.
+"""The directory of a backup: written at once, read and checked; and the state directory's files.
 
 Nobody may use the state directory while it is copied.
 

@@ -1,4 +1,4 @@
-"""``ksql restore``: a backup is brought back, in whole.
+"""``ksql restore``: checks a backup, brings it back in whole, and rewrites the command topic.
 
 Everything is compared before anything is changed. From then on a file in the state directory keeps
 servers from starting until all is done: after a crash the command is repeated.

@@ -23,7 +23,7 @@ _END_S: Final = 10.0
 
 
 class ServiceEnded(Exception):
-    """The service was terminated: there is nothing to follow, and nothing to take charge of."""
+    """The service was terminated: there is nothing to follow and nothing to lead."""
 
 
 class Follower:
@@ -33,18 +33,18 @@ class Follower:
         self,
         follow: Callable[[], object],
         await_leadership: Callable[[Event], bool],
-        take_charge: Callable[[], object],
+        start_leading: Callable[[], object],
         on_lost: Callable[[str], object],
     ) -> None:
         """Take ``follow``, which applies new commands; ``await_leadership`` is True once it leads.
 
-        ``take_charge`` does what follows from that, once nothing is followed any more. Its failure
-        goes to ``on_lost``, and so does a command topic that was made again. Either may raise
-        ServiceEnded: then both threads end.
+        ``start_leading`` does what follows from that, once nothing is followed any more. Its
+        failure goes to ``on_lost``, and so does a command topic that was recreated. Either may
+        raise ServiceEnded: then both threads end.
         """
         self._follow = follow
         self._await_leadership = await_leadership
-        self._take_charge = take_charge
+        self._start_leading = start_leading
         self._on_lost = on_lost
         self._waiting = Event()
         self._follower = PeriodicWorker(
@@ -58,15 +58,15 @@ class Follower:
         self._candidate = in_background("candidate", self._stand)
 
     def withdraw(self, patience_s: float) -> bool:
-        """Take charge no more, but follow on.
+        """Lead no more, but continue to follow.
 
-        Returns: whether that is certain; else this server has begun to take charge.
+        Returns: whether that is certain; else this server has begun to lead.
         """
         self._waiting.set()
         return self._candidate_ends(patience_s)
 
     def close(self) -> None:
-        """End both; one that is about to take charge ends with that."""
+        """End both; one that is about to lead ends with that."""
         self._waiting.set()
         self._follower.stop(_END_S)
         self._candidate_ends(_END_S)
@@ -93,12 +93,12 @@ class Follower:
     def _stand(self) -> None:
         try:
             if not self._await_leadership(self._waiting) or self._waiting.is_set():
-                return  # a claim that came too late is given free with the tenure
+                return  # a claim that came too late is given free at the end
             self._follower.stop()
-            self._take_charge()
+            self._start_leading()
         except ServiceEnded:
             _log.warning("service_ended")
         except Exception as problem:  # noqa: BLE001 - the server cannot continue so
-            _log.exception("charge_not_taken")
+            _log.exception("leadership_not_taken")
             text = problem.text() if isinstance(problem, KsqlError) else repr(problem)
             self._on_lost(f"This server could not take over: {text}")

@@ -124,7 +124,7 @@ class Leadership:
         self.lease = lease.Lease(str(file), me.id)
 
     def acquire(self) -> None:
-        """Take charge.
+        """Become the leader.
 
         Raises: AnotherServer, KafkaUnreachable.
         """
@@ -140,7 +140,7 @@ class Leadership:
         raise self._refusal(record or self._me)
 
     def await_leadership(self, stop: Event, rank: Callable[[LeadershipRecord | None], int]) -> bool:
-        """Take charge once nobody else is; False if ``stop`` was set before.
+        """Become the leader once nobody else is; False if ``stop`` was set before.
 
         A server that gives the service free is followed at once, one that falls silent after
         ``SILENCE_S``. ``rank`` is how many other servers should try before this one.
@@ -175,7 +175,7 @@ class Leadership:
     def holder(self) -> LeadershipRecord | None:
         """Return the claim of the leader, as far as is known; None if nobody is."""
         if self._held:
-            return self._me
+            return self._claim()
         silent = self._now_s() - self._seen_s >= SILENCE_S
         return None if silent or self.seen is None or self.seen.released else self.seen
 
@@ -193,12 +193,12 @@ class Leadership:
     def confirm(self) -> None:
         """Return if this server leads at this moment.
 
-        Raises: NotInCharge, KafkaUnreachable.
+        Raises: NotLeader, KafkaUnreachable.
         """
         with self._lock:
             for _ in range(_TRIES):
                 try:
-                    self._claims.append(self._me)
+                    self._claims.append(self._claim())
                 except ProducerFenced:
                     self._settle()  # one that gave way to this server has shut it out
                     if not self._held:
@@ -261,9 +261,12 @@ class Leadership:
     def _beat(self) -> None:
         # A claim that is tried again may have counted at its first try: the right counts from there
         began = self._began = self._began or self._now_s()
-        self._claims.append(replace(self._me, troubled=tuple(sorted(self.troubled().items()))))
+        self._claims.append(self._claim())
         self._began = 0.0
         lease.write(self._file, self._me.id, began + LEASE_S)
+
+    def _claim(self) -> LeadershipRecord:
+        return replace(self._me, troubled=tuple(sorted(self.troubled().items())))
 
     def _take(self) -> None:
         self._claims.take()

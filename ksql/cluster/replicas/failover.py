@@ -1,4 +1,4 @@
-"""A partition's rows for one query, from whichever copy may answer.
+"""Reads a partition's rows for one query: decides which replica is next, and continues there.
 
 A read that fails on its way continues at the next replica, after the last key that came. All
 replicas have the order of the keys' bytes.

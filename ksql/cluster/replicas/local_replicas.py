@@ -1,4 +1,4 @@
-"""The copies that this server holds, as queries of any server read them.
+"""The replicas on this server: answers reads of them, and measures their lag.
 
 Source: KIP-535.
 
@@ -61,7 +61,7 @@ class LocalReplicas(ReplicaReader):
     def read(self, ask: ReadRequest) -> ReadResult:
         """Begin a read of a store.
 
-        Raises: Turned, Unreachable.
+        Raises: ReadRejected, Unreachable.
         """
         try:
             part = self._part(ask.query_id, ask.partition)
@@ -75,7 +75,7 @@ class LocalReplicas(ReplicaReader):
     def _reading(self, part: PartitionStore, ask: ReadRequest) -> ReadResult:
         """Begin to read a store; the position that is shown is that of the rows that are read.
 
-        Raises: Turned, KsqlError.
+        Raises: ReadRejected, KsqlError.
         """
         rows = part.store.committed() if ask.committed else part.store
         seen = partial(part.seen, committed=ask.committed)
@@ -101,7 +101,7 @@ class LocalReplicas(ReplicaReader):
     ) -> ReplicaStatus:
         """Return how far a copy was at that position, if it may answer.
 
-        Raises: Turned.
+        Raises: ReadRejected.
         """
         standing = self._standing(part, position)
         if not shown:

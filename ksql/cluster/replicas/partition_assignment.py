@@ -1,4 +1,4 @@
-"""Which partitions this server keeps: those placed here, and those not yet taken over.
+"""Decides which servers hold each partition, and which partitions this one keeps in a move.
 
 A partition that moves away stays open, and is served, until each of its new holders runs. A
 partition that was given up counts until servers join or leave: the same ones may be there again

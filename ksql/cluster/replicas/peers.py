@@ -84,7 +84,7 @@ class Peers:
     ) -> dict[tuple[str, int], ReplicaStatus]:
         """Return how far all copies of a server are, by query and partition.
 
-        Raises: Unreachable, Turned.
+        Raises: Unreachable, ReadRejected.
         """
         with self.exchange(server, "GET", STANDINGS, credentials) as response:
             body = orjson.loads(response.read())
@@ -100,7 +100,7 @@ class Peers:
     def processed(self, server: Server, query_id: str, credentials: str) -> Processed:
         """Return how far a query that a server runs has processed its sources.
 
-        Raises: Unreachable, Turned.
+        Raises: Unreachable, ReadRejected.
         """
         path = f"{PROCESSED}?query={quote(query_id, safe='')}"
         with self.exchange(server, "GET", path, credentials) as response:
@@ -115,7 +115,7 @@ class Peers:
     ) -> None:
         """Send a message and wait until it has been taken.
 
-        Raises: Unreachable, Turned.
+        Raises: Unreachable, ReadRejected.
         """
         with self.exchange(server, "POST", path, credentials, body, timeout_s) as response:
             response.read()
@@ -132,7 +132,7 @@ class Peers:
     ) -> Iterator[Called]:
         """Send a request; its answer has begun well, and is closed at the end.
 
-        Raises: Unreachable; Turned for a server that starts or ends, or does not know the path.
+        Raises: Unreachable; ReadRejected for a server that starts, ends, or does not know the path.
         """
         self._check(server)
         headers = {"content-type": "application/json"}

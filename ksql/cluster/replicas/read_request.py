@@ -1,4 +1,4 @@
-"""A server's request to another one: rows of one partition's store, and on which terms.
+"""A read of a replica: the request to another server, its terms, and the replica's interface.
 
 The forms have a version; a server answers only those that it knows.
 
@@ -205,5 +205,5 @@ class ReplicaReader(Protocol):
     def read(self, ask: ReadRequest) -> ReadResult:
         """Begin a read.
 
-        Raises: Turned, Unreachable.
+        Raises: ReadRejected, Unreachable.
         """

@@ -1,4 +1,4 @@
-"""The parts with which a server reads replicas, and lets other servers read its own."""
+"""Wires a server's replicas: its own, the way to other servers', their lags, and the secret."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ReplicaService:
     def read(self, ask: ReadRequest) -> ReadResult:
         """Read one of this server's copies for another server.
 
-        Raises: Turned, Unreachable.
+        Raises: ReadRejected, Unreachable.
         """
         return self.local_replicas.read(ask)
 

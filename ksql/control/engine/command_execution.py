@@ -35,7 +35,7 @@ from ksql.core import KsqlError, ServerError
 from ksql.exec import Runner, Topics
 from ksql.formats import Registry
 from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
-from ksql.sql.upgrade import UpgradeMode, Verdict
+from ksql.sql.upgrade import ReplacementKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Prepared
     from ksql.core import QueryVersion
     from ksql.exec import AwaitFirst, Switch
+    from ksql.sql.catalog import Topic
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +52,8 @@ _log = logging.getLogger(__name__)
 class Upgrade:
     """One attempt to replace a query.
 
-    ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced.
+    ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced,
+    ``user`` who has asked for it; empty without users.
     """
 
     old: PersistentQuery
@@ -59,7 +61,8 @@ class Upgrade:
     verdict: Verdict
     plan: str | None = None
     offset: int | None = None
-    mode: UpgradeMode = "in_place"
+    mode: ReplacementKind = "in_place"
+    user: str = ""
 
 
 class UpgradeHistory(Protocol):
@@ -180,10 +183,12 @@ class CommandExecution:
         offset: int,
         *,
         half_written: bool = False,
+        user: str = "",
     ) -> None:
         """Take the ``offset`` that the command will get.
 
-        ``half_written`` allows a new plan to run a batch of which a part is written.
+        ``half_written`` allows a new plan to run a batch of which a part is written. ``user`` is
+        who has sent the statement.
         """
         self.state = State.PREPARED
         self.switch: Switch | None = None
@@ -196,6 +201,7 @@ class CommandExecution:
         self._context = context
         self._text = text
         self._half_written = half_written
+        self._user = user
         self._undo: list[Callable[[], object]] = []
         self._attempts: list[object] = []
         self._await_first: AwaitFirst | None = None
@@ -246,7 +252,7 @@ class CommandExecution:
         Raises: CommandInDoubt; whatever kept it from the log.
         """
         self.state = State.WRITING
-        if self._replaces():  # the last that may refuse it: no version is left by one that fails
+        if self._registers_last():
             self._register()
         try:
             append()
@@ -278,6 +284,7 @@ class CommandExecution:
                         plan=rebuild.candidate.plan,
                         offset=self.offset,
                         mode=rebuild.mode,
+                        user=self._user,
                     )
                     version = rebuild.candidate.version
                     history.rebuild_begun(upgrade, version, rollback=rebuild.rollback)
@@ -322,10 +329,23 @@ class CommandExecution:
         self.state = State.MAKING
         topics = self._context.topics
         for topic in self.prepared.new_topics:
-            if topics.create(topic):
+            if topics.create(topic) or self._recreated(topic):
                 self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
-        if not self._replaces():
+        schemas.check(self.prepared.later_registrations, self._context.registry)
+        if not self._registers_last():
             self._register()
+
+    def _recreated(self, topic: Topic) -> bool:
+        """Empty the topic of a candidate, if one that never counted has left it behind."""
+        begun = [c.rebuild for c in self.prepared.changes if isinstance(c, BeginRebuild)]
+        if not begun or begun[0].rollback:
+            return False
+        self._context.topics.delete([topic.name])
+        return self._context.topics.create(topic)
+
+    def _registers_last(self) -> bool:
+        """Return whether its schemas are the last that may refuse it: none is left if it fails."""
+        return any(True for _ in (*self._replacements(), *self._cut_over()))
 
     def _register(self) -> None:
         registry = self._context.registry
@@ -347,9 +367,6 @@ class CommandExecution:
             self._replace(old, new)
         for old, _ in self._cut_over():
             self._meet(old)
-
-    def _replaces(self) -> bool:
-        return any(True for _ in self._replacements())
 
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
         """Yield the queries that are stated again, before and after."""
@@ -392,7 +409,7 @@ class CommandExecution:
         """Bring a query and its candidate to one position, and end both there."""
         runner, rebuild = self._context.runner, self._context.catalog.rebuilds[old.id]
         candidate = rebuild.candidate
-        self.switch = runner.meet(old, candidate)
+        self.switch = runner.meet(old, candidate, may_leave=not rebuild.backfill)
         self._undo.append(lambda: self._part(old, candidate))
         if rebuild.backfill:
             runner.backfill(old, candidate)
@@ -409,7 +426,12 @@ class CommandExecution:
         if verdict is None:
             raise ServerError(f"the upgrade of {old.id} was not validated")
         upgrade = Upgrade(
-            old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
+            old=old,
+            statement=self._text,
+            verdict=verdict,
+            plan=new.plan,
+            offset=self.offset,
+            user=self._user,
         )
         self._attempts.append(self._context.history.begun(upgrade))
         if not runs_otherwise(old, new):

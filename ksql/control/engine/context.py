@@ -1,4 +1,4 @@
-"""The state of the server that a statement is prepared against, and the prepared statement.
+"""The state that a statement is planned against, the planned statement, and a query's settings.
 
 The settings of a query's batches and stores, which do not change its results.
 """
@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom
+from ksql.control.engine.changes import (
+    BeginRebuild,
+    Change,
+    DeleteSubject,
+    DeleteTopic,
+    IdsFrom,
+)
 from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
 from ksql.core import PROPERTIES, Settings
@@ -21,6 +27,7 @@ from ksql.sql.upgrade import Difference, Verdict
 
 if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
+    from ksql.sql.upgrade import ReplacementKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +71,8 @@ class Prepared:
     """The effects of a statement, as data.
 
     ``new_topics`` and ``registrations`` are made in Kafka and in the schema registry before the
-    command counts; ``message`` is shown to the user. A ``warning`` says why there is nothing to do
+    command counts; ``later_registrations`` are only checked, as the cut-over makes them.
+    ``message`` is shown to the user. A ``warning`` says why there is nothing to do
     (IF NOT EXISTS). ``verdict`` is the upgrade's; ``plans`` holds the plans before and after.
     """
 
@@ -74,9 +82,24 @@ class Prepared:
     query_id: str | None = None
     new_topics: tuple[Topic, ...] = ()
     registrations: tuple[Registration, ...] = ()
+    later_registrations: tuple[Registration, ...] = ()
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def upgrades(self) -> bool:
+        """Return whether it is of the history of upgrades: who has asked for it is kept."""
+        begun = any(isinstance(change, BeginRebuild) for change in self.changes)
+        return begun or self.verdict is not None
+
+    @property
+    def mode(self) -> ReplacementKind | None:
+        """How a query is replaced; None if none is."""
+        for change in self.changes:
+            if isinstance(change, BeginRebuild):
+                return change.rebuild.mode
+        return None if self.verdict is None else "in_place"
 
     @property
     def doomed_topics(self) -> tuple[str, ...]:

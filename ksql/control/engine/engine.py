@@ -1,4 +1,4 @@
-"""Holds the catalog and the running queries; carries out one command at a time."""
+"""Carries out commands one at a time: prepares, starts, logs, applies them to the catalog."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ from ksql.control.engine.pending_deletions import (
     PendingDeletions,
 )
 from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog, CommandStatus, StatusName
+from ksql.control.engine.rebuild_room import check_room
 from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,
     check_same,
     make_way,
 )
-from ksql.control.engine.replayed_upgrades import note_rebuild
+from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
 from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import prepare
 from ksql.core import KsqlError, QueryVersion, ServerError, StatementError
 from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.formats import Registry
 from ksql.functions import Functions
-from ksql.sql.catalog import Catalog
+from ksql.sql.catalog import Catalog, PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.upgrade import Verdict
 from ksql.sql.upgrade.validate import validate
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
@@ -148,8 +149,10 @@ class Engine:
         """
         return prepare(statement, text, self.context(settings, 0))
 
-    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> Outcome:
-        """Carry a distributed statement out.
+    def execute(
+        self, statement: ast.Statement, text: str, settings: Settings, user: str = ""
+    ) -> Outcome:
+        """Carry a distributed statement out, for the user who has sent it.
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
@@ -158,7 +161,7 @@ class Engine:
         def prepared(offset: int) -> Prepared:
             return prepare(statement, text, self.context(settings, offset, generation))
 
-        return self._carry_out(prepared, text, settings)
+        return self._carry_out(prepared, text, settings, user)
 
     def cut_over(self, query_id: QueryId, settings: Settings) -> Outcome:
         """Cut a query over to its candidate, unless it has none any more, or is paused.
@@ -184,13 +187,14 @@ class Engine:
         return self._carry_out(prepared, rebuild.FORGET, settings)
 
     def _carry_out(
-        self, prepared: Callable[[int], Prepared], text: str, settings: Settings
+        self, prepared: Callable[[int], Prepared], text: str, settings: Settings, user: str = ""
     ) -> Outcome:
         """Carry out what is ``prepared`` for its command's offset; for other commands, too."""
 
         def command(prepared: Prepared) -> Command:
             properties = tuple(sorted(settings.overrides.items()))
-            return Command(prepared.command_id, text, prepared.changes, properties)
+            by = user if prepared.upgrades else ""
+            return Command(prepared.command_id, text, prepared.changes, properties, by)
 
         with self._lock:
             self.settle()
@@ -199,10 +203,16 @@ class Engine:
                 if first.warning is not None:
                     return Outcome(first, -1)
                 self._replacements.refuse(first.changes)
+                check_room(first, self.catalog, self.runner)
                 transaction.check(command(first))
                 allowed = settings.flag(HALF_WRITTEN)
                 execution = CommandExecution(
-                    self._execution_context(), first, text, transaction.offset, half_written=allowed
+                    self._execution_context(),
+                    first,
+                    text,
+                    transaction.offset,
+                    half_written=allowed,
+                    user=user,
                 )
                 waiting = execution.replaced
                 if waiting is None:
@@ -368,14 +378,18 @@ class Engine:
             self.runner.forget(version)
 
     def note_refusal(
-        self, name: str, refused: StatementError, text: str, mode: UpgradeMode = "in_place"
+        self,
+        query: PersistentQuery,
+        refused: StatementError,
+        text: str,
+        mode: ReplacementKind = "in_place",
+        user: str = "",
     ) -> None:
-        """Record an attempt to replace the query of that name which was refused, for any reason."""
+        """Record an attempt to replace the query which was refused, for any reason."""
         verdict = refused.verdict if isinstance(refused, UpgradeRefused) else None
-        if writers := self.catalog.writers(name):
-            verdict = verdict or Verdict.before_plans(refused.message)
-            upgrade = Upgrade(old=writers[0], statement=text, verdict=verdict, mode=mode)
-            self.history.refused(upgrade)
+        verdict = verdict or Verdict.before_plans(refused.message)
+        upgrade = Upgrade(old=query, statement=text, verdict=verdict, mode=mode, user=user)
+        self.history.refused(upgrade)
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -396,7 +410,8 @@ class Engine:
         with self._lock:
             self._note_upgrades(offset, command)
             for change in command.changes:
-                note_rebuild(self.history, self.catalog, self.functions, offset, change)
+                replayed = Replayed(self.catalog, offset, command.user)
+                note_rebuild(self.history, self.functions, replayed, change)
             self._apply(command.changes)
             self._pending_deletions.replayed(offset, command.changes)
             if command.changes:  # else it fills a place: nobody has sent it
@@ -421,6 +436,7 @@ class Engine:
                         verdict=verdict,
                         plan=change.query.plan,
                         offset=offset,
+                        user=command.user,
                     )
                 )
 

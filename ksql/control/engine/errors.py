@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import PREPARING, SURE, ParseError, StatementError, did_you_mean, excerpt, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ksql.core import Span
     from ksql.formats import Side
@@ -122,11 +122,20 @@ class UpgradeRefused(StatementError):
     """A CREATE OR REPLACE that would corrupt the running query; all reasons are in the text."""
 
     def __init__(
-        self, name: str, stems: Iterable[str], verdict: Verdict | None, rebuild: str = ""
+        self,
+        name: str,
+        stems: Iterable[str],
+        verdict: Verdict | None,
+        rebuild: str = "",
+        writer: str = "",
     ) -> None:
-        """Take ``rebuild``, the statement that would rebuild the query; empty if none would."""
+        """Take ``rebuild``, the statement that would rebuild the query; empty if none would.
+
+        ``writer`` is the id of the query if it was replaced by that.
+        """
         reasons = [f"({stem})" for stem in stems]
-        message = f"Cannot upgrade data source: {name}. " + " AND ".join(reasons)
+        what = f"query: {writer}" if writer else f"data source: {name}"
+        message = f"Cannot upgrade {what}. " + " AND ".join(reasons)
         detail = ""
         if verdict is not None and verdict.reasons:
             classes = ", ".join(verdict.classes)
@@ -138,22 +147,32 @@ class UpgradeRefused(StatementError):
             message.strip(),
             detail=detail,
             hint=("" if verdict is None else "The running query goes on unchanged. ")
-            + (f"{BESIDE}:\n{rebuild}\nOr create" if rebuild else "Create")
-            + f" the new {'source' if verdict is None else 'query'} under another name instead.",
+            + (f"{BESIDE}:\n{rebuild}\nOr " if rebuild else "")
+            + _otherwise(name, writer, "source" if verdict is None else "query", first=not rebuild),
         )
         self.name = name
         self.verdict = verdict
 
 
+def _otherwise(name: str, writer: str, noun: str, *, first: bool) -> str:
+    """Say what may be done instead; ``first``: it begins a sentence."""
+    if writer:
+        text = f"create the new query by another INSERT INTO {quote(name)}, and terminate {writer}."
+    else:
+        text = f"create the new {noun} under another name instead."
+    return text[0].upper() + text[1:] if first else text
+
+
 class NotUpgradeable(StatementError):
     """A stream or table that no CREATE .. AS SELECT has made, or whose query is gone."""
 
-    def __init__(self, source: DataSource) -> None:
+    def __init__(self, source: DataSource, writers: Sequence[str] = ()) -> None:
+        """Take the ids of the queries that write it by INSERT INTO."""
         why = "it was declared" if source.created_by is None else "its query was terminated"
-        super().__init__(
-            f"{source.name} has no query that could be upgraded: {why}.",
-            hint=f"Upgrades are for queries of CREATE {source.kind} .. AS SELECT.",
-        )
+        hint = f"Upgrades are for queries of CREATE {source.kind} .. AS SELECT."
+        if writers:
+            hint = f"Write OF QUERY and the id of the query. It is written by {', '.join(writers)}."
+        super().__init__(f"{source.name} has no query that could be upgraded: {why}.", hint=hint)
 
 
 class NoFormerVersion(StatementError):

@@ -27,7 +27,11 @@ def check_switches(statement: ast.Statement, context: Context) -> None:
     match statement:
         case ast.CreateSource():
             _check_source(statement, context)
-        case ast.CreateAsSelect(query=query) | ast.InsertInto(query=query):
+        case (
+            ast.CreateAsSelect(query=query)
+            | ast.InsertInto(query=query)
+            | ast.ReplaceQuery(query=query)
+        ):
             if not context.settings.flag(LAMBDAS):
                 _refuse_lambdas(query)
             if query.emit == "FINAL" and not context.settings.flag(FINAL):

@@ -1,4 +1,4 @@
-"""The command log, as the engine needs it to order its commands, and one in memory for tests.
+"""The engine's interface of the command log, with one in memory, and of a command's progress.
 
 The progress of a command, as ``/status`` shows it.
 """
@@ -22,13 +22,14 @@ class Command:
     """One entry of the command topic.
 
     ``id`` is ``type/entity/action``; ``changes`` all that it does; ``properties`` those it was
-    issued with.
+    issued with; ``user`` is who has issued an upgrade, empty without users.
     """
 
     id: str
     statement: str
     changes: tuple[Change, ...]
     properties: tuple[tuple[str, str], ...] = ()
+    user: str = ""
 
 
 class CommandInDoubt(ServerError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.changes import (
     BeginRebuild,
     CutOverQuery,
+    DeleteSubject,
     EndQuery,
     EndRebuild,
     PauseQuery,
@@ -133,8 +134,9 @@ def check_same(query_id: QueryId, execution: CommandExecution, again: Prepared) 
 
 
 def _timeless(prepared: Prepared) -> Prepared:
-    """Return the same without its command's place in the log."""
-    return replace(prepared, changes=tuple(map(_timeless_change, prepared.changes)))
+    """Return the same without its command's place in the log, and what a candidate registers."""
+    lasting = (change for change in prepared.changes if not isinstance(change, DeleteSubject))
+    return replace(prepared, changes=tuple(map(_timeless_change, lasting)))
 
 
 def _timeless_change(change: Change) -> Change:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild
 from ksql.control.engine.command_execution import Upgrade
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
 
 
-def note_rebuild(
-    history: UpgradeHistory, catalog: Catalog, functions: Functions, offset: int, change: Change
-) -> None:
-    """Note what a change of the log's command at ``offset`` means for a rebuild, if anything.
+class Replayed(NamedTuple):
+    """A command that is replayed: the catalog before it, its offset and its user."""
 
-    ``catalog`` is the one before the change.
-    """
+    catalog: Catalog
+    offset: int
+    user: str = ""
+
+
+def note_rebuild(
+    history: UpgradeHistory, functions: Functions, command: Replayed, change: Change
+) -> None:
+    """Note what a change of a command means for a rebuild, if anything."""
+    catalog = command.catalog
     match change:
         case BeginRebuild(rebuild) if rebuild.candidate.id in catalog.queries:
             old = catalog.queries[rebuild.candidate.id]
@@ -34,7 +40,8 @@ def note_rebuild(
                 statement=rebuild.candidate.statement,
                 verdict=_verdict(old, rebuild, functions),
                 plan=rebuild.candidate.plan,
-                offset=offset,
+                offset=command.offset,
+                user=command.user,
                 mode=rebuild.mode,
             )
             version = rebuild.candidate.version

@@ -1,4 +1,6 @@
-"""The command topic: one partition, never compacted, written in transactions. The order of truth.
+"""The command topic, in order and transactional, and the file of the applied offset.
+
+The command topic: one partition, never compacted, written in transactions. The order of truth.
 
 Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
 
@@ -434,7 +436,7 @@ class AppliedOffsetFile:
     def read(self) -> int | None:
         """Return the mark; None if there never was one.
 
-        Raises: MarkDamaged.
+        Raises: APPLIED_OFFSET_DAMAGED.
         """
         if self._known is None and self._file.exists():
             try:

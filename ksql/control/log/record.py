@@ -1,4 +1,4 @@
-"""A command as bytes: versioned JSON.
+"""A command as versioned JSON and back, and the stored forms of its changes.
 
 A version that is newer than ours is refused, an older one is read.
 
@@ -47,7 +47,7 @@ FORMS: Final[tuple[Form, ...]] = (
 VERSION = 6
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
 from which number on ids count. 4: also later versions of a query. 5: also rebuilds. 6: also
-backfills."""
+backfills, and the user who has asked for an upgrade."""
 _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = 1, 2, 3, 4, 5
 _OF_REBUILDS: Final = (
     changes.BeginRebuild,
@@ -57,18 +57,24 @@ _OF_REBUILDS: Final = (
 )
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
-_VERSIONS: Final[versioned_json.Fields] = dict.fromkeys(range(1, VERSION + 1), _BODY)
+_VERSIONS: Final[versioned_json.Fields] = {
+    **dict.fromkeys(range(1, VERSION), _BODY),
+    VERSION: _BODY | {"user"},
+}
 STRUCTS: Final = Structs((*TYPES, *CATALOG, *FORMS))
 
 
 def encode(command: Command) -> tuple[bytes, bytes]:
     """Return key and value of the record."""
-    body = {
-        "version": _version(command.changes),
+    version = VERSION if command.user else _version(command.changes)
+    body: dict[str, Any] = {
+        "version": version,
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
         "changes": STRUCTS.plain(command.changes),
     }
+    if version == VERSION:
+        body["user"] = command.user
     return (
         json.dumps(command.id, ensure_ascii=False).encode(),
         json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
@@ -125,10 +131,10 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
     try:
         _, body = versioned_json.read(value or b"", _VERSIONS)
         id_, statement = json.loads(key or b""), body["statement"]
-        properties = tuple(body["streamsProperties"].items())
-        if not all(type(text) is str for text in (id_, statement, *chain(*properties))):
+        properties, user = tuple(body["streamsProperties"].items()), body.get("user", "")
+        if not all(type(text) is str for text in (id_, statement, user, *chain(*properties))):
             raise TypeError("a text is expected")
-        return Command(id_, statement, _changes(body["changes"]), properties)
+        return Command(id_, statement, _changes(body["changes"]), properties, user)
     except versioned_json.NewerVersion as error:
         raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
     except (UnreadablePlan, topic_acl.ReadOnlyTopic, *DAMAGE) as error:

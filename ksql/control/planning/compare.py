@@ -7,6 +7,7 @@ Source: docs/upgrades.md#what-is-refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,20 +16,48 @@ from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
 from ksql.core import Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
+from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
+from ksql.sql.syntax import ast
 from ksql.sql.upgrade import Difference, Verdict, backfill, inherited, notes
 from ksql.sql.upgrade.validate import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
     from ksql.control.engine.context import Moment
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
-    from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
+    from ksql.sql.catalog import Catalog
 
 
 BACKFILLS: Final = "ksql.upgrade.backfill.enabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """The query that a statement would make of a running one.
+
+    ``existing`` is the result as it is, ``source`` as it would be; ``store`` is STORE_TYPE. For
+    ``start`` and ``lost`` see ``ResolvedQuery``.
+    """
+
+    statement: rebuild.Replacing
+    writer: PersistentQuery
+    plan: QueryPlan
+    existing: DataSource
+    source: DataSource
+    mode: rebuild.ReplaceMode
+    start: str | None
+    lost: Mapping[str, int]
+    store: str | None = None
+
+    def refused(
+        self, stems: Iterable[str], verdict: Verdict | None = None, way_out: str = ""
+    ) -> UpgradeRefused:
+        """Return the refusal for these reasons; ``way_out`` is a statement that would do."""
+        one_writer = self.writer.id if isinstance(self.statement, ast.ReplaceQuery) else ""
+        return UpgradeRefused(self.existing.name, stems, verdict, way_out, one_writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,101 +87,99 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
     existing, writer = resolved.existing, resolved.writer
     if existing is None:
         return Compared(rebuild.starting(planned.plan, resolved.start))
-    stems = check_replacement(existing, planned.source)
     if writer is None:
-        if stems:
+        if stems := check_replacement(existing, planned.source):
             raise UpgradeRefused(existing.name, stems, None)
         return Compared(rebuild.starting(planned.plan, resolved.start))
-    rebuild.check_none(writer, moment.catalog)
-    old = codec.loads(writer.plan, moment.functions)
-    if resolved.mode == "backfill":
-        return _backfill(resolved, planned, old, writer, moment)
-    in_place = _in_place(resolved, planned, old, writer, moment)
+    return replacement(
+        Replacement(
+            statement=resolved.statement,
+            writer=writer,
+            plan=planned.plan,
+            existing=existing,
+            source=planned.source,
+            mode=resolved.mode,
+            start=resolved.start,
+            lost=resolved.lost,
+            store=resolved.store,
+        ),
+        moment,
+    )
+
+
+def replacement(new: Replacement, moment: Moment) -> Compared:
+    """Put the new plan on a running query's id, and on its state if it is replaced in place.
+
+    Raises: UpgradeRefused, with all reasons at once.
+    """
+    rebuild.check_none(new.writer, moment.catalog)
+    if new.mode == "backfill":
+        return _backfill(new, moment)
+    stems = check_replacement(new.existing, new.source)
+    in_place = _in_place(new, moment)
     possible = not stems and in_place.accepted
-    if resolved.mode == "in_place" or (resolved.mode == "auto" and possible):
+    if new.mode == "in_place" or (new.mode == "auto" and possible):
         if not possible:
-            against = _against_rebuild(existing, planned, old, in_place, moment)
-            way_out = "" if against else rebuild.statement_of(resolved.statement)
-            raise UpgradeRefused(existing.name, stems, in_place.verdict, way_out)
-        if resolved.mode == "in_place":
-            _refuse_start(resolved)
+            against = _against_rebuild(new, in_place, moment)
+            way_out = "" if against else rebuild.statement_of(new.statement)
+            raise new.refused(stems, in_place.verdict, way_out)
+        if new.mode == "in_place":
+            _refuse_start(new)
         return in_place
-    return _beside(resolved, planned, old, in_place, moment)
+    return _beside(new, in_place, moment)
 
 
-def _in_place(
-    resolved: ResolvedQuery,
-    planned: PlannedQuery,
-    old: QueryPlan,
-    writer: PersistentQuery,
-    moment: Moment,
-    *,
-    filled: bool = False,
-) -> Compared:
+def _in_place(new: Replacement, moment: Moment, *, filled: bool = False) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
-    plan = inherited(planned.plan, old, moment.settings.overrides)
+    old = codec.loads(new.writer.plan, moment.functions)
+    plan = inherited(new.plan, old, moment.settings.overrides)
     verdict, aligned = validate(old, plan, moment.functions, moment.generation, filled=filled)
-    verdict = replace(verdict, inherited=notes(planned.plan, plan))
-    verdict = _with_store(verdict, resolved, writer, moment)
-    return Compared(aligned, verdict, writer.plan)
+    verdict = replace(verdict, inherited=notes(new.plan, plan))
+    return Compared(aligned, _with_store(verdict, new, moment), new.writer.plan)
 
 
-def _backfill(
-    resolved: ResolvedQuery,
-    planned: PlannedQuery,
-    old: QueryPlan,
-    writer: PersistentQuery,
-    moment: Moment,
-) -> Compared:
+def _backfill(new: Replacement, moment: Moment) -> Compared:
     """Return the plan of a candidate that takes the state of kept aggregates over.
 
     Raises: UpgradeRefused, BeginningLost.
     """
-    existing = resolved.existing
-    assert existing is not None  # noqa: S101 - a query that is replaced writes it
     if not moment.settings.flag(BACKFILLS):
         raise StatementError(
             f"{rebuild.MODE}='backfill' is currently disabled. You can enable it by setting "
             f"{BACKFILLS} to true",
-            hint=f"Compute all aggregates again: {rebuild.statement_of(resolved.statement)}",
+            hint=f"Compute all aggregates again: {rebuild.statement_of(new.statement)}",
         )
-    aligned = _in_place(resolved, planned, old, writer, moment, filled=True)
+    aligned = _in_place(new, moment, filled=True)
     assert aligned.verdict is not None  # noqa: S101 - two plans were compared
+    old = codec.loads(new.writer.plan, moment.functions)
     verdict = backfill.backfilled(aligned.verdict, old, aligned.plan)
-    stems = check_replacement(existing, planned.source)
+    stems = check_replacement(new.existing, new.source)
     if stems or not verdict.accepted:
-        in_place = _in_place(resolved, planned, old, writer, moment)
-        against = _against_rebuild(existing, planned, old, in_place, moment)
-        way_out = "" if against else rebuild.statement_of(resolved.statement)
-        raise UpgradeRefused(existing.name, stems, verdict, way_out)
-    if resolved.start is None and resolved.lost:
-        raise rebuild.BeginningLost(existing.name, resolved.lost)
-    plan = rebuild.backfill_plan(aligned.plan, resolved.start)
+        against = _against_rebuild(new, _in_place(new, moment), moment)
+        way_out = "" if against else rebuild.statement_of(new.statement)
+        raise new.refused(stems, verdict, way_out)
+    if new.start is None and new.lost:
+        raise rebuild.BeginningLost(new.existing.name, new.lost)
+    plan = rebuild.backfill_plan(aligned.plan, new.start)
     verdict = rebuild.filled(verdict, plan)
-    return Compared(plan, verdict, writer.plan, rebuilds=True, backfills=True)
+    return Compared(plan, verdict, new.writer.plan, rebuilds=True, backfills=True)
 
 
-def _beside(
-    resolved: ResolvedQuery,
-    planned: PlannedQuery,
-    old: QueryPlan,
-    in_place: Compared,
-    moment: Moment,
-) -> Compared:
+def _beside(new: Replacement, in_place: Compared, moment: Moment) -> Compared:
     """Return the plan of a candidate.
 
     Raises: UpgradeRefused, if readers of the result could not follow.
     """
-    existing, verdict = resolved.existing, in_place.verdict
-    assert existing is not None  # noqa: S101 - a query that is replaced writes it
+    verdict = in_place.verdict
     assert verdict is not None  # noqa: S101 - two plans were compared
-    stems = _against_rebuild(existing, planned, old, in_place, moment)
+    stems = _against_rebuild(new, in_place, moment)
     if stems:
-        raise UpgradeRefused(existing.name, stems, None)
-    if resolved.start is None and resolved.lost:
-        raise rebuild.BeginningLost(existing.name, resolved.lost)
-    plan = rebuild.candidate_plan(planned.plan, old, moment.settings.overrides, resolved.start)
-    verdict = rebuild.accepted(replace(verdict, inherited=notes(planned.plan, plan)), plan)
+        raise new.refused(stems)
+    if new.start is None and new.lost:
+        raise rebuild.BeginningLost(new.existing.name, new.lost)
+    old = codec.loads(new.writer.plan, moment.functions)
+    plan = rebuild.candidate_plan(new.plan, old, moment.settings.overrides, new.start)
+    verdict = rebuild.accepted(replace(verdict, inherited=notes(new.plan, plan)), plan)
     return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
 
 
@@ -168,46 +195,39 @@ def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[st
     return check_replacement(old, new)
 
 
-def _against_rebuild(
-    existing: DataSource,
-    planned: PlannedQuery,
-    old: QueryPlan,
-    in_place: Compared,
-    moment: Moment,
-) -> list[str]:
+def _against_rebuild(new: Replacement, in_place: Compared, moment: Moment) -> list[str]:
     """Return every reason against a rebuild, all about the readers of the result."""
-    stems = check_readers(existing, planned.source, moment.catalog)
+    existing, had = new.existing, codec.loads(new.writer.plan, moment.functions).partitions
+    stems = check_readers(existing, new.source, moment.catalog)
     changes = in_place.verdict.changes if in_place.verdict is not None else ()
     stems += [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
-    if planned.plan.partitions != old.partitions:
+    if new.plan.partitions != had:
         stems.append(
-            f"Topic '{existing.topic}' has {planned.plan.partitions} partitions and had "
-            f"{old.partitions} when the query began: its rows would move, which readers of "
+            f"Topic '{existing.topic}' has {new.plan.partitions} partitions and had "
+            f"{had} when the query began: its rows would move, which readers of "
             f"'{existing.name}' do not expect"
         )
     return stems
 
 
-def _refuse_start(resolved: ResolvedQuery) -> None:
-    if resolved.start is not None:
+def _refuse_start(new: Replacement) -> None:
+    if new.start is not None:
         raise StatementError(
             f"{rebuild.START} has no effect on a replacement in place: the new plan continues "
             "where the running one has read to.",
-            hint=f"Leave it out, or rebuild the query: {rebuild.statement_of(resolved.statement)}",
+            hint=f"Leave it out, or rebuild the query: {rebuild.statement_of(new.statement)}",
         )
 
 
-def _with_store(
-    verdict: Verdict, resolved: ResolvedQuery, writer: PersistentQuery, moment: Moment
-) -> Verdict:
+def _with_store(verdict: Verdict, new: Replacement, moment: Moment) -> Verdict:
     """List another STORE_TYPE: rows go into another store, and results stay what they are."""
     stated, before = (
         {canonical(name): text for name, text in properties}
-        for properties in (moment.settings.overrides.items(), writer.properties)
+        for properties in (moment.settings.overrides.items(), new.writer.properties)
     )
-    store = resolved.store or stated.get(STORE)
+    store = new.store or stated.get(STORE)
     has = before.get(STORE) or Settings(moment.settings.server).text(STORE)
-    if writer.kind != "CTAS" or store is None or store.lower() == has.lower():
+    if new.writer.kind != "CTAS" or store is None or store.lower() == has.lower():
         return verdict
     text = f"{has.lower()} became {store.lower()}; its rows are moved"
     return verdict.also([Difference("configuration", "STORE_TYPE", text, allowed=True)])

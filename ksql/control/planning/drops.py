@@ -22,7 +22,7 @@ class ResolvedDrop:
     """A source to be dropped, and the topics and subjects to be deleted with it."""
 
     source: DataSource
-    topics: tuple[DeleteTopic, ...]
+    topics: tuple[DeleteTopic | DeleteSubject, ...]
     subjects: tuple[DeleteSubject, ...]
 
 
@@ -54,7 +54,9 @@ def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
     if kept is not None and topic_acl.is_changelog(kept.topic, kept.query_id, context.settings):
         doomed = (kept.topic,)
     subjects = schemas.deletions(source, context) if stmt.delete_topic else []
-    topics = tuple(DeleteTopic(topic, context.topics.identity(topic)) for topic in doomed)
+    topics: tuple[DeleteTopic | DeleteSubject, ...] = tuple(
+        DeleteTopic(topic, context.topics.identity(topic)) for topic in doomed
+    )
     created_by = context.catalog.queries.get(source.created_by or QueryId(""))
     if created_by is not None:
         topics += upgrades.results_of([created_by], context)

@@ -88,7 +88,7 @@ def _rebuilt(
         message=f"{word} of {query.id} begun",
         query_id=query.id,
         new_topics=(topic,),
-        registrations=schemas.of_sink(planned.source, resolved.registered),
+        later_registrations=schemas.of_sink(planned.source, resolved.registered),
         verdict=compared.verdict,
         plans={"old": compared.old_plan or "", "new": query.plan},
     )

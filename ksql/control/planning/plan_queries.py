@@ -1,4 +1,4 @@
-"""Step 2 of a statement with a query, *plan*: from the resolved statement to the query's plan.
+"""Step 2, *plan*: makes the query's plan, checks co-partitioning and cycles, fits INSERT INTO.
 
 Pure: nothing is asked for and nothing is changed.
 

@@ -1,4 +1,4 @@
-"""A distributed statement, prepared against the catalog of this moment; nothing is changed.
+"""Plans any distributed statement against the catalog of this moment; nothing is changed.
 
 Four steps, each a function from values to a value: resolve, plan, compare, effects.
 
@@ -31,6 +31,7 @@ from ksql.control.planning import (
     plan_sources,
     resolve,
     upgrades,
+    writers,
 )
 from ksql.core import ServerError, StatementError
 from ksql.exec.dataflow import topic_acl
@@ -46,6 +47,7 @@ DISTRIBUTED = (
     ast.CreateSource,
     ast.CreateAsSelect,
     ast.InsertInto,
+    ast.ReplaceQuery,
     ast.AlterSource,
     ast.DropSource,
     ast.QueryControl,
@@ -87,6 +89,8 @@ def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared
         case ast.InsertInto():
             insert = resolve.inserted(statement, text, context)
             return effects.inserted(insert, plan_queries.inserted(insert, context), context)
+        case ast.ReplaceQuery():
+            return writers.replaced(statement, text, context)
         case ast.AlterSource():
             source = resolve.altered(statement, context)
             wider = plan_sources.grown(source, statement)

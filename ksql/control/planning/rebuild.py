@@ -6,11 +6,17 @@ Source: docs/upgrades.md#rebuilds. KLIP-28 knows replacements in place only.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
-from ksql.control.engine.changes import CutOverQuery, DeleteTopic, ForgetFormer
+from ksql.control.engine.changes import (
+    CutOverQuery,
+    DeleteSubject,
+    DeleteTopic,
+    ForgetFormer,
+)
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
+from ksql.control.planning import schemas
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
 from ksql.core.types import times
 from ksql.exec.dataflow import AT
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
 
 ReplaceMode = Literal["in_place", "rebuild", "auto", "backfill"]
+Replacing = ast.CreateAsSelect | ast.ReplaceQuery
+_Stated = TypeVar("_Stated", bound=Replacing)
 MODE: Final = "REPLACE_MODE"
 START: Final = "START_MODE"
 CUT_OVER: Final = "the cut-over of a rebuilt query"
@@ -63,7 +71,12 @@ def check_none(query: PersistentQuery, catalog: Catalog) -> None:
     Raises: REBUILD_UNDER_WAY.
     """
     if query.id in catalog.rebuilds:
-        raise REBUILD_UNDER_WAY(query_id=query.id, name=quote(query.sink))
+        raise REBUILD_UNDER_WAY(query_id=query.id, name=upgraded_name(query))
+
+
+def upgraded_name(query: PersistentQuery) -> str:
+    """Return what ABORT and ROLLBACK UPGRADE OF take for a query."""
+    return f"QUERY {quote(query.id)}" if query.kind == "INSERT" else quote(query.sink)
 
 
 def replace_mode(options: With, *, or_replace: bool) -> ReplaceMode:
@@ -171,16 +184,22 @@ def _guarantees(plan: QueryPlan, subject: str) -> Iterator[Guarantee]:
     yield Guarantee("live", True, "the running plan continues until the cut-over")
 
 
-def statement_of(stmt: ast.CreateAsSelect) -> str:
+def statement_of(stmt: Replacing) -> str:
     """Return the statement that would rebuild what this one cannot replace in place."""
     return printer.statement(in_mode(stmt, "rebuild"))
 
 
-def in_mode(stmt: ast.CreateAsSelect, mode: ReplaceMode) -> ast.CreateAsSelect:
+def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
     """Return the statement with that REPLACE_MODE; in place without a start."""
     gone = (MODE, START) if mode == "in_place" else (MODE,)
     kept = tuple(p for p in stmt.properties if p.name.upper() not in gone)
     return replace(stmt, properties=(*kept, ast.Property(MODE, ex.StringLit(mode))))
+
+
+def from_the_beginning(stmt: _Stated) -> _Stated:
+    """Return the statement with a start: what its sources still have, whatever they have lost."""
+    kept = tuple(p for p in stmt.properties if p.name.upper() != START)
+    return replace(stmt, properties=(*kept, ast.Property(START, ex.StringLit(_EARLIEST))))
 
 
 def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:
@@ -211,10 +230,19 @@ def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared:
         offset=context.offset,
         cut_over=CutOver(context.number, old.version_number),
     )
-    change = CutOverQuery(query, rebuild.source, context.now_ms + keep_ms)
+    # a stream that INSERT INTO writes may have got columns meanwhile
+    inserts = old.kind == "INSERT"
+    source = context.catalog.sources[old.sink] if inserts else rebuild.source
+    registered = inserts or rebuild.rollback  # nothing of the result's schemas changes
+    change = CutOverQuery(query, source, context.now_ms + keep_ms)
     return Prepared(
         command_id=command_id("upgrade", old.sink, "cutover"),
-        changes=(change, *_replaced_former(candidate, context)),
+        changes=(
+            change,
+            *_replaced_former(candidate, context),
+            *_subjects(candidate, context),
+        ),
+        registrations=() if registered else schemas.of_rebuilt(source, context.registry),
         message=f"{old.id} was cut over",
         query_id=old.id,
         plans={"old": old.plan, "new": query.plan},
@@ -229,11 +257,18 @@ def _replaced_former(candidate: PersistentQuery, context: Context) -> tuple[Chan
     return deletion(former.query, context)
 
 
-def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic, ...]:
-    """Return the deletion of a version's hidden topic, if that is there."""
+def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic | DeleteSubject, ...]:
+    """Return the deletion of a version's hidden topic, if that is there, and of its schemas."""
     topic = query.version.results_topic(service_id(context))
     identity = context.topics.identity(topic)
-    return (DeleteTopic(topic, identity),) if identity else ()
+    gone = (DeleteTopic(topic, identity),) if identity else ()
+    return (*gone, *_subjects(query, context))
+
+
+def _subjects(query: PersistentQuery, context: Context) -> list[DeleteSubject]:
+    """Return the deletion of the schemas that a version has registered for its hidden topic."""
+    topic = query.version.results_topic(service_id(context))
+    return schemas.deletions_of_results(codec.loads(query.plan).sink, topic, context)
 
 
 def forgotten(query_id: str, context: Context) -> Prepared:

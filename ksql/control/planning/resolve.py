@@ -1,4 +1,4 @@
-"""Step 1 of a statement, *resolve*: read its properties and look up all that they refer to.
+"""Step 1, *resolve*: reads a statement's properties, looks up topics and schemas, makes the id.
 
 The result is one value with every default filled in: formats, topics, registered schemas, the
 source or query to be replaced. Only this step asks Kafka and the schema registry.
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Catalog
 
 
+OR_REPLACE: Final = "ksql.create.or.replace.enabled"
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
 _EVERY_QUERY = "ALL"  # in TERMINATE, PAUSE, RESUME and ksql.state.anew
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
@@ -160,13 +161,13 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
         store=options.store(queryable=stmt.kind == "TABLE"),
         mode=mode,
         start=rebuild.start(options, context),
-        lost=_lost(stmt, context) if mode != "in_place" and existing is not None else {},
+        lost=lost(stmt.query, context) if mode != "in_place" and existing is not None else {},
     )
 
 
-def _lost(stmt: ast.CreateAsSelect, context: Context) -> dict[str, int]:
+def lost(query: ast.Query, context: Context) -> dict[str, int]:
     """Return the streams whose topics have lost their first records, with how many these were."""
-    origins = (origin.source for origin in sources_of(stmt.query.source, context.catalog))
+    origins = (origin.source for origin in sources_of(query.source, context.catalog))
     counts = {s.name: context.topics.lost(s.topic) for s in origins if s.kind == "STREAM"}
     return {name: count for name, count in counts.items() if count}
 
@@ -177,7 +178,7 @@ def _replaced(stmt: ast.CreateSource | ast.CreateAsSelect, moment: Moment) -> Da
     Raises: AlreadyExists if it may not.
     """
     existing = moment.catalog.sources.get(stmt.name)
-    allowed = stmt.or_replace and moment.settings.flag("ksql.create.or.replace.enabled")
+    allowed = stmt.or_replace and moment.settings.flag(OR_REPLACE)
     if existing is not None and not allowed:
         raise AlreadyExists(stmt.kind, stmt.name, existing)
     return existing
@@ -220,7 +221,10 @@ def _cause(writers: Sequence[PersistentQuery]) -> str:
 
 def _advice(source: DataSource, writers: Sequence[PersistentQuery]) -> str:
     if all(query.sink == source.name for query in writers):
-        return "Terminate the INSERT queries first."
+        return (
+            "Terminate the INSERT queries first, or replace one of them: "
+            f"CREATE OR REPLACE QUERY {writers[0].id} AS INSERT INTO {source.name} SELECT .."
+        )
     ids = ", ".join(query.id for query in writers if not _owns(query, source))
     return f"Terminate {ids} first: what counts is who writes topic {source.topic}."
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ksql.formats import Registered as Version
     from ksql.formats import Registry
     from ksql.sql.catalog import DataSource
+    from ksql.sql.plan import Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +196,25 @@ def _required(registry: Registry | None, format_: Format, topic: str) -> Registr
 
 def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
     """Return the changes that delete the subjects of a source's topic as they are now."""
+    return _deletions(subjects_of(source), context)
+
+
+def deletions_of_results(sink: Sink, topic: str, context: Context) -> list[DeleteSubject]:
+    """Return the same of a topic to which a version of a query has written its results."""
+    sides: tuple[tuple[Side, Format], ...] = (
+        ("key", sink.key_format),
+        ("value", sink.value_format),
+    )
+    subjects = (
+        subject_name(topic, side) for side, format_ in sides if capabilities(format_.name).infers
+    )
+    return _deletions(subjects, context)
+
+
+def _deletions(subjects: Iterable[str], context: Context) -> list[DeleteSubject]:
     if context.registry is None:
         return []
-    versions = [context.registry.latest(subject) for subject in subjects_of(source)]
+    versions = [context.registry.latest(subject) for subject in subjects]
     return [
         DeleteSubject(version.subject, version.id, version.version)
         for version in versions
@@ -239,6 +256,19 @@ def of_sink(source: DataSource, registered: Registered) -> tuple[Registration, .
             schema = _given(registered, side, format_, source.topic)
             check_given_schema(format_, side, columns, source.topic, schema)
     return tuple(_registrations(source, registered))
+
+
+def of_rebuilt(source: DataSource, registry: Registry | None) -> tuple[Registration, ...]:
+    """Return the schemas of a result that a rebuild is about to change.
+
+    Raises: StatementError, RegistryUnreachable.
+    """
+    given = {
+        side: look_up(format_, side, source.topic, registry)
+        for side, format_, _ in _sides(source)
+        if registry is not None and format_.schema_id is not None
+    }
+    return tuple(_registrations(source, Registered(there=registry is not None, given=given)))
 
 
 def _registrations(source: DataSource, registered: Registered) -> Iterator[Registration]:

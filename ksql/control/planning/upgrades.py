@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.changes import BeginRebuild, DeleteTopic, EndRebuild
+from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, EndRebuild
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
@@ -35,7 +35,8 @@ def control(stmt: ast.UpgradeControl, context: Context) -> Prepared:
 
     Raises: StatementError.
     """
-    query = upgraded(stmt.name, context.catalog)
+    find = by_id if stmt.of_query else upgraded
+    query = find(stmt.name, context.catalog)
     match stmt.action:
         case "ABORT":
             return _aborted(query, context)
@@ -53,7 +54,18 @@ def upgraded(name: str, catalog: Catalog) -> PersistentQuery:
         raise DoesNotExist(f"Source {quote(name)} does not exist.", name, catalog.sources)
     query = None if source.created_by is None else catalog.queries.get(source.created_by)
     if query is None:
-        raise NotUpgradeable(source)
+        raise NotUpgradeable(source, [writer.id for writer in catalog.writers(name)])
+    return query
+
+
+def by_id(query_id: str, catalog: Catalog) -> PersistentQuery:
+    """Return the query of that id.
+
+    Raises: DoesNotExist.
+    """
+    query = catalog.query(query_id)
+    if query is None:
+        raise DoesNotExist(f"Unknown queryId: {query_id}", query_id, catalog.queries, ends=True)
     return query
 
 
@@ -79,6 +91,8 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
     if former is None:
         raise NoFormerVersion(query)
     _check_former(query, former, catalog)
+    if query.kind == "INSERT":  # its stream may have got columns meanwhile, which it need not know
+        former = replace(former, source=catalog.sources[query.sink])
     service_id = rebuild.service_id(context)
     known = former.query.version.upgrade_id(service_id)
     if upgrade_id is not None and upgrade_id != known and not upgrade_id.startswith(f"{known}-"):
@@ -99,7 +113,7 @@ def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, 
     That of a table is there since the cut-over: it has the rows of then.
     """
     topic = context.topics.describe(former.source.topic)
-    if former.query.kind != "CSAS" or topic is None:
+    if former.query.kind == "CTAS" or topic is None:
         return ()
     return (rebuild.results_topic(former.query, topic, context),)
 
@@ -118,6 +132,8 @@ def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalo
     gone = [name for name in former.query.sources if name not in catalog.sources]
     if gone:
         raise FORMER_READS_NOTHING(query_id=query.id, sources=", ".join(map(quote, gone)))
+    if query.kind == "INSERT":
+        return
     readers = ", ".join(reader.id for reader in catalog.readers_from(former.source.topic))
     stems = check_replacement(catalog.sources[query.sink], former.source) if readers else []
     if stems:
@@ -125,7 +141,9 @@ def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalo
         raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, readers=readers)
 
 
-def results_of(queries: Iterable[PersistentQuery], context: Context) -> tuple[DeleteTopic, ...]:
+def results_of(
+    queries: Iterable[PersistentQuery], context: Context
+) -> tuple[DeleteTopic | DeleteSubject, ...]:
     """Delete the results of the candidates and former versions of queries that end."""
     return tuple(
         deletion

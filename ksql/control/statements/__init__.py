@@ -37,9 +37,9 @@ if TYPE_CHECKING:
         Delivery,
         Monitor,
         Offsets,
+        OpenPush,
         QueryHealth,
         Request,
-        RunningPush,
         Services,
         StageState,
     )
@@ -65,7 +65,7 @@ else:
             "queriesfile": "FILE StatedCommands left_to_run",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (
-                "CommandRate Delivery Monitor Offsets QueryHealth Request RunningPush "
+                "CommandRate Delivery Monitor Offsets QueryHealth Request OpenPush "
                 "Services StageState"
             ),
             "teardown": "end_cluster",
@@ -89,12 +89,12 @@ __all__ = [
     "HostReport",
     "Monitor",
     "Offsets",
+    "OpenPush",
     "QueryDetails",
     "QueryHealth",
     "Request",
     "RequestFailed",
     "RowWriter",
-    "RunningPush",
     "ServerInfo",
     "Services",
     "StageState",

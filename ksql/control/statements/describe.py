@@ -18,9 +18,9 @@ from ksql.sql.syntax import ast
 if TYPE_CHECKING:
     from ksql.control.statements.services import (
         Handlers,
+        OpenPush,
         QueryHealth,
         Request,
-        RunningPush,
         StageState,
     )
     from ksql.core.types import Column
@@ -264,7 +264,7 @@ def _query_type(query: PersistentQuery) -> e.QueryType:
     return "CREATE_SOURCE" if query.kind == "CST" else "PERSISTENT"
 
 
-def push_info(push: RunningPush) -> e.QueryInfo:
+def push_info(push: OpenPush) -> e.QueryInfo:
     """Return one line about a push query."""
     state = "RUNNING"
     return e.QueryInfo(
@@ -278,7 +278,7 @@ def push_info(push: RunningPush) -> e.QueryInfo:
     )
 
 
-def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
+def push_description(push: OpenPush, request: Request) -> e.QueryDescription:
     """Return all about a push query."""
     return replace(
         of_plan(push.plan, push.text, "", request),
@@ -288,7 +288,7 @@ def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
     )
 
 
-def push_of(query_id: str, request: Request) -> RunningPush | None:
+def push_of(query_id: str, request: Request) -> OpenPush | None:
     """Find the push query of that id, in any case of its letters."""
     upper = query_id.upper()
     pushes = request.services.pushes()

@@ -26,7 +26,7 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
         return ended
     if request.services.commands is not None:
         request.services.commands.take()
-    outcome = request.engine.execute(stmt, request.text, request.settings)
+    outcome = request.engine.execute(stmt, request.text, request.settings, request.user)
     prepared = outcome.prepared
     if prepared.warning is not None:
         return e.WarningEntity(statement_text=request.text, message=prepared.warning)

@@ -6,7 +6,7 @@ checked, and the connector statements, which a request refuses only when their t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
@@ -92,11 +92,13 @@ def _answered(prepared: Prepared | None, request: Request) -> DryRun:
     named = prepared.query_id
     is_new = named is not None and named not in request.engine.catalog.queries
     message = prepared.warning or prepared.message
+    report = None
+    if prepared.verdict is not None:
+        report = UpgradeReport.of(prepared.verdict, None if is_new else named)
+        report = replace(report, mode=prepared.mode)
     return DryRun(
         statement_text=request.text,
         message=message.removesuffix(f" with ID {named}") if is_new else message,
         query_id=None if is_new else named,
-        upgrade=None
-        if prepared.verdict is None
-        else UpgradeReport.of(prepared.verdict, None if is_new else named),
+        upgrade=report,
     )

@@ -1,4 +1,4 @@
-"""A request of some statements: checked as a whole in a sandbox, then executed one by one.
+"""Executes a request's statements by their handlers, after a sandbox; health and identity, too.
 
 The service's answers apart from entities: failed requests, its identity, its health.
 
@@ -87,6 +87,7 @@ def run(
     properties: Mapping[str, str],
     variables: Mapping[str, str],
     token: Token | None = None,
+    user: str = "",
 ) -> list[Entity]:
     """Execute a request.
 
@@ -94,7 +95,7 @@ def run(
     at last one that names them as well.
     Raises: RequestFailed with the answers of those before the one that failed.
     """
-    running = Execution(text, services, settings, properties, variables, token)
+    running = Execution(text, services, settings, properties, variables, token, user)
     while (done := running.proceed()) is None:
         time.sleep(_POLL_S)
     return done
@@ -114,14 +115,15 @@ class Execution:
         properties: Mapping[str, str],
         variables: Mapping[str, str],
         token: Token | None = None,
+        user: str = "",
     ) -> None:
         raw = split_request(text, settings)
-        self._request = session(services, settings, properties, variables)
+        self._request = session(services, settings, properties, variables, user)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
         self._size = AnswerSize(settings)
-        self._left = deque(sandbox(raw, session(services, settings, properties, variables)))
+        self._left = deque(sandbox(raw, session(services, settings, properties, variables, user)))
 
     def proceed(self) -> list[Entity] | None:
         """Carry out what is left; return the answers, None while a statement waits.
@@ -208,6 +210,7 @@ def session(
     settings: Settings,
     properties: Mapping[str, str],
     variables: Mapping[str, str],
+    user: str = "",
 ) -> Request:
     """Return a request's state before its first statement.
 
@@ -217,7 +220,7 @@ def session(
         merged = settings.with_overrides(properties)
     except KsqlError as error:
         raise RequestFailed(error) from error
-    return Request(services, merged, dict(variables))
+    return Request(services, merged, dict(variables), user=user)
 
 
 def split_request(text: str, settings: Settings) -> list[RawStatement]:
@@ -352,13 +355,28 @@ def _pretend(
             try:
                 prepared = prepare(statement, parsed.text, context)
             except StatementError as refused:
-                if recorded and isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-                    mode = upgrades.stated_mode(statement)
-                    request.engine.note_refusal(statement.name, refused, parsed.text, mode)
+                if recorded:
+                    _note_refusal(statement, refused, parsed.text, request)
                 raise upgrades.with_former(refused, request.services) from None
             return _left_by(prepared, context), prepared
         case _:
             return context, None
+
+
+def _note_refusal(
+    statement: ast.Statement, refused: StatementError, text: str, request: Request
+) -> None:
+    """Have a replacement that was refused kept by the history."""
+    catalog = request.engine.catalog
+    if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
+        query = next(iter(catalog.writers(statement.name)), None)
+    elif isinstance(statement, ast.ReplaceQuery):
+        query = catalog.query(statement.query_id)
+    else:
+        return
+    if query is not None:
+        mode = upgrades.stated_mode(statement)
+        request.engine.note_refusal(query, refused, text, mode, request.user)
 
 
 def _left_by(prepared: Prepared, context: Context) -> Context:
@@ -370,7 +388,7 @@ def _left_by(prepared: Prepared, context: Context) -> Context:
         context.topics.create(topic)
     context.topics.delete(prepared.doomed_topics)
     if context.registry is not None:
-        for registration in prepared.registrations:
+        for registration in (*prepared.registrations, *prepared.later_registrations):
             context.registry.register(registration.subject, registration.schema)
         forget(prepared.doomed_subjects, context.registry)
     return replace(context, catalog=catalog, offset=context.offset + 1)

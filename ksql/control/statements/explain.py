@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from ksql.control.engine.context import Prepared
 from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.engine.rebuild_room import check_room
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
 from ksql.control.statements.describe import of_plan, push_description, push_of, query_description
-from ksql.control.statements.upgradereport import ModeReport, SourceExtent, UpgradeReport
+from ksql.control.statements.rebuild_estimate import estimated, extents
+from ksql.control.statements.upgrade_sample import sampled
+from ksql.control.statements.upgradereport import ModeReport, UpgradeReport
 from ksql.core import StatementError, UnknownName, near
 from ksql.exec.dataflow import generated_code, plan_of
-from ksql.sql.binder import sources_of
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ksql.control.engine.context import Context
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
+    from ksql.sql.upgrade import ReplacementKind
 
+    _Creating = ast.CreateAsSelect | ast.InsertInto | ast.ReplaceQuery
     Explained = tuple[QueryPlan, e.QueryDescription]
 
 GENERATED_CODE = "ksql.explain.generated.code"
 _Mode = Literal["in_place", "rebuild", "backfill"]
-_MODES: tuple[_Mode, ...] = get_args(_Mode)
+_MODES: Final[tuple[_Mode, ...]] = get_args(_Mode)
 _EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
@@ -72,70 +79,108 @@ def _dry(target: ast.Statement, request: Request) -> Explained:
         case ast.Query():
             plan = transient_plan("EXPLAIN", target, context)
             return plan, replace(of_plan(plan, text, "", request), query_type="PUSH")
-        case ast.CreateAsSelect() | ast.InsertInto():
+        case ast.CreateAsSelect() | ast.InsertInto() | ast.ReplaceQuery():
             return _dry_create(target, text, request, context)
         case _:
             raise StatementError("The provided statement does not run a ksql query")
 
 
-def _dry_create(
-    target: ast.CreateAsSelect | ast.InsertInto, text: str, request: Request, context: Context
-) -> Explained:
+def _dry_create(target: _Creating, text: str, request: Request, context: Context) -> Explained:
     try:
         prepared = request.engine.dry_run(target, text, request.settings)
     except UpgradeRefused as refused:
         if refused.verdict is None:
             raise
-        running = context.catalog.writers(target.name)[0]
+        by_id = isinstance(target, ast.ReplaceQuery) and context.catalog.query(target.query_id)
+        running = by_id or context.catalog.writers(target.name)[0]
         plan = plan_of(running)
-        report = _with_modes(UpgradeReport.of(refused.verdict, running.id), target, request)
+        report = UpgradeReport.of(refused.verdict, running.id)
+        report = _with_modes(report, target, request, {"in_place": refused})
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
+    except rebuild.BeginningLost as lost:
+        assert not isinstance(target, ast.InsertInto)  # noqa: S101 - nothing else is rebuilt
+        return _without_beginning(target, text, request, lost)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
-    schemas.check(prepared.registrations, context.registry)
+    registrations = (*prepared.registrations, *prepared.later_registrations)
+    schemas.check(registrations, context.registry)
     plan = codec.loads(prepared.plans["new"])
     described = of_plan(plan, text, target.name, request)
-    if prepared.verdict is None:
+    if prepared.verdict is None or prepared.mode is None:
         return plan, described
     report = UpgradeReport.of(prepared.verdict, prepared.query_id)
-    return plan, replace(described, upgrade=_with_modes(report, target, request))
+    report = _with_modes(report, target, request, {prepared.mode: prepared})
+    return plan, replace(described, upgrade=report)
+
+
+def _without_beginning(
+    target: rebuild.Replacing, text: str, request: Request, lost: rebuild.BeginningLost
+) -> Explained:
+    """Describe a rebuild that is refused as long as it states no start."""
+    prepared = _from_the_beginning(target, request)
+    assert prepared.verdict is not None  # noqa: S101 - it would replace a query
+    plan = codec.loads(prepared.plans["new"])
+    report = UpgradeReport.of(prepared.verdict, prepared.query_id)
+    report = _with_modes(report, target, request, {"rebuild": lost})
+    report = replace(report, accepted=False, reasons=(lost.message,))
+    return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
+
+
+def _from_the_beginning(target: rebuild.Replacing, request: Request) -> Prepared:
+    statement = rebuild.from_the_beginning(rebuild.in_mode(target, "rebuild"))
+    return request.engine.dry_run(statement, request.text, request.settings)
 
 
 def _with_modes(
-    report: UpgradeReport, target: ast.CreateAsSelect | ast.InsertInto, request: Request
+    report: UpgradeReport,
+    target: _Creating,
+    request: Request,
+    planned: Mapping[ReplacementKind, Prepared | StatementError],
 ) -> UpgradeReport:
-    """Add which modes are possible, and what a rebuild would read."""
-    if not isinstance(target, ast.CreateAsSelect):
+    """Add which modes are possible, and what a rebuild would read and need.
+
+    ``planned`` has the mode that the statement takes: it is not planned again.
+    """
+    if isinstance(target, ast.InsertInto):
         return report
-    modes = tuple(_mode(mode, target, request) for mode in _MODES)
-    beside = any(mode.possible for mode in modes if mode.mode != "in_place")
-    return replace(report, modes=modes, reads=_reads(target, request) if beside else None)
+    attempts = {mode: planned.get(mode) or _planned(mode, target, request) for mode in _MODES}
+    rebuilt = attempts["rebuild"]
+    if isinstance(rebuilt, rebuild.BeginningLost):
+        rebuilt = _from_the_beginning(target, request)
+    elif isinstance(rebuilt, Prepared):
+        try:
+            check_room(rebuilt, request.engine.catalog, request.engine.runner)
+        except StatementError as error:
+            attempts["rebuild"] = error
+    else:
+        rebuilt = attempts["backfill"]
+    if isinstance(rebuilt, Prepared):
+        reads = extents(rebuilt, request)
+        report = replace(report, reads=reads, estimate=estimated(rebuilt, reads, request))
+    modes = tuple(_mode(mode, attempt) for mode, attempt in attempts.items())
+    plans = next((p for p in (*planned.values(), rebuilt) if isinstance(p, Prepared)), None)
+    sample = None if plans is None else sampled(plans, request)
+    return replace(report, modes=modes, sample=sample)
 
 
-def _mode(mode: _Mode, target: ast.CreateAsSelect, request: Request) -> ModeReport:
-    statement = rebuild.in_mode(target, mode)
+def _planned(mode: _Mode, target: rebuild.Replacing, request: Request) -> Prepared | StatementError:
+    """Return what the statement would do in that mode, or why it would do nothing."""
+    statement: ast.Statement = rebuild.in_mode(target, mode)
     try:
-        request.engine.dry_run(statement, request.text, request.settings)
-    except UpgradeRefused as refused:
-        verdict = refused.verdict
-        reasons = () if verdict is None else verdict.reasons
-        return ModeReport(mode, False, reasons or (refused.message,))
+        return request.engine.dry_run(statement, request.text, request.settings)
     except StatementError as error:
-        return ModeReport(mode, False, (error.message,))
-    return ModeReport(mode, True)
+        return error
 
 
-def _reads(target: ast.CreateAsSelect, request: Request) -> tuple[SourceExtent, ...]:
-    catalog = request.engine.catalog
-    sources = [origin.source for origin in sources_of(target.query.source, catalog)]
-    ends = request.services.monitor.ends([source.topic for source in sources])
-    extents = []
-    for source in sources:
-        spans = [span for (topic, _), span in ends.items() if topic == source.topic]
-        records = sum(end - begin for begin, end in spans)
-        lost = sum(begin for begin, _ in spans)
-        extents.append(SourceExtent(source.name, source.topic, records, lost))
-    return tuple(extents)
+def _mode(mode: ReplacementKind, attempt: Prepared | StatementError) -> ModeReport:
+    match attempt:
+        case UpgradeRefused() if attempt.verdict is not None:
+            return ModeReport(mode, False, attempt.verdict.reasons or (attempt.message,))
+        case StatementError():
+            detail = f": {attempt.detail}" if attempt.detail else ""
+            return ModeReport(mode, False, (f"{attempt.message}{detail}",))
+        case Prepared():
+            return ModeReport(mode, True)
 
 
 HANDLERS: Handlers = {

@@ -203,6 +203,8 @@ class _Reading:
                 return self._terminates(query_id, parsed.span)
             case ast.DropSource() | ast.DropType():
                 raise NotInFile("DROP without IF EXISTS", parsed.span)
+            case ast.ReplaceQuery():
+                raise NotInFile("CREATE OR REPLACE QUERY", parsed.span)
             case _:
                 words = parsed.text.split()[:2]
                 raise NotInFile(" ".join(words).rstrip(";").upper(), parsed.span)

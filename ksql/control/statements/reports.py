@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from ksql.control.pull_metrics import PullMetrics
-from ksql.control.statements.services import QueryHealth, RunningPush
+from ksql.control.statements.services import OpenPush, QueryHealth
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import versioned_json
 from ksql.sql.plan import codec
@@ -60,13 +60,13 @@ class HostReport:
     pushes: Sequence[PushReport] = ()
     pulls: Mapping[str, PullMetrics] = field(default_factory=dict)
 
-    def running(self, functions: Functions, host: str) -> list[RunningPush]:
+    def running(self, functions: Functions, host: str) -> list[OpenPush]:
         """Return the push queries as those of a server.
 
         Raises: UnreadablePlan.
         """
         return [
-            RunningPush(push.text, codec.loads(push.plan, functions), host) for push in self.pushes
+            OpenPush(push.text, codec.loads(push.plan, functions), host) for push in self.pushes
         ]
 
 

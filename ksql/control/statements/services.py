@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
@@ -14,7 +15,7 @@ from ksql.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
     from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeReport
-    from ksql.core import Headers, Written
+    from ksql.core import Headers, RawRecord, Written
 
 Offsets = Mapping[str, Mapping[int, int]]
 
@@ -90,7 +91,7 @@ class Monitor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunningPush:
+class OpenPush:
     """A push query that a client is reading; ``host`` is its server, if that is another one."""
 
     text: str
@@ -120,6 +121,40 @@ class Writer(Protocol):
         headers: Headers | None = None,
     ) -> Delivery:
         """Hand a record over; records of one thread keep their order."""
+
+
+Partition = tuple[str, int]
+
+
+class Records(Protocol):
+    """The records of topics, for a look at some of them."""
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Mapping[Partition, int]:
+        """Return the offset of the first record at or after that time, of every partition."""
+
+    def read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> Sequence[RawRecord]:
+        """Return the records from the first to before the second offset of each partition.
+
+        The first ``most`` of each that come within some seconds.
+        """
+
+
+class NoRecords:
+    """The records of a service without topics."""
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Mapping[Partition, int]:
+        """Know of none."""
+        del topics, time_ms
+        return {}
+
+    def read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> Sequence[RawRecord]:
+        """Have none."""
+        del spans, most
+        return ()
 
 
 class UpgradeReports(Protocol):
@@ -179,12 +214,13 @@ class Services:
     """Everything that a handler may use.
 
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
-    ``history`` has the upgrades; ``rebuild_trouble`` says why a cut-over failed. ``check_kafka``
+    ``history`` has the upgrades; ``rebuild_trouble`` says why a cut-over failed,
+    ``rebuild_growth`` the speeds of a candidate that does not catch up. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
     counts the pull queries of a table or stream, by the server that answered them. ``commands``
     limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
     another server did not answer; once. ``await_rebuild`` waits so many seconds for
-    a cut-over, and says what kept it.
+    a cut-over, and says what kept it. ``records`` are those of the sources, for EXPLAIN.
     """
 
     engine: Engine
@@ -193,19 +229,24 @@ class Services:
     now_ms: Callable[[], int]
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
-    pushes: Callable[[], Sequence[RunningPush]] = tuple
+    pushes: Callable[[], Sequence[OpenPush]] = tuple
     history: UpgradeReports = field(default_factory=NoReports)
     rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
+    rebuild_growth: Callable[[QueryVersion], Growth | None] = lambda _version: None
     pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None
     gaps: Callable[[], Sequence[str]] = tuple
     await_rebuild: Callable[[QueryVersion, float], str] = lambda _version, _timeout_s: ""
+    records: Records = field(default_factory=NoRecords)
 
 
 @dataclass
 class Request:
-    """The state of one request or script: settings and variables change as its statements run."""
+    """The state of one request or script: settings and variables change as its statements run.
+
+    ``user`` is who has signed in; empty without users.
+    """
 
     services: Services
     settings: Settings
@@ -213,6 +254,7 @@ class Request:
     text: str = ""
     written: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its records, by topic and partition."""
+    user: str = ""
 
     def wrote(self, written: Written | None) -> None:
         """Remember a record that was written."""

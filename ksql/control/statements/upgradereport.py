@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from ksql.sql.upgrade import Difference, Guarantee, UpgradeMode
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind
 
 if TYPE_CHECKING:
     from ksql.sql.upgrade import Verdict
@@ -28,19 +28,76 @@ class SwitchPoint:
 class ModeReport:
     """Whether a replacement is possible in a mode; ``reasons`` say why not."""
 
-    mode: UpgradeMode
+    mode: ReplacementKind
     possible: bool
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceExtent:
-    """The records that a rebuild would read of a source, and those that its topic has lost."""
+    """The records that a rebuild would read of a source, and those that its topic has lost.
+
+    ``records`` are offsets: at most so many of a topic that is ``compacted``. ``bytes`` of keys and
+    values are estimated from so many ``sampled`` records; None if none could be read. ``begins`` is
+    the time of the topic's first record, in ms since the epoch.
+    """
 
     source: str
     topic: str
     records: int
     lost: int
+    bytes: int | None = None
+    sampled: int = 0
+    begins: int | None = None
+    compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildEstimate:
+    """How long a rebuild would take, and the room that it needs.
+
+    ``rate`` is in records per second. It is ``measured`` (of the running query's largest batch),
+    ``assumed`` or the configured ``limit``. ``state_bytes`` are those of the running query,
+    ``free_bytes`` the room on the disk of its state; None if it does not run here.
+    ``results_since`` is the time of the first record of its result, in ms since the epoch.
+    """
+
+    rate: float
+    rate_from: Literal["measured", "assumed", "limit"]
+    seconds: int
+    state_bytes: int | None = None
+    free_bytes: int | None = None
+    results_since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that two plans give otherwise; columns with their values as text.
+
+    ``old`` or ``new`` is None where that plan has no such row.
+    """
+
+    key: Mapping[str, str | None]
+    old: Mapping[str, str | None] | None
+    new: Mapping[str, str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReport:
+    """Both plans of a replacement over the last records of their sources.
+
+    ``records`` are those that both plans have read. ``complete``: that was the whole sample; the
+    time or the room was enough. ``old_rows`` and ``new_rows`` count what either gave, ``different``
+    what differs of it, of which ``rows`` shows the first. ``trouble`` says what has ended it early.
+    """
+
+    records: int
+    complete: bool
+    old_rows: int
+    new_rows: int
+    different: int
+    rows: tuple[RowDifference, ...] = ()
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +112,12 @@ class UpgradeReport:
     reasons: tuple[str, ...] = ()  # every breach of a refused one
     inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
     query_id: str | None = None
+    mode: ReplacementKind | None = field(default=None, metadata={"omit_none": True})  # of a dry run
     switch: SwitchPoint | None = field(default=None, metadata={"omit_none": True})
     modes: tuple[ModeReport, ...] | None = field(default=None, metadata={"omit_none": True})
     reads: tuple[SourceExtent, ...] | None = field(default=None, metadata={"omit_none": True})
+    estimate: RebuildEstimate | None = field(default=None, metadata={"omit_none": True})
+    sample: SampleReport | None = field(default=None, metadata={"omit_none": True})
 
     @classmethod
     def of(
@@ -82,7 +142,9 @@ class UpgradeProgress:
     """How far a rebuild has come; ``estimated_end`` is a time in ms since the epoch.
 
     ``lag_seconds`` is the time that the rest takes at the present speed. Both are None while it
-    does not read. ``trouble`` says why it does not run, or why a cut-over failed.
+    does not read, or not as fast as its input grows. ``input_per_second`` is then the speed of the
+    input. ``bytes_read`` are estimated. ``trouble`` says why it does not run, why a cut-over
+    failed, or that it does not catch up.
     """
 
     records_read: int
@@ -93,24 +155,28 @@ class UpgradeProgress:
     lag_seconds: float | None
     state_bytes: int
     trouble: str = ""
+    input_per_second: float | None = None
+    bytes_read: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeInfo:
     """One upgrade of a query; times are in ms since the epoch, None if they are not known.
 
-    ``source`` is the query's result. ``progress`` is there while a rebuild runs on this server.
+    ``source`` is the query's result. ``user`` is who has asked for it, None if that is not known,
+    or without users. ``progress`` is there while a rebuild runs on this server.
     """
 
     id: str
     query_id: str
     source: str
-    mode: UpgradeMode
+    mode: ReplacementKind
     classes: tuple[str, ...]
     status: str
     begun: int | None = None
     finished: int | None = None
     gap_ms: int | None = None
+    user: str | None = None
     progress: UpgradeProgress | None = field(default=None, metadata={"omit_none": True})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
     percent,
@@ -16,17 +17,17 @@ from ksql.control.engine.rebuild_progress import (
     seconds_behind,
 )
 from ksql.control.statements import entities as e
-from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeProgress
+from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeProgress
 from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
 from ksql.sql.syntax import StringLit, ast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild
-    from ksql.sql.upgrade import UpgradeMode
+    from ksql.sql.upgrade import ReplacementKind
 
 WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
@@ -51,23 +52,21 @@ def show(stmt: ast.Show, request: Request) -> e.Upgrades:
 
 
 def listed(services: Services, name: str | None, text: str, service_id: str) -> e.Upgrades:
-    """Return the upgrades of one stream, table or query, or of all.
+    """Return the upgrades of one query, of all that write a stream or table, or of all.
 
     Raises: DoesNotExist.
     """
     catalog = services.engine.catalog
-    query_id = None if name is None else _query_id(name, catalog)
-    recorded = services.history.upgrades(query_id)
-    known = [row for row in _of_catalog(catalog, service_id) if query_id in (None, row.query_id)]
+    ids = None if name is None else _query_ids(name, catalog)
+    recorded = _recorded(ids, services)
+    known = [row for row in _of_catalog(catalog, service_id) if ids is None or row.query_id in ids]
     rows = known if recorded is None else recorded
     if name is not None and not rows and not _is_known(name, catalog):
         names = (*catalog.sources, *catalog.queries)
         raise DoesNotExist(f"There is no stream, table or query {quote(name)}.", name, names)
     infos = tuple(_with_progress(row, services, service_id).info for row in rows)
-    answer = e.Upgrades(statement_text=text, upgrades=infos)
-    if recorded is not None:
-        return answer
-    return replace(answer, warnings=(e.EntityWarning(WITHOUT_HISTORY),))
+    away = () if recorded is not None else (e.EntityWarning(WITHOUT_HISTORY),)
+    return e.Upgrades(statement_text=text, upgrades=infos, warnings=(*away, *_slow(infos)))
 
 
 def describe(stmt: ast.DescribeUpgrade, request: Request) -> e.UpgradeDescriptionEntity:
@@ -92,10 +91,9 @@ def described(
             raise NO_HISTORY(upgrade_id=upgrade_id)
     if upgrade is None:
         raise UnknownUpgrade(upgrade_id)
+    shown = _with_progress(upgrade, services, service_id)
     return e.UpgradeDescriptionEntity(
-        statement_text=text,
-        upgrade_description=_with_progress(upgrade, services, service_id),
-        warnings=warnings,
+        statement_text=text, upgrade_description=shown, warnings=(*warnings, *_slow([shown]))
     )
 
 
@@ -109,20 +107,22 @@ def with_former(refused: StatementError, services: Services) -> StatementError:
     query = refused.query
     for upgrade in services.history.upgrades(query.id) or ():
         if upgrade.status == "switched" and upgrade.statement == query.statement:
-            return NoFormerVersion(query, replacing(upgrade.former_statement))
+            return NoFormerVersion(query, replacing(upgrade.former_statement, query.id))
     return refused
 
 
-def replacing(statement: str) -> str:
-    """Return a CREATE statement as one that may replace."""
+def replacing(statement: str, query_id: str) -> str:
+    """Return the statement that has made a query as one that may replace it."""
     head, *rest = statement.split(maxsplit=2)
+    if head.upper() == "INSERT":
+        return f"CREATE OR REPLACE QUERY {quote(query_id)} AS {statement}"
     if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
 
 
-def stated_mode(stmt: ast.CreateAsSelect) -> UpgradeMode:
-    """Return how a statement wants to replace a query; ``auto`` is refused as a rebuild is."""
+def stated_mode(stmt: ast.CreateAsSelect | ast.ReplaceQuery) -> ReplacementKind:
+    """Return the kind that REPLACE_MODE states; ``auto`` counts as ``rebuild``, also if refused."""
     stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
     mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
     return "in_place" if mode.lower() == "in_place" else "rebuild"
@@ -136,13 +136,32 @@ def _is_known(name: str, catalog: Catalog) -> bool:
     return name in catalog.sources or catalog.query(name) is not None
 
 
-def _query_id(name: str, catalog: Catalog) -> QueryId:
-    """Return the query that has made that source, or that has this id, or had it."""
+def _query_ids(name: str, catalog: Catalog) -> tuple[QueryId, ...]:
+    """Return the queries that write that source or have created it.
+
+    Without such a source it is the query that has this id, or had it.
+    """
     source = catalog.sources.get(name)
     if source is not None:
-        return source.created_by or QueryId("")
+        created_by = () if source.created_by is None else (source.created_by,)
+        return tuple(dict.fromkeys((*created_by, *(query.id for query in catalog.writers(name)))))
     query = catalog.query(name)
-    return QueryId(name) if query is None else query.id
+    return (QueryId(name) if query is None else query.id,)
+
+
+def _recorded(
+    ids: tuple[QueryId, ...] | None, services: Services
+) -> Sequence[UpgradeDescription] | None:
+    """Return what the history has of all queries or of some, newest first; None if it is away."""
+    if ids is None or len(ids) == 1:
+        return services.history.upgrades(None if ids is None else ids[0])
+    rows: list[UpgradeDescription] = []
+    for query_id in ids:
+        of_query = services.history.upgrades(query_id)
+        if of_query is None:
+            return None
+        rows += of_query
+    return sorted(rows, key=lambda row: row.begun or 0, reverse=True)
 
 
 def _of_catalog(catalog: Catalog, service_id: str) -> Iterator[UpgradeDescription]:
@@ -197,21 +216,37 @@ def _with_progress(
     progress = services.engine.runner.progress(version)
     if progress is None:
         return upgrade
-    trouble = progress.trouble or services.rebuild_trouble(version)
-    return replace(upgrade, progress=_progress(progress, trouble, services.now_ms()))
+    trouble, growth = services.rebuild_trouble(version), services.rebuild_growth(version)
+    trouble = progress.trouble or trouble or (str(growth) if growth else "")
+    return replace(upgrade, progress=_progress(progress, trouble, growth, services.now_ms()))
 
 
-def _progress(progress: BuildProgress, trouble: str, now_ms: int) -> UpgradeProgress:
-    behind_s = seconds_behind(progress)
+def _progress(
+    progress: BuildProgress, trouble: str, growth: Growth | None, now_ms: int
+) -> UpgradeProgress:
+    behind_s, read = None if growth else seconds_behind(progress), records_read(progress)
     return UpgradeProgress(
-        records_read=records_read(progress),
+        records_read=read,
         records_left=records_to_read(progress),
         percent=percent(progress),
-        records_per_second=round(progress.records_per_second, 1),
+        records_per_second=round(
+            growth.read_per_second if growth else progress.records_per_second, 1
+        ),
         estimated_end=None if behind_s is None else now_ms + round(behind_s * 1000),
         lag_seconds=None if behind_s is None else round(behind_s, 1),
         state_bytes=progress.state_bytes,
         trouble=trouble,
+        input_per_second=round(growth.input_per_second, 1) if growth else None,
+        bytes_read=round(read * progress.record_bytes) if progress.record_bytes else None,
+    )
+
+
+def _slow(rows: Iterable[UpgradeInfo]) -> tuple[e.EntityWarning, ...]:
+    """Return a warning for each rebuild that does not catch up."""
+    return tuple(
+        e.EntityWarning(f"The rebuild of {row.query_id} {Growth(read.records_per_second, growth)}.")
+        for row in rows
+        if (read := row.progress) is not None and (growth := read.input_per_second) is not None
     )
 
 

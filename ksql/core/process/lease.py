@@ -46,7 +46,7 @@ class Lease:
     def await_valid(self) -> None:
         """Return while the right to write holds; wait while it may still be renewed.
 
-        Raises: NotInCharge.
+        Raises: NotLeader.
         """
         while not self._holds():
             time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""One holder at a time for a directory, across processes.
+"""An exclusive lock of a directory across processes, and orphaned processes that still hold it.
 
 Processes that outlived the service that started them, found by the lock they still hold.
 """

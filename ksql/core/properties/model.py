@@ -1,4 +1,4 @@
-"""The shape of a row in the table of properties, and the check of a value against its row.
+"""The rows of the table of properties: loads ``table.toml``, and checks a value against its row.
 
 All properties, by subject and by name, as ``table.toml`` has them.
 """

@@ -161,7 +161,7 @@ def from_double(type_: model.Decimal) -> Callable[[float], decimal.Decimal]:
 def exact_double(value: float) -> decimal.Decimal:
     """Return the decimal that a double prints as: what it is compared with decimals by.
 
-    Raises: ArithmeticError for infinities and NaN.
+    Raises: ArithmeticError for NaN and infinities.
     """
     exact = decimal.Decimal(repr(value))
     if not exact.is_finite():

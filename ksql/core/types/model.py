@@ -1,4 +1,4 @@
-"""SQL's types.
+"""SQL's types, and their text in statements: printed and parsed.
 
 Values look the same everywhere at run time: in decoded rows, functions and state. BOOLEAN is bool;
 INTEGER and BIGINT int; DOUBLE float; DECIMAL decimal.Decimal; STRING str; BYTES bytes. DATE is int

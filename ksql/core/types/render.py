@@ -1,4 +1,4 @@
-"""Values as Java prints them: what CAST to STRING and several functions give.
+"""Values as Java prints them (CAST to STRING and some functions), and the order of a HashMap.
 
 The order in which Java's HashMap gives its entries back.
 

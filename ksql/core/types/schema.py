@@ -1,4 +1,4 @@
-"""The shape of a row: key columns, value columns, header columns and pseudo columns.
+"""The shape of a row (key, value, header, pseudo columns), and its stored form.
 
 The stored forms of types, columns and formats: tags and keys, which never change.
 

@@ -15,9 +15,20 @@ from __future__ import annotations
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ksql.core import indent, tuple_of
 from ksql.core.types import ROWOFFSET, ROWPARTITION, ROWTIME, Role
 from ksql.exec.dataflow.layout import source_cells
+from ksql.exec.dataflow.moved_records import (
+    OFFSET,
+    PARTITION,
+    PLACE_ROWS,
+    SEQUENCE_KEY,
+    TIME,
+    TOPIC,
+    MovedRecords,
+)
 from ksql.exec.dataflow.segment import conjunction
 from ksql.exec.dataflow.stage_inputs import NULL_KEY
 from ksql.exec.expressions.compile import Body, compile_body
@@ -27,9 +38,11 @@ from ksql.sql.binder import bound as b
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from ksql.core import OutRecord, Row
     from ksql.exec.dataflow.layout import Exit, StageInput
-    from ksql.exec.dataflow.program import MovedRecord, RawBatch
+    from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
     from ksql.exec.dataflow.segment import Segment
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
@@ -166,26 +179,17 @@ class Fused:
 
     def moved(
         self, batch: RawBatch, at: tuple[int, SequenceKeys], log: LogError
-    ) -> list[MovedRecord] | None:
+    ) -> MovedRecords | None:
         """Return the same with the places of the records; ``at`` is topic and sequence keys."""
         decoded = self._decoder.decoded(batch, log)
         columns = None if decoded is None else self._columns(decoded, log)
         if decoded is None or columns is None:
             return None
-        topic, sequence_keys = at
-        keys, values, times, places = columns
-        of_each = sequence_keys.of(topic, decoded.partitions, decoded.times)
-        partitions, offsets = decoded.partitions, decoded.offsets
-        if places:
-            of_each, partitions, offsets = (
-                [column[index] for index in places] for column in (of_each, partitions, offsets)
-            )
-        nothing, topics = repeat(None), repeat(topic)
-        return list(
-            zip(  # noqa: B905 - constants repeat without end
-                keys, values, times, nothing, of_each, topics, partitions, offsets
-            )
-        )
+        keys, values, _, kept = columns
+        places = _places(decoded, *at)
+        if len(keys) < len(decoded.times):
+            places = places[:, np.array(kept, np.intp)]
+        return MovedRecords(keys, values, None, places)
 
     def _columns(
         self, decoded: Decoded, log: LogError
@@ -199,6 +203,18 @@ class Fused:
             return keys, self._print(values), times, places
         except EncodeError:
             return None  # the task ends with it: the other road words why
+
+
+def _places(decoded: Decoded, topic: int, sequence_keys: SequenceKeys) -> NDArray[np.int64]:
+    """Return ``MovedRecords.places`` of a batch."""
+    of_each = sequence_keys.of(topic, decoded.partitions, decoded.times)
+    places = np.empty((PLACE_ROWS, len(decoded.times)), np.int64)
+    places[TIME] = decoded.times
+    places[SEQUENCE_KEY] = places[TIME] if of_each is decoded.times else of_each
+    places[TOPIC] = topic
+    places[PARTITION] = decoded.partitions
+    places[OFFSET] = decoded.offsets
+    return places
 
 
 def fused(

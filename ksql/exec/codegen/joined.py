@@ -1,4 +1,4 @@
-"""Turns the records of a stream and a table into the sink's records in one generated loop.
+"""Generates the loops of stream-table and stream-stream joins: records in, the sink's out.
 
 The other road (``JoinProcessor``, then ``exits``, then ``Encoder``) makes a joined row of each
 record, then the rest of it. Both mean the same. The table's changes are stored when everything is

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.compiled import answering, generated_code
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
     from ksql.exec.dataflow.load import packed, unpacked
-    from ksql.exec.dataflow.program import MovedRecord, Program, RawBatch, through
+    from ksql.exec.dataflow.moved_records import MovedRecords
+    from ksql.exec.dataflow.program import Program, RawBatch, Result, through
     from ksql.exec.dataflow.topic_acl import AT, plan_of, read_topics, start_ms, stated_settings
     from ksql.exec.dataflow.topology import changes_sent, time_counted
 else:
@@ -21,7 +22,8 @@ else:
             "compiled": "answering generated_code",
             "future_timestamps": "FutureTimestamps WarningsWritten",
             "load": "packed unpacked",
-            "program": "MovedRecord Program RawBatch through",
+            "moved_records": "MovedRecords",
+            "program": "Program RawBatch Result through",
             "topic_acl": "AT plan_of read_topics start_ms stated_settings",
             "topology": "changes_sent time_counted",
         },
@@ -30,9 +32,10 @@ else:
 __all__ = [
     "AT",
     "FutureTimestamps",
-    "MovedRecord",
+    "MovedRecords",
     "Program",
     "RawBatch",
+    "Result",
     "WarningsWritten",
     "answering",
     "changes_sent",

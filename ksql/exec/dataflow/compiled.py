@@ -1,4 +1,4 @@
-"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run.
+"""A plan compiled: the ``Program`` of workers, push queries and memory; its code for EXPLAIN.
 
 The code of a query as text, for EXPLAIN.
 """
@@ -22,10 +22,11 @@ from ksql.exec.codegen.windowed import WindowedIngest
 from ksql.exec.dataflow import exits
 from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow.moved_records import MovedRecords, moved, placed_records
 from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
 from ksql.exec.dataflow.partitioning.repartition import regrouped, regroups, upgrade_from
 from ksql.exec.dataflow.partitioning.stream_partitions import moves
-from ksql.exec.dataflow.program import Out, Result, Results, moved, placed_records
+from ksql.exec.dataflow.program import Out, Result, Results
 from ksql.exec.dataflow.reading import Reader
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
 from ksql.exec.dataflow.stages import CompiledStage, is_final
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ksql.exec.codegen.sessioned import AggregatedSessions
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import Layout, StageInput
-    from ksql.exec.dataflow.program import Ingest, MovedRecord, RawBatch
+    from ksql.exec.dataflow.program import Ingest, RawBatch
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
     from ksql.formats import Registry
@@ -136,9 +137,9 @@ class Compiled(Generic[Out]):
 
     def straight_moved(
         self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same with what puts the results in order."""
-        out: list[MovedRecord] = []
+        parts: list[MovedRecords] = []
         for topic, part in by_topic(batch):
             at = self.topic_numbers[topic], sequence_keys
             for index in self._by_topic.get(topic, ()):
@@ -148,8 +149,8 @@ class Compiled(Generic[Out]):
                     reader = self._readers[index]
                     results = exits.moved_of_source(self._exit, reader, part, at, log)
                     records = moved(cast("Sequence[OutRecord]", self._finish(results)))
-                out += records
-        return out
+                parts.append(records)
+        return MovedRecords.joined(parts)
 
     def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
         """Return a fresh ingest for one task."""
@@ -185,7 +186,7 @@ class Compiled(Generic[Out]):
 
     def last_step_moved(
         self, records: Sequence[Record], store: Store, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same with what puts the results in order."""
         results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
         if self._coalesced:  # a group's one change has its own time, not that of its last record
@@ -202,7 +203,7 @@ class Compiled(Generic[Out]):
 
     def backfilled_moved(
         self, first_added: int, kept: Store, built: Store, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same with what puts the results in order."""
         finished = self._finish(self._backfill(first_added, kept, built, log))
         return moved(cast("Sequence[OutRecord]", finished))

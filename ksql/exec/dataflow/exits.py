@@ -1,11 +1,12 @@
-"""The end of a program: rows from a source or from the last stage become results."""
+"""Makes results of a source's or last stage's rows: filtered and projected, not yet encoded."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ksql.exec.dataflow.ingest import picked
-from ksql.exec.dataflow.program import Result, Results, with_place
+from ksql.exec.dataflow.moved_records import with_place
+from ksql.exec.dataflow.program import Result, Results
 from ksql.exec.operators import keys
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The cuts of a plan: which stateful step runs in which stage, and what flows between them.
+"""Cuts a plan into ingest, stages and exit; decides which joins share one stage.
 
 The layout of every row in a program is made here.
 

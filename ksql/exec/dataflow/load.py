@@ -1,4 +1,4 @@
-"""A stored plan made ready to run; the same in Spark's workers, in push queries and in memory.
+"""Makes a stored plan a program, with the user functions and registry that travel with it.
 
 The things that travel with a plan: user functions, and where the schema registry is.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.exec.dataflow.compiled import answering
 from ksql.exec.dataflow.load import program_of, unpacked
 from ksql.exec.operators.memory import MemoryStore
 from ksql.formats import MutedRegistry
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.core import OutRecord
-    from ksql.exec.dataflow.program import Out, Program, RawBatch
+    from ksql.exec.dataflow.program import Out, Program, RawBatch, Result
     from ksql.exec.operators.base import LogError, Record
     from ksql.formats import Registry
     from ksql.functions import Functions
@@ -41,6 +42,17 @@ def program(plan: QueryPlan, functions: Functions, registry: Registry | None) ->
     """
     silent = None if registry is None else MutedRegistry(registry)
     return program_of(replace(plan, lanes=min(plan.lanes, 1)), functions, silent)
+
+
+def answering_program(
+    plan: QueryPlan, functions: Functions, registry: Registry | None
+) -> Program[Result]:
+    """Return the same as a program whose results are rows: they are looked at, never written.
+
+    Raises: KsqlError.
+    """
+    silent = None if registry is None else MutedRegistry(registry)
+    return answering(replace(plan, lanes=min(plan.lanes, 1)), functions, silent)
 
 
 def results(

@@ -4,15 +4,12 @@ Spark, a push query or the memory hosts it. A program without stages turns a bat
 at once. One with stages has an ingest (decode, filter, project, key; per input partition) and
 stateful stages, each fed by an exchange over buckets. The last one gives the results. Results are
 encoded records for the sink topic, or rows for a client.
-
-Results that cross an exchange on their way to the sink carry what puts them in order there. It
-travels in the place of a result's headers, which all steps hand on as they are.
 """
 
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ksql.core import Headers, Row
 from ksql.core.types import Bounds
@@ -20,8 +17,8 @@ from ksql.core.types import Bounds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.core import OutRecord
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
+    from ksql.exec.dataflow.moved_records import MovedRecords
     from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
@@ -77,7 +74,7 @@ class Program(Protocol[Out_co]):
 
     def straight_moved(
         self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same for results that are ``moved``; ``sequence_keys`` are the task's."""
 
     def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
@@ -100,7 +97,7 @@ class Program(Protocol[Out_co]):
 
     def last_step_moved(
         self, records: Sequence[Record], store: Store, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same for results that are ``moved``."""
 
     def backfilled(
@@ -113,7 +110,7 @@ class Program(Protocol[Out_co]):
 
     def backfilled_moved(
         self, first_added: int, kept: Store, built: Store, log: LogError
-    ) -> Sequence[MovedRecord]:
+    ) -> MovedRecords:
         """Return the same for results that are ``moved``."""
 
     def buckets_of(self, count: int) -> KeyedBuckets | None:
@@ -131,40 +128,6 @@ def through(
     for stage, store in enumerate(stores[:-1]):
         records = list(program.step(stage, records, store, log)) if records else []
     return program.last_step(records, stores[-1], log) if records else ()
-
-
-MovedRecord = tuple["bytes | None", "bytes | None", int, "Headers | None", int, int, int, int]
-"""A record to be written; then its cause's sequence key, number of topic, partition and offset."""
-
-Place = tuple[int, int, int, int]
-"""Turn, number of the topic, partition and offset of a record."""
-
-
-def with_place(headers: Headers | None, origin: Place) -> Headers:
-    """Return what travels in the place of headers."""
-    return cast("Headers", (headers, origin))
-
-
-def placed_records(records: Iterable[Record]) -> list[Record]:
-    """Return a stage's results, each with its place in the place of its headers."""
-    return [
-        record._replace(
-            headers=with_place(
-                record.headers, (record.sequence_key, record.topic, record.partition, record.offset)
-            )
-        )
-        for record in records
-    ]
-
-
-def moved(results: Sequence[OutRecord]) -> list[MovedRecord]:
-    """Return encoded results whose headers hold their places."""
-    return [(key, value, time, *_opened(carried)) for key, value, time, carried in results]
-
-
-def _opened(carried: Any) -> tuple[Headers | None, int, int, int, int]:
-    headers, origin = carried
-    return (headers, *origin)
 
 
 Result = tuple[Row | None, Row | None, int, Headers | None, Bounds | None]

@@ -1,4 +1,4 @@
-"""Turns a topic's bytes into rows: both sides are decoded, the timestamp is found, columns set."""
+"""Turns records into rows: decodes both sides, extracts the timestamp, sets the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated stretches between sources, stages and the sink.
+"""The generated segments between sources, stages and the sink; table functions over a batch.
 
 Table functions over a batch: rows in, more or fewer rows out.
 """

@@ -1,4 +1,4 @@
-"""The operator of a stage, made from its plan node.
+"""Makes the operator of a stage from its node: aggregates, joins; decides who combines early.
 
 The processor of a join, or of several under one key, made from a stage.
 

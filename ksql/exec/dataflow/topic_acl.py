@@ -1,4 +1,4 @@
-"""Which topics a statement may read, write and delete: the one place that decides.
+"""Decides which topics statements may touch, and where a query begins in the topics it reads.
 
 A topic of Kafka's or of any service's own inner workings (command topics, changelogs, schemas,
 offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,

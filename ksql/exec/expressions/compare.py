@@ -1,4 +1,6 @@
-"""Comparisons, IN and LIKE as Python code. With a NULL they are false, LIKE excepted: it raises.
+"""Comparisons, IN and LIKE as Python code; LIKE in linear time.
+
+Comparisons, IN and LIKE as Python code. With a NULL they are false, LIKE excepted: it raises.
 
 Source: docs/sql/expressions.md#comparisons.
 

@@ -1,4 +1,4 @@
-"""Bound expressions as one Python function of a row, or of a list of rows.
+"""Compiles bound expressions to one Python function of rows, with a budget for patterns.
 
 The generated source is plain: columns in local variables, a condition, the outputs, each in a
 guard of its own. ``Projection.text`` shows it.

@@ -1,4 +1,4 @@
-"""The mechanics of generated code: blocks of statements, temporaries, guards.
+"""Writes generated code (blocks, temporaries, guards), and knows what cannot be NULL.
 
 Every expression becomes a Python expression; what cannot be one (a guard, a branch with guards in
 it) becomes statements before it. A guard is a ``try`` statement around its own part only. Since

@@ -1,4 +1,4 @@
-"""Bound expressions to Python code: access, constructors, conditions, calls.
+"""Bound expressions to Python code: access, constructors, conditions, calls and CAST.
 
 Source of the meaning: docs/sql/expressions.md.
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from ksql.exec.memory.driver import MemoryExtents, MemoryFeed, MemoryRunner, MemoryTopics
+from ksql.exec.memory.driver import (
+    MemoryExtents,
+    MemoryFeed,
+    MemoryRecords,
+    MemoryRunner,
+    MemoryTopics,
+)
 
 __all__ = [
     "MemoryExtents",
     "MemoryFeed",
+    "MemoryRecords",
     "MemoryRunner",
     "MemoryTopics",
 ]

@@ -1,4 +1,4 @@
-"""The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
+"""Runs plans in memory, without Kafka and Spark, and reads their topics for clients.
 
 Topics have one partition. Records are processed one by one in the order in which they were appended
 to any topic. So a query over several topics sees them in the order of the test.
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.core import OutRecord, QueryVersion, RawRecord
+from ksql.core import KsqlError, OutRecord, QueryVersion, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
-from ksql.exec.dataflow.topic_acl import read_topics, start_ms
+from ksql.exec.dataflow.topic_acl import AT, read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.ports import BuildProgress, FirstBatch, Switch
+from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
 from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
@@ -239,14 +239,27 @@ class MemoryRunner:
         ends = {topic: len(self._topics.records.get(topic, [])) for topic in running.positions}
         return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
-        """Have both read what is there, and let them rest."""
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
+        """Have both read what is there, and let them rest.
+
+        Raises: what a running version of a stream fails with; that of a table is left behind.
+        """
         versions = (old.version, candidate.version)
         self.resume([old, candidate])
-        self.drain(versions)
-        position = _offsets(self.running[old.version].positions)
+        self.drain([candidate.version])
+        left = ""
+        try:
+            self.drain([old.version])
+        except KsqlError as trouble:
+            if not may_leave or codec.loads(old.plan).sink.kind != "TABLE":
+                raise
+            left = LEFT_BEHIND.format(trouble=trouble.text())
+        ended = candidate if left else old
+        position = _offsets(self.running[ended.version].positions)
         self.stop_soon(versions)
-        return Switch(0, position)
+        return Switch(0, position, left=left)
 
     def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Put the states together; both rest."""
@@ -378,6 +391,32 @@ class MemoryExtents:
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
         """Return the offset after the last record of each topic."""
         return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
+
+
+class MemoryRecords:
+    """Some records of topics in memory."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
+        """Return the offset of the first record at or after that time, of each topic."""
+        return {
+            (topic, 0): _first(self._topics.records.get(topic, ()), f"{AT}{time_ms}")
+            for topic in topics
+        }
+
+    def read(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
+    ) -> list[RawRecord]:
+        """Return the records from the first to before the second offset; ``most`` of each topic."""
+        return [
+            RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
+            for (topic, _), (start, end) in spans.items()
+            for offset, stored in enumerate(
+                self._topics.records.get(topic, [])[start:end][:most], start=start
+            )
+        ]
 
 
 class MemoryFeed:

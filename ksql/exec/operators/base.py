@@ -1,4 +1,4 @@
-"""The world of a stateful operator: records, a small store, an error log.
+"""The interfaces of a stateful operator: records, a small store, an error log.
 
 No Spark, no Kafka.
 """

@@ -1,4 +1,4 @@
-"""A store in memory, for the local driver, push queries and tests.
+"""State in memory (memory driver, push queries, tests), with or without a bound on its size.
 
 A store in memory that refuses to grow without end: the state of a query in the server.
 """

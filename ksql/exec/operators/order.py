@@ -1,4 +1,4 @@
-"""The order in which records are processed: an exchange keeps none, so it is restored here.
+"""Restores the order of records after an exchange, and packs a partition's records for it.
 
 The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
 among a task's partitions. So a record that is older than one before it in its partition leaves

@@ -1,4 +1,4 @@
-"""The lanes of a bucket, each with state and a clock of its own: Kafka Streams' partitions.
+"""The stream partitions of a bucket, each with a clock of its own and a part of the store.
 
 A part of a store: of one join of a chain, or of one lane.
 """

@@ -1,4 +1,4 @@
-"""EMIT FINAL over TUMBLING and HOPPING windows: each result once, when its window has closed.
+"""EMIT FINAL: each window or session once, when it has closed.
 
 A window closes when stream time reaches its end plus grace. The record that closes windows emits
 the results of all of them. The earliest window comes first; within a window the order is that of

@@ -1,4 +1,4 @@
-"""AVRO: records with their schema's id before them.
+"""AVRO: records with their schema's id before them, and its schemas for topics and registries.
 
 Source: docs/formats.md#avro.
 

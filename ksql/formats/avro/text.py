@@ -1,4 +1,4 @@
-"""Texts of Avro schemas as trees.
+"""Reads texts of Avro schemas as trees, and prints them as Avro's own library does.
 
 The demands on a schema besides its structure are a matter of ``Rules``.
 

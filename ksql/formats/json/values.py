@@ -1,4 +1,4 @@
-"""One JSON value as a value of a SQL type: the coercions of the declared-schema reader.
+"""A JSON value as a value of a SQL type, by coercion; or of one of several types (a union).
 
 Generated readers test for the expected Python class themselves and come here with everything else.
 Source: docs/formats.md#json.

@@ -1,4 +1,4 @@
-"""JSON_SR: JSON with its schema's id before it, read as that schema says.
+"""JSON_SR: JSON with its schema's id before it, and its schemas for topics and registries.
 
 The written type decides first whether a column can take it. The text is then read as the written
 type. If a column wants text, numbers become text as Java prints the written type. Source:

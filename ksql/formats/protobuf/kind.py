@@ -1,4 +1,4 @@
-"""Protobuf's schemas for topics and registries.
+"""Protobuf's schemas for topics and registries, and the record's index of its message.
 
 The part of a record that says which of its schema's messages it is.
 

@@ -1,4 +1,4 @@
-"""SQL types from Python's annotations, and values the way Python programs like them.
+"""SQL types from a user function's annotations, conversion of its values, and its errors.
 
 A function annotated with ``datetime.date`` gets dates; without annotation it gets what the engine
 holds: epoch days.

@@ -1,4 +1,4 @@
-"""The two engines' spellings of Java's patterns.
+"""Writes Java's patterns for RE2 and ``regex``; sets of characters as ranges of code points.
 
 Sets of characters as sorted ranges of code points, with Java's predefined classes.
 """

@@ -1,4 +1,4 @@
-"""A compiled pattern: RE2, whose time is linear, where it can say the same; else a time limit.
+"""A compiled pattern: RE2 in linear time where it can say the same, else with a time limit.
 
 RE2 knows no back references, lookaround, atomic groups and possessive quantifiers. Its end of a
 text is Java's ``$`` only for a text without a line's end. Both engines prefer matches as Java does.

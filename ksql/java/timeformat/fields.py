@@ -1,4 +1,4 @@
-"""Turns the fields of a parsed text into a moment, as java.time resolves them ("smart").
+"""Turns a parsed text's fields into a moment, as java.time resolves them; values to be printed.
 
 The values that a pattern prints: a DATE, a TIME, or a TIMESTAMP in a zone.
 """

@@ -1,4 +1,4 @@
-"""``java.time.format.DateTimeFormatter``: a pattern compiled into a printer and a parser.
+"""``DateTimeFormatter``: compiles a pattern to printer and parser; a short way for plain digits.
 
 A short cut for the patterns that most texts follow: plain digits of fixed width.
 """

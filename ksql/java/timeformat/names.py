@@ -1,4 +1,4 @@
-"""The English names that java.time prints and reads.
+"""The English names that java.time prints and reads: months, days, eras, and time zones.
 
 The names of time zones in texts: abbreviations, and long English names (by Babel).
 """

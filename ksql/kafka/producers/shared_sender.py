@@ -51,6 +51,7 @@ _FOR_OTHERS: Final = (
 """Errors of a whole batch, though only one of its records need be the reason."""
 _STALE: Final = (
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the library's name
+    KafkaError._DESTROY,  # noqa: SLF001 - the client drops a partition with what waits for it
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 """Errors of a record that has gone to a partition of a topic that was deleted."""

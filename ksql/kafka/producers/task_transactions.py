@@ -1,4 +1,4 @@
-"""One Kafka transaction per task and micro-batch: records and the batch's number count together.
+"""A Kafka transaction per task and micro-batch, with calls that end and one process per task.
 
 The number is kept as the offset of a consumer group of the task's own. So a batch that is run
 again, by any worker, finds that it has been written. A task keeps its transactional id: opening it

@@ -1,4 +1,4 @@
-"""Records with the timestamp 0, the epoch itself.
+"""Writes records with the timestamp 0 by kafka-python, with Kafka's security settings for it.
 
 librdkafka takes a 0 for "no timestamp given" and writes the present time instead. Such records are
 rare but legal, and ROWTIME must travel: they leave through kafka-python's producer, which writes

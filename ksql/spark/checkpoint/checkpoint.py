@@ -1,4 +1,4 @@
-"""Reads a query's progress from its checkpoint, whether the query runs or not; and can move it.
+"""A checkpoint: its offsets read and moved, the operator's permits, the start offsets.
 
 A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished
 batch (``commits/N``).

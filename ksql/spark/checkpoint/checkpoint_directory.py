@@ -1,4 +1,4 @@
-"""The directory of all checkpoints: where that of a version lies, how its life begins and ends."""
+"""The directory of all checkpoints: their paths by version, begin and end of incarnations."""
 
 from __future__ import annotations
 

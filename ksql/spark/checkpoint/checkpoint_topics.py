@@ -1,6 +1,6 @@
 """The topics that a checkpoint's offsets belong to: Kafka's own ids, in a small file of it.
 
-A topic that is deleted and made again keeps its name, not its id. Its offsets begin again, so a
+A topic that is deleted and recreated keeps its name, not its id. Its offsets begin again, so a
 checkpoint of the former topic would leave out the first records of the new one. Checkpoints of
 versions that kept no ids adopt those that they find at their next start.
 """

@@ -1,4 +1,4 @@
-"""The incarnations of queries: each checkpoint holds one, which has a name of its own.
+"""The incarnations of checkpoints, each with its random name; paths to state schemas mended.
 
 A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
 written). So do the numbers of its batches. Kafka's notes of batches are therefore kept under the
@@ -31,9 +31,10 @@ from ksql.core import (
     versioned_json,
     write_atomically,
 )
-from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, readable
+from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint, readable
 
 if TYPE_CHECKING:
+    from ksql.core import KsqlError
     from ksql.spark.checkpoint.checkpoint import Position
 
 
@@ -102,6 +103,17 @@ def check_present(query_id: str, checkpoint: Path, incarnation: Incarnation) -> 
     """
     if incarnation_of(checkpoint) != incarnation:
         raise CheckpointMissing(query_id, checkpoint)
+
+
+def lost(query_id: str, checkpoint: Path, name: str) -> KsqlError | None:
+    """Return what says that the checkpoint of an incarnation that runs has gone; usually None."""
+    try:
+        check_present(query_id, checkpoint, Incarnation(name))
+    except CheckpointMissing as missing:
+        return missing
+    except (CheckpointDamaged, NewerCheckpoint):
+        return None  # the next launch reports it
+    return None
 
 
 def check_age(query_id: str, checkpoint: Path, next_batch: int, planned: Position | None) -> None:

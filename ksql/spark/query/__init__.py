@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from ksql.spark.query.batch_limits import BatchLimits
     from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
+    from ksql.spark.query.query_driver import OnFailure, unheard
     from ksql.spark.query.query_metrics import DropCounts, Totals
-    from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor, unheard
+    from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
     from ksql.spark.query.spec import Failure, RetryPolicy, RunnerContext, State
 else:
@@ -22,7 +23,8 @@ else:
             "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
             "query_metrics": "DropCounts Totals",
-            "query_supervisor": "OnFailure QuerySupervisor unheard",
+            "query_driver": "OnFailure unheard",
+            "query_supervisor": "QuerySupervisor",
             "runner": "BY_WORKERS READ SparkRunner",
             "spec": "Failure RetryPolicy RunnerContext State",
         },

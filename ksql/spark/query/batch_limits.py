@@ -23,6 +23,7 @@ TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
 Places = Mapping[tuple[str, int], int]
 
 _LEAST_SHARE: Final = 1
+_FITS: Final = 1.5  # by what factor a bound may be off before it is set again
 _SECOND_MS: Final = 1_000
 _LARGE_BYTES: Final = 1 << 20
 _LOOKS: Final = (0.0, 0.5, 0.75)
@@ -90,6 +91,13 @@ class BatchLimits:
             if first < end:
                 spans[topic, partition] = (first, end)
         return spans
+
+
+def better_bound(spec: QuerySpec, record_bytes: float) -> int | None:
+    """Return the most records of the next batches; None if the present bound is near enough."""
+    records = records_within(spec, record_bytes)
+    bound = spec.first_records or spec.max_records
+    return None if records <= bound * _FITS <= records * _FITS**2 else records
 
 
 def records_within(spec: QuerySpec, record_bytes: float) -> int:

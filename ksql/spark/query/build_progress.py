@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from ksql.exec import BuildProgress
@@ -33,10 +34,22 @@ def progress_of(
         begin=begin,
         position={**begin, **position},
         ends=by_topic(ends(topics)) if topics else {},
-        records_per_second=running.totals().rows_in_per_s,
-        state_bytes=sum(stage.size_bytes for stage in running.held()),
+        records_per_second=(totals := running.totals()).rows_in_per_s,
+        state_bytes=sum(stage.size_bytes for stage in running.state_sizes()),
         trouble="" if running.status().state is State.RUNNING else running.trouble(),
+        batch_rate=totals.batch_rate,
+        record_bytes=running.metrics.record_bytes,
+        free_bytes=free_bytes(running.place.checkpoint),
     )
+
+
+def free_bytes(directory: Path) -> int:
+    """Return the room on the disk of a directory, which need not be there yet.
+
+    Raises: OSError.
+    """
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    return shutil.disk_usage(there).free
 
 
 def _begin(checkpoint: Path, first: Offsets) -> Offsets:

@@ -13,14 +13,15 @@ A stream has step 3 only: what its version has read was in the stream already.
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core import KsqlError, QueryVersion, ServerError, transactional_id
+from ksql.core import KsqlError, QueryVersion, ServerError, application_id, transactional_id
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import Counts, Writing
@@ -39,6 +40,9 @@ _log = logging.getLogger(__name__)
 class ResultTopics(Protocol):
     """The topics of results (``TopicDifference``)."""
 
+    def names(self) -> Iterable[str]:
+        """Return the names of all topics."""
+
     def exists(self, topic: str) -> bool:
         """Return whether there is such a topic."""
 
@@ -54,6 +58,10 @@ class ResultTopics(Protocol):
 
 class NoTopics:
     """Has no topics: for runners without Kafka."""
+
+    def names(self) -> Iterable[str]:
+        """Return none."""
+        return ()
 
     def exists(self, topic: str) -> bool:
         """Return False."""
@@ -129,6 +137,19 @@ class CutOverCompletion:
         if not self.topics.exists(hidden):
             raise ResultsGone(spec.query_id, hidden)
         self.topics.equalize(topic, hidden, self._writing(spec))
+
+    def sweep(self, known: Collection[QueryVersion], service_id: str) -> None:
+        """Delete the topics of versions that no command has made, of queries that there are.
+
+        A server that dies while it begins a rebuild leaves such a topic. A later version may get
+        the same number: it must not find rows of another plan.
+        """
+        kept = {version.results_topic(service_id) for version in known}
+        queries = "|".join(sorted({re.escape(version.query_id) for version in known}))
+        mine = re.compile(rf"{re.escape(application_id(service_id, ''))}({queries})-v\d+-changelog")
+        for topic in self.topics.names():
+            if topic not in kept and (match := mine.fullmatch(topic)) is not None:
+                self._delete(topic, match[1])
 
     def _equalized(
         self, sink: Sink, hidden: str, former: str, spec: QuerySpec, mark: CutOverMark

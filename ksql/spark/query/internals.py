@@ -6,6 +6,7 @@ On another Spark a query is stopped the public way; all else raises Py4JError.
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.spark.checkpoint.checkpoint import Offsets
 
 FULL_SHARE: Final = 4
 """The weight of a query's pool; that of a candidate, which has less, is a whole number as well."""
@@ -90,6 +93,36 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
     except LOST:
         return False
     return True
+
+
+def close_gate(session: SparkSession, gate: str) -> bool:
+    """Have a query whose source names the gate wait there, before it looks at its checkpoint.
+
+    Returns: False if Spark is gone.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    try:
+        jvm.ksql.Gate.close(gate)
+    except LOST:
+        return False
+    return True
+
+
+def open_gate(session: SparkSession, gate: str) -> None:
+    """Let the query through, and forget the gate."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        jvm.ksql.Gate.open(gate)
+
+
+def move_end(session: SparkSession, name: str, offsets: Offsets | None) -> None:
+    """Move the end of a query that has one, also while it runs; None: to where it was stated."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        if offsets is None:
+            jvm.ksql.Until.forget(name)
+        else:
+            jvm.ksql.Until.move(name, json.dumps(offsets))
 
 
 def forget_progress(session: SparkSession, name: str) -> None:

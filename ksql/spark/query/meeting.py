@@ -3,9 +3,18 @@
     CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
     MET -> BACKFILLS -> MET, for a backfill
 
-Both end between two batches, and have read the same records then. The running version rests only
-while the candidate reads what the other has read since. For a backfill the candidate runs one more
-batch, without records, in which it takes kept state over. The meeting leaves by one of two exits:
+Both end between two batches, and have read the same records then. The candidate is started again
+at once, with its end where it is, so that it is up when that is moved. The running version rests
+only while the candidate reads what the other has read since. For a backfill the candidate runs one
+more batch, without records, in which it takes kept state over.
+
+A running version that is in ERROR, or whose batch does not end, may come to no position. If its
+result is a table, it is **left behind**: it is ended where it is, and writes no more. The
+difference is right all the same, as it is computed from what the topic has. A stream's results
+before the candidate's position would be lost, so there both must meet. So they must for a backfill,
+as its kept aggregates know what the running version has read.
+
+The meeting leaves by one of two exits:
 
 - *cut over*: the running version rests for good, the candidate's version is started as the query.
 - *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
@@ -22,6 +31,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ksql.core import MEETING_CANCELLED, KsqlError, ServerError
 from ksql.core.process import in_background
+from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query.failures import reason
 from ksql.spark.query.switching import OldPlan
@@ -35,7 +45,10 @@ if TYPE_CHECKING:
     from ksql.spark.task.kept_state import KeptState
 
 _log = logging.getLogger(__name__)
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.02
+_TRANSIENT_S: Final = 10.0
+"""How long a running version may be in trouble before it is left behind: most failures pass."""
+_STUCK: Final = "its batch does not end"
 _UNAVAILABLE: Final = 503
 _STILL_RUNS: Final = "its batch still runs"
 
@@ -60,6 +73,9 @@ class Version(OldPlan, Protocol):
         Raises: whatever kept it from starting.
         """
 
+    def interrupt(self) -> bool:
+        """End it within its batch; it is repeated if the version continues. False: it runs on."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -79,16 +95,22 @@ class Meeting:
         common: Collection[str],
         bound: Callable[[Offsets | None], None],
         limit_s: float,
+        *,
+        may_leave: bool = False,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         """Take the topics that both read, and ``limit_s``: how long the meeting may take.
 
-        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere.
+        ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere. It
+        moves the end of one that runs and has one. ``may_leave``: a running
+        version that does not come along is left behind.
         """
         self.state = MeetingState.CANDIDATE_ENDS
         self.since = 0.0
         """When the running version has ended."""
+        self.left_behind = ""
+        """Why the running version was left behind, if it was."""
         self._old = old.version
         self._candidate = candidate.version
         self._old_position = old.position
@@ -96,9 +118,11 @@ class Meeting:
         self._common = common
         self._bound = bound
         self._limit_s = limit_s
+        self._may_leave = may_leave
         self._clock = clock
         self._pause = pause
         self._deadline = 0.0
+        self._is_bound = False
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -114,14 +138,19 @@ class Meeting:
             self._deadline = self._clock() + self._limit_s
             self._candidate.hold()
             self._end(MeetingState.CANDIDATE_ENDS, self._candidate)
-            self._let_old_catch_up(self._shared(self._candidate_position()))
+            goal = self._shared(self._candidate_position())
+            self._enter(MeetingState.OLD_CATCHES_UP)
+            self._bind(goal)
+            self._candidate.start()
+            self._let_old_catch_up(goal)
             self._old.hold()
-            self._end(MeetingState.OLD_ENDS, self._old)
+            self._end_old()
             self.since = self._clock()
-            self._let_candidate_catch_up(self._shared(self._old_position()))
+            # the candidate has read to its goal, and one that was left behind may be before it
+            self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
             self._enter(MeetingState.MET)
         except BaseException as problem:
-            self.part()
+            self._end_bound()
             extra = {"state": self.state.name, "reason": _cause(problem)}
             _log.info("versions_not_met", extra={"query_id": self._old.query_id, **extra})
             if not isinstance(problem, Exception) or isinstance(problem, NotMet):
@@ -139,14 +168,23 @@ class Meeting:
             self._enter(MeetingState.BACKFILLS)
             self._deadline = self._clock() + self._limit_s
             is_finished = prepare()
-            self._bound(self._shared(self._old_position()))
-            self._run_candidate(is_finished, lambda: _STILL_RUNS)
+            self._bind(self._shared(self._old_position()))
+            self._candidate.start()
+            self._await_candidate(lambda: "" if is_finished() else _STILL_RUNS)
             self._enter(MeetingState.MET)
         except BaseException as problem:
-            self.part()
+            self._end_bound()
             if not isinstance(problem, Exception) or isinstance(problem, KsqlError):
                 raise
             raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+
+    def _end_bound(self) -> None:
+        """End a candidate that has an end, and let both continue."""
+        try:
+            if self._is_bound:
+                self._candidate.end_between_batches(0.0)
+        finally:
+            self.part()
 
     def part(self) -> None:
         """Let both continue."""
@@ -173,40 +211,80 @@ class Meeting:
             if not version.end_between_batches(self._left_s()) or version.half_done():
                 raise self._not_met(trouble or _STILL_RUNS)
 
+    def _bind(self, goal: Offsets) -> None:
+        self._is_bound = True
+        self._bound(goal)
+
     def _let_old_catch_up(self, goal: Offsets) -> None:
-        self._enter(MeetingState.OLD_CATCHES_UP)
-        while not reached(self._old_position(), goal):
-            self._wait(lambda: f"it has not read {_missing(self._old_position(), goal)}", self._old)
+        begun = self._clock()
+        first: Offsets | None = None
+        while not reached(position := self._old_at(), goal):
+            first = position if first is None else first
+            trouble = self._old.trouble()
+            over = self._clock() >= self._deadline
+            lasting = trouble if self._clock() >= begun + _TRANSIENT_S else ""
+            stuck = _STUCK if over and not trouble else ""
+            if position == first and self._leaves(lasting or stuck):
+                return
+            self._wait(_missing(position, goal), self._old)
+
+    def _leaves(self, trouble: str) -> bool:
+        """Return whether the running version is left behind, because of that trouble."""
+        if not trouble or not self._may_leave:
+            return False
+        self.left_behind = LEFT_BEHIND.format(trouble=trouble)
+        self._deadline = self._clock() + self._limit_s
+        return True
+
+    def _end_old(self) -> None:
+        """End the running version: between two batches, or where it is if it is left behind."""
+        if not self.left_behind:
+            try:
+                self._end(MeetingState.OLD_ENDS, self._old)
+                return
+            except NotMet:
+                if not self._leaves(self._old.trouble() or _STUCK):
+                    raise
+        self._enter(MeetingState.OLD_ENDS)
+        if not self._old.interrupt():
+            raise self._not_met(_STILL_RUNS)
+
+    def _old_at(self) -> Offsets:
+        """Return where the running version is; nowhere if that cannot be read and it may be left.
+
+        Raises: KsqlError.
+        """
+        try:
+            return self._old_position()
+        except KsqlError as unreadable:
+            if not self._may_leave:
+                raise
+            extra = {"query_id": self._old.query_id, "reason": unreadable.text()}
+            _log.info("position_unreadable", extra=extra)
+            return {}
 
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
         self._enter(MeetingState.CANDIDATE_CATCHES_UP)
-        if reached(self._candidate_position(), goal):
-            return
-        self._bound(goal)
-        self._run_candidate(
-            lambda: reached(self._candidate_position(), goal),
-            lambda: f"it has not read {_missing(self._candidate_position(), goal)}",
-        )
+        self._bind(goal)
+        if self._candidate.trouble():  # it has ended meanwhile
+            self._candidate.start()
+        self._await_candidate(lambda: _missing(self._candidate_position(), goal))
 
-    def _run_candidate(self, is_done: Callable[[], bool], lacking: Callable[[], str]) -> None:
-        """Start the candidate while it is held, and end it when that is done."""
-        self._candidate.start()
-        try:
-            while not is_done():
-                if trouble := self._candidate.trouble():
-                    raise self._not_met(trouble)
-                self._wait(lacking, self._candidate)
-        except BaseException:
-            self._candidate.end_between_batches(0.0)
-            raise
+    def _await_candidate(self, lacking: Callable[[], str]) -> None:
+        """Wait until a candidate that has an end lacks nothing, and end it there."""
+        while lacks := lacking():
+            if trouble := self._candidate.trouble():
+                raise self._not_met(trouble)
+            self._wait(lacks, self._candidate)
         if not self._candidate.end_between_batches(self._left_s()):
             raise self._not_met(_STILL_RUNS)
         self._bound(None)
+        self._is_bound = False
 
-    def _wait(self, lacking: Callable[[], str], version: Version) -> None:
+    def _wait(self, lacks: str, version: Version) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
-            raise self._not_met("\n".join(filter(None, (lacking(), version.trouble()))))
+            raise self._not_met("\n".join(filter(None, (lacks, version.trouble()))))
         self._pause(_LOOK_S)
 
     def _left_s(self) -> float:
@@ -249,10 +327,17 @@ class MeetingInProgress(NamedTuple):
 class Meetings:
     """The meetings that are under way, and where candidates end because of them."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        space: str = "",
+        move: Callable[[str, Offsets | None], None] = lambda _name, _offsets: None,
+    ) -> None:
+        """Take ``move``, which moves the end of a version that runs, by its name in Spark."""
         self._under_way: dict[QueryVersion, MeetingInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
         self._kept: dict[QueryVersion, KeptState] = {}
+        self._space = space
+        self._move = move
 
     def begin(self, meeting: MeetingInProgress) -> None:
         """Note a meeting."""
@@ -272,7 +357,7 @@ class Meetings:
         return meeting
 
     def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
-        """Have later launches of a version end at these offsets; None: nowhere.
+        """Have a version that has an end, and later launches, end there; None: these nowhere.
 
         Then they take over no state either.
         """
@@ -281,6 +366,7 @@ class Meetings:
             self._untils[version] = offsets
         else:
             self._kept.pop(version, None)
+        self._move(version.spark_name(self._space), offsets)
 
     def take_over(self, version: QueryVersion, kept: KeptState) -> None:
         """Have the next launch of a version take state over."""
@@ -299,12 +385,24 @@ class Meetings:
         return self._untils.get(version)
 
 
+def _farther(one: Offsets, other: Offsets) -> Offsets:
+    """Return for each partition the larger of both offsets."""
+    return {
+        topic: {
+            partition: max(_at(one, topic, partition), _at(other, topic, partition))
+            for partition in one.get(topic, {}).keys() | other.get(topic, {}).keys()
+        }
+        for topic in one.keys() | other.keys()
+    }
+
+
 def _missing(position: Offsets, goal: Offsets) -> str:
+    """Return what a version has not read of its goal; empty if it has reached it."""
     for topic, ends in goal.items():
         for partition, end in ends.items():
             if (at := _at(position, topic, partition)) < end:
-                return f"the offsets from {at} to {end} of {topic}-{partition}"
-    return "all"
+                return f"it has not read the offsets from {at} to {end} of {topic}-{partition}"
+    return ""
 
 
 def _at(position: Mapping[str, Mapping[int, int]], topic: str, partition: int) -> int:

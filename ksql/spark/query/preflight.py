@@ -1,7 +1,7 @@
 """The check before each launch that the checkpoint still fits to what Kafka has.
 
 A checkpoint that was restored from a copy is older than what its query has written; a topic may
-have been deleted and made again. Both would lose records without a word.
+have been deleted and recreated. Both would lose records without a word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metrics of a query since this server began: sums over its finished batches.
+"""The metrics of a query since this server began, and the share of records dropped lately.
 
 The records that a query has dropped of those that it has read lately.
 """
@@ -95,11 +95,14 @@ STAGE = "stage-"
 """What the reports about a stage's state are called, with its number."""
 LOOK_S = 1.0
 _WINDOW_S = 30.0
+_LARGE: Final = 1000
+"""A batch of fewer records is mostly the work that any batch is."""
 
 
 class Totals(NamedTuple):
     """Sums over batches; ``last_ms`` is when the last one that read something began.
 
+    ``batch_rate`` is the speed of the largest batch, in records per second; 0 if all were small.
     ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read.
     ``ahead_since_ms`` is when the batch began that read it. ``recent`` are sums of the last
     minutes.
@@ -114,6 +117,7 @@ class Totals(NamedTuple):
     ahead_ms: int | None = None
     ahead_since_ms: int = 0
     recent: DropCounts = DropCounts()
+    batch_rate: float = 0.0
 
 
 class StateSize(NamedTuple):
@@ -148,6 +152,7 @@ class QueryMetrics:
         self.totals = Totals()
         self._lately = RecentDrops()
         self._counted = ""
+        self._largest = _LARGE - 1
         self._held: dict[int, dict[int, tuple[int, int]]] = {}
         self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
 
@@ -163,7 +168,7 @@ class QueryMetrics:
             self._count(batch)
         self._sample(time.monotonic())
 
-    def held(self) -> tuple[StateSize, ...]:
+    def state_sizes(self) -> tuple[StateSize, ...]:
         """Return what each stage keeps, as of the last batches that touched its buckets."""
         return tuple(
             StateSize(
@@ -191,6 +196,10 @@ class QueryMetrics:
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
             recent=self._lately.add(_millis(batch["timestamp"]), counted),
         )
+        took_ms = (batch.get("durationMs") or {}).get("triggerExecution")
+        if took_ms and rows_in > self._largest:
+            self._largest = rows_in
+            self.totals = self.totals._replace(batch_rate=rows_in * 1000 / took_ms)
         ingest = seen.get("ingest") or {}
         if rows_in and (read := ingest.get("bytes")):
             self.record_bytes = read / rows_in

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Condition
 from typing import TYPE_CHECKING
 
-from pyspark.sql.streaming.query import StreamingQuery
-
-from ksql.core import KsqlError, QueryVersion
+from ksql.core import KsqlError
 from ksql.core.process import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
-from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint
-from ksql.spark.query.batch_limits import records_within
+from ksql.spark.query.batch_limits import better_bound
 from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import has_looked, physical_plan
 from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec, RetryPolicy, State, Status
@@ -25,43 +22,20 @@ from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec, RetryPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.core import QueryVersion
+    from ksql.spark.query.query_driver import OnFailure, QueryDriver
     from ksql.spark.query.query_metrics import QueryMetrics, StateSize, Totals
 
 _log = logging.getLogger(__name__)
 
-OnFailure = Callable[[QueryVersion, Failure], None]
-"""Called each time that a version which was started has ended with an error."""
-
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""
 _POLL_S = 0.01
-_FITS = 1.5  # by what factor a bound may be off before it is set again
 _STOP_AGAIN_S = 5.0
 _BY_ITSELF = "the query ended without an error"
 _NOT_YET = "it has not been started yet"
-
-
-def unheard(_version: QueryVersion, _failure: Failure) -> None:
-    """Ignore a failure, for callers that ask the query itself."""
-
-
-@dataclass(frozen=True)
-class QueryDriver:
-    """Starts and ends a query; Spark, or a test.
-
-    ``prepare`` finds out what to start and may fail as long as Kafka is away. ``launch`` starts it.
-    ``finish`` asks it to end between two batches and waits for that long: True if it has ended.
-    ``bound`` sets how many records its next batches may have. ``build`` does ahead what a start
-    takes long for. ``vet`` looks before each launch whether the checkpoint still fits to what
-    Kafka has, and returns what will be launched.
-    """
-
-    prepare: Callable[[], QuerySpec]
-    launch: Callable[[QuerySpec], StreamingQuery]
-    finish: Callable[[StreamingQuery, float], bool]
-    bound: Callable[[StreamingQuery, int], None] = lambda _query, _records: None
-    build: Callable[[QuerySpec], None] = lambda _spec: None
-    vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec
 
 
 class QuerySupervisor:
@@ -92,10 +66,12 @@ class QuerySupervisor:
         self._query: StreamingQuery | None = None
         self._next_try: float | None = None
         self._launching = False
+        self._ahead = False
         self._asked_to_end = False
-        self._held = False
+        self._start_locked = False
         self._stopped = False
         self._over = False
+        self._gate = ""
         self._batch_at_start: int | None = None
         self._origins: Mapping[str, str] = {}
 
@@ -121,7 +97,7 @@ class QuerySupervisor:
 
         Raises: whatever would keep it from starting.
         """
-        self._spec = self._driver.prepare()
+        self._spec = replace(self._driver.prepare(), gate=uuid.uuid4().hex)
         self._driver.build(self._spec)
         return self._spec
 
@@ -140,10 +116,45 @@ class QuerySupervisor:
     def start_soon(self) -> None:
         """Start it in the background; note a start that fails, and try again."""
         with self._changed:
-            if self._launching or self._stopped or self._held:
+            if self._launching or self._stopped or self._start_locked:
                 return
             self._launching = True
         in_background(f"start {self.version.name}", self._try)
+
+    def start_ahead(self) -> None:
+        """Start what was prepared, in the background; it waits before its first look for ``begin``.
+
+        A failure is not noted: then ``begin`` starts it.
+        """
+        gate = self._spec.gate if self._spec is not None else ""
+        if not gate or self._stopped or not self._driver.close_gate(gate):
+            return
+        with self._changed:
+            self._gate, self._ahead, self._launching = gate, True, True
+        in_background(f"start {self.version.name}", self._try)
+
+    def begin(self) -> None:
+        """Let it continue if it was started ahead, else start it soon."""
+        with self._changed:
+            ahead, self._ahead = self._ahead, False
+            under_way = ahead and (self._launching or self._runs())
+        if ahead:
+            self._driver.open_gate(self._gate)
+        if not under_way:
+            self.start_soon()
+
+    def withdraw(self) -> None:
+        """End what was started ahead; it has done nothing."""
+        if not self._ahead:
+            return
+        self.disable()  # a launch that is under way ends what it starts
+        self.await_first_attempt(STOP_S)
+        if self._query is not None:
+            self._end(self._query)
+        elif not self._launching:
+            self._over = True
+        if self._over:  # else it still waits
+            self._driver.open_gate(self._gate)
 
     def await_first_attempt(self, timeout_s: float) -> None:
         """Wait until no start of it is under way."""
@@ -151,20 +162,21 @@ class QuerySupervisor:
             self._changed.wait_for(lambda: not self._launching, timeout_s)
 
     def _try(self) -> None:
+        problem: Exception | None = None
         try:
             self._launch()
-        except Exception as problem:  # noqa: BLE001 - every failure is logged and tried again
-            with self._changed:
+        except Exception as failed:  # noqa: BLE001 - every failure is logged and tried again
+            problem = failed
+        with self._changed:
+            self._launching = False
+            if problem is not None and not self._ahead:
                 self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
-        finally:
-            self._launched()
+            self._changed.notify_all()
 
     def _launch(self) -> None:
         """Start an incarnation of the query, unless it was stopped meanwhile."""
         spec = self._spec or self._driver.prepare()
-        self._spec = (
-            None  # what is refused is prepared again: its incarnation may be another by then
-        )
+        self._spec = None  # what is refused is prepared again, perhaps for another incarnation
         self._spec = self._driver.vet(spec)
         batch, known = self._last_batch(), checkpoint_topics.read(self.place.checkpoint)
         query = self._driver.launch(self._spec)
@@ -200,9 +212,10 @@ class QuerySupervisor:
         Spark does not manage, ``supervise`` asks it again.
         """
         deadline = time.monotonic() + timeout_s
-        with self._changed:
-            self._stopped = True
-            self._next_try = None
+        self.disable()
+        if self._ahead:
+            self.withdraw()
+            return
         self.await_first_attempt(timeout_s)
         query = self._query
         if query is None:
@@ -247,14 +260,7 @@ class QuerySupervisor:
             spec = self._spec if self._may_be_ended() else None
         if spec is None or spec.incarnation is None:
             return None
-        incarnation = incarnations.Incarnation(spec.incarnation)
-        try:
-            incarnations.check_present(spec.query_id, spec.checkpoint, incarnation)
-        except incarnations.CheckpointMissing as missing:
-            return missing
-        except (CheckpointDamaged, NewerCheckpoint):
-            return None  # the next launch reports it
-        return None
+        return incarnations.lost(spec.query_id, spec.checkpoint, spec.incarnation)
 
     def fail_with(self, problem: KsqlError, ids: Mapping[str, str]) -> None:
         """End it at once, within its batch: what it reads is not what it began with.
@@ -271,7 +277,7 @@ class QuerySupervisor:
         in_background(f"end {self.version.name}", partial(self._end_with, query, problem))
 
     def _may_be_ended(self) -> bool:
-        return not (self._launching or self._held or self._stopped) and self._runs()
+        return not (self._launching or self._start_locked or self._stopped) and self._runs()
 
     def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
         try:
@@ -289,9 +295,9 @@ class QuerySupervisor:
     # --- its part in a switch (``switching.OldPlan``)
 
     def hold(self) -> None:
-        """Keep anybody else from starting it, until ``resume`` or ``retire``."""
+        """Keep anyone else from starting it, until ``resume`` or ``retire``."""
         with self._changed:
-            self._held = True
+            self._start_locked = True
             self._changed.wait_for(lambda: not self._launching, STOP_S)
 
     def end_between_batches(self, timeout_s: float) -> bool:
@@ -306,6 +312,12 @@ class QuerySupervisor:
         with self._changed:
             self.metrics.add(query)
         return True
+
+    def interrupt(self) -> bool:
+        """End it within its batch, which is repeated if it continues. False: it still runs."""
+        if not self.end_between_batches(0.0) and self._query is not None:
+            self._query.stop()
+        return not self._runs()
 
     def half_done(self) -> bool:
         """Return whether a batch was planned that is not finished; for one that has ended."""
@@ -325,7 +337,7 @@ class QuerySupervisor:
     def resume(self) -> None:
         """Give it back to supervision: it runs, or is started at once and then again and again."""
         with self._changed:
-            self._held = False
+            self._start_locked = False
         if not self._runs():
             self.start_soon()
             self.await_first_attempt(STOP_S)
@@ -362,7 +374,9 @@ class QuerySupervisor:
             if self._stopped:
                 return Status(State.STOPPED, failures)
             query = self._query
-            if self._held or (self._next_try is None and query is not None and self._does(query)):
+            if self._start_locked or (
+                self._next_try is None and query is not None and self._does(query)
+            ):
                 return Status(State.RUNNING, failures)
             return Status(State.ERROR, failures or self._current_failure())
 
@@ -376,18 +390,24 @@ class QuerySupervisor:
                 self.metrics.add(self._query)
             return self.metrics.totals
 
-    def held(self) -> tuple[StateSize, ...]:
+    def state_sizes(self) -> tuple[StateSize, ...]:
         """Return what each of its stateful stages keeps."""
         with self._changed:
-            return self.metrics.held()
+            return self.metrics.state_sizes()
 
     def spark_plan(self) -> str:
         """Return Spark's physical plan of the last batch; empty before the first."""
         return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
-        """Return where the last finished batch ended; empty before the first."""
-        position = checkpoint.committed(self.place.checkpoint)
+        """Return where the last finished batch ended; empty before the first.
+
+        It is empty, too, while the checkpoint cannot be read: the next launch says why.
+        """
+        try:
+            position = checkpoint.committed(self.place.checkpoint)
+        except (checkpoint.CheckpointDamaged, checkpoint.NewerCheckpoint, OSError):
+            return {}
         return position.offsets if position else {}
 
     def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
@@ -421,7 +441,7 @@ class QuerySupervisor:
     def supervise(self) -> None:
         """Note a failure and, once its rest is over, have it tried again; for the runtime."""
         with self._changed:
-            if self._launching or self._held:
+            if self._launching or self._start_locked:
                 return
             due = self._next_try is not None and time.monotonic() >= self._next_try
             query = self._query
@@ -446,9 +466,8 @@ class QuerySupervisor:
         spec = self._spec
         if spec is None or not spec.max_bytes or not self.metrics.record_bytes:
             return
-        records = records_within(spec, self.metrics.record_bytes)
-        bound = spec.first_records or spec.max_records
-        if not records <= bound * _FITS <= records * _FITS**2:
+        records = better_bound(spec, self.metrics.record_bytes)
+        if records is not None:
             self._driver.bound(query, records)
             self._spec = replace(spec, first_records=records)  # the next launch begins with it
 

@@ -24,7 +24,7 @@ from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
 from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_supervisor import unheard
+from ksql.spark.query.query_driver import unheard
 from ksql.spark.query.spec import QueryLocation, QuerySpec
 from ksql.spark.query.start_offsets import StartOffsets
 from ksql.spark.query.stopping import stop_soon
@@ -34,13 +34,14 @@ from ksql.sql.plan import follows_time
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from ksql.core import QueryVersion, Trash
     from ksql.exec import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_supervisor import OnFailure, QuerySupervisor
+    from ksql.spark.query.query_driver import OnFailure
+    from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.spec import Failure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog import PersistentQuery
@@ -106,7 +107,7 @@ class SparkRunner:
         )
         self.running: dict[QueryVersion, QuerySupervisor] = {}
         self._switches: dict[QueryVersion, SwitchInProgress] = {}
-        self._meetings = Meetings()
+        self._meetings = Meetings(context.space, runtime.end_at)
         self._links = Links(runtime, context.space)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""
@@ -250,9 +251,10 @@ class SparkRunner:
         self._links.end(version)
         self._checkpoints.end(version)
 
-    def sweep(self, known: Iterable[QueryVersion]) -> None:
-        """Move aside the checkpoints that belong to no version of a query."""
+    def sweep(self, known: Collection[QueryVersion]) -> None:
+        """Move aside the checkpoints that belong to no version of a query; delete such topics."""
         self._checkpoints.sweep(known)
+        self._completion.sweep(known, self._service_id)
 
     def make_way(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
@@ -305,14 +307,15 @@ class SparkRunner:
         with usable(version.query_id):
             return progress_of(running, self._begins, self._ends)
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
         """End the running version and its candidate at one position, as ``meeting`` has it.
 
         Raises: KsqlError; both continue then.
         """
-        going, coming = (
-            self.running.get(query.version) or self._watched(query) for query in (old, candidate)
-        )
+        versions = old, candidate
+        going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
         meeting = Meeting(
             Side(going, lambda: self._position(old)[1]),
@@ -320,11 +323,13 @@ class SparkRunner:
             common,
             partial(self._meetings.end_at, candidate.version),
             self._limit_s(),
+            may_leave=may_leave and plan_of(old).sink.kind == "TABLE",
         )
         self._meetings.begin(MeetingInProgress(meeting, going, coming))
         try:
             meeting.meet()
-            return Switch(*self._position(old))
+            ended = candidate if meeting.left_behind else old
+            return Switch(*self._position(ended), left=meeting.left_behind)
         except BaseException:
             if self._meetings.end(old.version) is not None:  # none was ended meanwhile
                 self._links.begin(old, candidate)

@@ -1,4 +1,4 @@
-"""Specifications, states and errors of queries: the runtime's own vocabulary.
+"""Specifications, states and errors of queries, and the settings that all queries share.
 
 The settings, properties and directories that the queries of a runner share.
 """
@@ -93,6 +93,7 @@ class QuerySpec:
         space: Separates the queries of services that share a session.
         incarnation: The one that the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
+        gate: Where its source waits as long as it is closed; empty: nowhere.
         reader: Kafka client properties (librdkafka names) with which the tasks read the source's
             ranges; None: Spark's own source reads.
     """
@@ -127,6 +128,7 @@ class QuerySpec:
     space: str = ""
     incarnation: str | None = None
     lease: Lease | None = None
+    gate: str = ""
     reader: Mapping[str, str] | None = None
 
     @property

@@ -1,10 +1,11 @@
-"""The switch of a running query from one plan to another, written down as a state machine.
+"""The switch of a running query to another plan, as a state machine; a half-done batch in it.
 
 OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> NEW_RUNS
 
-The new plan is tried in OLD_RUNS: it computes what waits, and writes nothing. It runs for the first
-time in NEW_RUNS, when the log names it. So a batch that has begun to write is of the plan in the
-log, always. The switch leaves by one of two exits, and each leaves exactly one plan with the query:
+The new plan is tried in OLD_RUNS: it computes what waits, and writes nothing. It is started ahead
+in BETWEEN, up to where it waits before it looks at its checkpoint. It runs for the first time in
+NEW_RUNS, when the log names it. So a batch that has begun to write is of the plan in the log,
+always. The switch leaves by one of two exits, and each leaves exactly one plan with the query:
 
 - *switched*: the new plan runs, from the offset on at which the old one ended. If its first batch
   fails the query is in ERROR and is tried again, as any other.
@@ -66,7 +67,7 @@ class OldPlan(Protocol):
         """Whose plan it is."""
 
     def hold(self) -> None:
-        """Keep anybody else from starting or ending it, until ``resume`` or ``retire``."""
+        """Keep anyone else from starting or ending it, until ``resume`` or ``retire``."""
 
     def end_between_batches(self, timeout_s: float) -> bool:
         """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
@@ -96,8 +97,17 @@ class NewPlan(Protocol):
         Raises: anything, if it cannot come up.
         """
 
+    def start_ahead(self) -> None:
+        """Start it on the old one's checkpoint, in the background; it waits before its first look.
+
+        No batch of it is planned before ``start``.
+        """
+
+    def withdraw(self) -> None:
+        """End what was started ahead: another plan continues."""
+
     def start(self) -> None:
-        """Start it on the old one's checkpoint, in the background; what fails is tried again."""
+        """Start it, or let it continue if it was started ahead; what fails is tried again."""
 
     def await_first(self, timeout_s: float) -> str:
         """Wait for its first batch; return why that failed, empty if it did not."""
@@ -124,10 +134,18 @@ class NewPlanHandle:
         """Try its plan, and have its dataflow ready."""
         self._try_out(self.query.prepare())
 
+    def start_ahead(self) -> None:
+        """Have Spark bring it up to where it waits."""
+        self.query.start_ahead()
+
+    def withdraw(self) -> None:
+        """End it there."""
+        self.query.withdraw()
+
     def start(self) -> None:
         """Start it."""
+        self.query.begin()
         self._watch(self.query)
-        self.query.start_soon()
 
     def await_first(self, timeout_s: float) -> str:
         """Wait for its first batch."""
@@ -181,11 +199,14 @@ class Switching:
             self._new.prepare()
             self._enter(SwitchState.OLD_RUNS)
             self._old.hold()
+            sound = not self._old.trouble()
             self._end_old()
             self._since = self._clock()
+            if sound and not self.left:
+                self._new.start_ahead()
             return position()
         except BaseException as problem:
-            self._old.resume()
+            self.give_back()
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
@@ -193,6 +214,7 @@ class Switching:
 
     def give_back(self) -> None:
         """Let the old plan continue: another one was not taken."""
+        self._new.withdraw()
         self._old.resume()
 
     def take_over(self) -> None:

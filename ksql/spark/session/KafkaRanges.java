@@ -33,13 +33,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's Kafka source, but for three things, each an option of its own.
+ * Spark's Kafka source, but for four things, each an option of its own.
  *
  * <p>{@code rangesOnly}: its rows are not records; each range of a partition is one row that names
  * it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
  * that end at one time in all partitions, see {@link TimeCut}. {@code untilOffsets}: it reads up to
  * these and no further, see {@link Until}. With {@code emptyBatch}, a number, as well
- * it takes one batch without records there, whose one row names no range.
+ * it takes one batch without records there, whose one row names no range. {@code gate}: it waits
+ * at that {@link Gate}.
  *
  * <p>Which offsets there are, what a checkpoint says and whether records were lost before the batch
  * was planned is all decided by Spark's own stream.
@@ -47,6 +48,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public class KafkaRanges implements TableProvider {
     static final String RANGES = "rangesOnly";
     private static final String EMPTY_BATCH = "emptyBatch";
+    static final String GATE = "gate";
     static final StructType SCHEMA = new StructType()
         .add("topic", DataTypes.StringType)
         .add("partition", DataTypes.IntegerType)
@@ -99,7 +101,7 @@ public class KafkaRanges implements TableProvider {
             int empty = options.getInt(EMPTY_BATCH, -1);
             Ways ways =
                 new Ways(TimeCut.of(options), Until.of(options), empty, upstreams, Rest.of(options, upstreams));
-            return () -> new RangeScan(scan, ranges, ways);
+            return () -> new RangeScan(scan, ranges, ways, options.get(GATE));
         }
     }
 
@@ -110,11 +112,13 @@ public class KafkaRanges implements TableProvider {
         private final Scan kafka;
         private final boolean ranges;
         private final Ways ways;
+        private final String gate;
 
-        RangeScan(Scan kafka, boolean ranges, Ways ways) {
+        RangeScan(Scan kafka, boolean ranges, Ways ways, String gate) {
             this.kafka = kafka;
             this.ranges = ranges;
             this.ways = ways;
+            this.gate = gate;
         }
 
         @Override
@@ -130,7 +134,21 @@ public class KafkaRanges implements TableProvider {
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
             KafkaMicroBatchStream stream = (KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint);
+            if (gate != null) {
+                waitAt(gate, stream);
+            }
             return new RangeStream(stream, ranges, ways);
+        }
+    }
+
+    /** Connects to Kafka, and waits: Spark reads the checkpoint after that. */
+    private static void waitAt(String gate, KafkaMicroBatchStream stream) {
+        try {
+            stream.latestOffset(stream.deserializeOffset("{}"), ReadLimit.allAvailable());
+            Gate.pass(gate);
+        } catch (InterruptedException end) {
+            stream.stop();
+            throw TimeCut.interrupted(end);
         }
     }
 

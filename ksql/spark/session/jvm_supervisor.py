@@ -1,4 +1,4 @@
-"""Replaces a Spark process that died; its queries report its end instead of failing on it.
+"""Restarts Spark's JVM when it has died, and keeps Spark's log in bounds.
 
 Every query continues from its checkpoint, as it does after any other failure.
 
@@ -100,7 +100,7 @@ class WatchedQuery:
 
 
 class JvmHost:
-    """Spark's process and session, made again when it has died; for one watching thread."""
+    """Spark's process and session, restarted when it has died; for one watching thread."""
 
     def __init__(
         self, settings: SparkSettings, open_: Callable[[SparkSettings], OpenSession] = open_session

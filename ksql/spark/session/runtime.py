@@ -16,14 +16,18 @@ from ksql.spark.query.compile import dataflow
 from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import (
     bound_batches,
+    close_gate,
     end_needless_monitors,
     finish_batch_and_stop,
     forget_progress,
+    move_end,
+    open_gate,
     scheduling_pool,
     stop_progress,
 )
+from ksql.spark.query.query_driver import QueryDriver, unheard
 from ksql.spark.query.query_metrics import QueryMetrics
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor, unheard
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
@@ -40,7 +44,8 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.kafka import Range
-    from ksql.spark.query.query_supervisor import OnFailure
+    from ksql.spark.checkpoint.checkpoint import Offsets
+    from ksql.spark.query.query_driver import OnFailure
     from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
     from ksql.spark.session.source import Topics
@@ -118,7 +123,7 @@ class SparkRuntime:
 
         Raises:
             QUERY_START_FAILED: Spark refused it; nothing runs.
-            CheckpointMissing: The life that it continues is not there.
+            CheckpointMissing: The incarnation that it continues is missing.
         """
         try:
             query.start()
@@ -138,7 +143,16 @@ class SparkRuntime:
         vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec,
     ) -> QuerySupervisor:
         """Return a query that is neither started nor watched yet; ``QueryDriver`` has its parts."""
-        driver = QueryDriver(prepare, self._launch, self._finish, self._bound, self._build, vet)
+        driver = QueryDriver(
+            prepare,
+            self._launch,
+            self._finish,
+            self._bound,
+            self._build,
+            vet,
+            self._close_gate,
+            self._open_gate,
+        )
 
         def heard(version: QueryVersion, failure: Failure) -> None:
             self._host.note(version.name, failure)
@@ -184,11 +198,16 @@ class SparkRuntime:
             return self._tallies.setdefault(name, QueryMetrics())
 
     def forget(self, name: str) -> None:
-        """Drop the counts of a query whose life is over; no other one waits for it any more."""
+        """Drop the counts of a query that has ended; no other one waits for it any more."""
         with self._lock:
             self._tallies.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             forget_progress(self.session, name)
+
+    def end_at(self, name: str, offsets: Offsets | None) -> None:
+        """Move the end of a query that was launched with one; None: to where it was stated."""
+        with contextlib.suppress(SparkRestarting):  # with its process it has ended
+            move_end(self.session, name, offsets)
 
     def rest(self, name: str) -> None:
         """Have other queries wait no longer than their limit for one that does not run for now."""
@@ -228,6 +247,16 @@ class SparkRuntime:
             return finish_batch_and_stop(self.session, query, timeout_s)
         except SparkRestarting:
             return True  # with its process it has ended
+
+    def _close_gate(self, gate: str) -> bool:
+        try:
+            return close_gate(self.session, gate)
+        except SparkRestarting:
+            return False
+
+    def _open_gate(self, gate: str) -> None:
+        with contextlib.suppress(SparkRestarting):  # the next one knows of none
+            open_gate(self.session, gate)
 
     def _bound(self, query: StreamingQuery, records: int) -> None:
         if not bound_batches(self.session, query, records):

@@ -1,4 +1,4 @@
-"""The one Spark session of a process: embedded by default, any master by configuration.
+"""The Spark session of a process, local or on a master, and the workers' code as a zip.
 
 Ships the workers' code with the query: this package as a zip, named by its content.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-_CLASSES = ("Arrivals", "KafkaRanges", "Progress", "Rest", "TimeCut", "Until", "Upstreams")
+_CLASSES = ("Arrivals", "Gate", "KafkaRanges", "Progress", "Rest", "TimeCut", "Until", "Upstreams")
 SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
@@ -41,7 +41,7 @@ COMMITTED = "read_committed"
 CLIENT_DEFAULTS: Mapping[str, str] = {
     # what a transaction that failed has left in a topic was never written
     ISOLATION: COMMITTED,
-    # a topic that has been deleted is not made again because it is asked for
+    # a topic that has been deleted is not recreated by a request for its metadata
     "allow.auto.create.topics": "false",
     # the default of 500 ms adds half a second to every small batch
     "fetch.max.wait.ms": "5",
@@ -61,7 +61,7 @@ class Topics(Protocol):
         """Return what the topic takes."""
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id that it keeps for life; None if it is not there, empty if unknown."""
+        """Return its id, which never changes; None if it is not there, empty if unknown."""
 
 
 def kafka_source(
@@ -93,8 +93,11 @@ def kafka_source(
         options["queries"] = json.dumps(links)
         options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
         options["transactions"] = "true" if spec.exactly_once else "false"
+    if spec.gate:
+        options["gate"] = spec.gate
     if spec.until is not None:
         options["untilOffsets"] = json.dumps(spec.until)
+        options["untilName"] = spec.name
     if spec.kept is not None:
         options["emptyBatch"] = str(spec.kept.batch)
     ranges = spec.reader is not None or spec.kept is not None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from ksql.core import OutRecord
-    from ksql.exec.dataflow import MovedRecord
+    from ksql.exec.dataflow import MovedRecords
     from ksql.exec.operators import Record
     from ksql.spark.task.task_environment import TaskEnvironment
 
@@ -92,9 +92,7 @@ class StageHost(StatefulProcessor):
             return program.last_step(records, store, self._log)
         return program.backfilled(kept.first_added, kept.store(label), store, self._log)
 
-    def _moved(
-        self, records: Sequence[Record], store: PagedStore, label: int
-    ) -> Sequence[MovedRecord]:
+    def _moved(self, records: Sequence[Record], store: PagedStore, label: int) -> MovedRecords:
         program, kept = self.ship.load(), self.ship.kept
         if kept is None:
             return program.last_step_moved(records, store, self._log)
@@ -112,7 +110,7 @@ class StageHost(StatefulProcessor):
         writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned, keyed=keyed)
         return self._rows((*writer.add(results), *writer.finish()))
 
-    def _moved_chunks(self, results: Sequence[MovedRecord], sender: int) -> list[Row]:
+    def _moved_chunks(self, results: MovedRecords, sender: int) -> list[Row]:
         ship, window_bytes = self.ship, self.ship.load().window_bytes or 0
         writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
         return self._rows((*writer.add(results), *writer.finish()))

@@ -1,4 +1,4 @@
-"""Run-time values as bytes and back: MessagePack with our two extensions.
+"""Run-time values as bytes and back (MessagePack), and a table's changes as bytes.
 
 A table's changes as bytes, on their way to the groups of an aggregate.
 

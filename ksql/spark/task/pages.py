@@ -222,7 +222,7 @@ class PagedStore:
                 self._removed.append(_ROOT)
             else:
                 puts.append((_ROOT, root))
-        # pages of a space that was dropped and made again are written again: remove first
+        # pages of a space that was dropped and recreated are written again: remove first
         if self._removed:
             self._backend.remove_many(self._removed)
         if puts:

@@ -1,4 +1,4 @@
-"""The partitions of results: for windowed ones that of the key without its window.
+"""The partitions of results as Kafka Streams chooses them, and the labels of buckets in Spark.
 
 Kafka's client hashes the whole key, so that of windowed records the partition is given to it. The
 partition of other records is given as well where a task's records go to all partitions. Sorted out,
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ksql.exec.dataflow.partitioning import partitions_of
 
@@ -54,9 +54,10 @@ def by_partition(
 def key_partitions(keys: Sequence[bytes | None], count: int, window_bytes: int) -> list[int]:
     """Return the partition of each key among so many, ANYWHERE for none; windows do not count."""
     end = -window_bytes or None
-    partitions = partitions_of([b"" if key is None else key[:end] for key in keys], count)
     if None not in keys:
-        return partitions
+        whole = cast("Sequence[bytes]", keys)
+        return partitions_of([key[:end] for key in whole] if end else whole, count)
+    partitions = partitions_of([b"" if key is None else key[:end] for key in keys], count)
     return [
         ANYWHERE if key is None else number for key, number in zip(keys, partitions, strict=True)
     ]

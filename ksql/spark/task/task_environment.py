@@ -74,7 +74,7 @@ class TaskEnvironment:
     def await_leadership(self) -> None:
         """Return while the server of this task leads; wait while that is open.
 
-        Raises: NotInCharge.
+        Raises: NotLeader.
         """
         if self.lease is not None:
             self.lease.await_valid()

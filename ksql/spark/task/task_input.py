@@ -1,4 +1,4 @@
-"""The records of a task: as Spark has read them, or read here from the ranges that it names.
+"""The records of a task, from Spark or read here by ranges; Arrow batches as columns.
 
 Arrow batches of the Kafka source as the columns that a program takes.
 """

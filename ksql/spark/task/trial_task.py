@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from ksql.core import ServerError
+from ksql.core import ServerError, no_cycle_search
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import load
 from ksql.kafka import Range
 from ksql.kafka.producers import BATCH_BYTES
-from ksql.spark.query.compile import outfitted
+from ksql.spark.query.compile import outfitted, task_environment
 from ksql.spark.query.internals import scheduling_pool
 from ksql.spark.task.sink import TaskSink, last_words
 from ksql.spark.task.task_input import portions
@@ -44,6 +44,7 @@ MOST_BYTES: Final = 32 << 20
 """About so many bytes of keys and values it reads at most."""
 
 _SCHEMA: Final = "records BIGINT"
+_ROUNDS: Final = 4
 _RANGE: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64()), ("end", pa.int64())]
 )
@@ -78,7 +79,7 @@ def run(
     ranges: tuple[Range, ...],
     limit_s: float,
 ) -> None:
-    """Run a plan over the records, within that time.
+    """Run a plan over the records, and have the workers load it, within that time.
 
     Raises: whatever Spark reports of a job that fails or is cut short.
     """
@@ -89,8 +90,20 @@ def run(
         limit.start()
         try:
             session.range(0, 1, 1, 1).mapInArrow(task, _SCHEMA).collect()
+            _warm(session, spec)
         finally:
             limit.cancel()
+
+
+def _warm(session: SparkSession, spec: QuerySpec) -> None:
+    """Have the workers load the program before its first batch needs it.
+
+    Spark hands tasks to idle workers in turn, so some more tasks than cores reach all of them.
+    Loading has no effect outside of a worker's memory.
+    """
+    count = session.sparkContext.defaultParallelism * _ROUNDS
+    task = WarmTask(task_environment(spec))
+    session.range(0, count, 1, count).mapInArrow(task, _SCHEMA).collect()
 
 
 def silenced(ship: TaskEnvironment) -> TaskEnvironment:
@@ -101,6 +114,21 @@ def silenced(ship: TaskEnvironment) -> TaskEnvironment:
         all_records=False,
         loader=muted.load if ship.loader is load else ship.loader,
     )
+
+
+class WarmTask:
+    """Load the program and have the search for cycles know it, and nothing else."""
+
+    def __init__(self, ship: TaskEnvironment) -> None:
+        self.ship = ship
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Run one task."""
+        for _ in batches:
+            pass
+        with no_cycle_search(self.ship.load()):  # a worker's first time costs a whole search
+            pass
+        yield pa.RecordBatch.from_pydict({"records": pa.array([0], pa.int64())})
 
 
 class TrialTask:

@@ -1,4 +1,4 @@
-"""Errors in the meaning of an expression.
+"""Errors in the meaning of an expression, with the CAST that mends it and expressions as text.
 
 The texts are those of the product whose clients match on them.
 Source: docs/sql/expressions.md.

@@ -6,7 +6,7 @@ Source: docs/sql/queries.md#group-by.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ksql.core import StatementError
 from ksql.core.types import ROWTIME, WINDOW_COLUMNS, SqlType
@@ -57,6 +57,7 @@ class AggregateCall:
 class Grouping:
     """Binds expressions of a grouped query; collects its aggregates, each different one once.
 
+    Two spellings of one aggregate are one, so its state is kept once: ``COUNT(1), COUNT(*)``.
     ``keys`` are the grouping expressions with the names that they have in the grouped row.
     """
 
@@ -92,9 +93,10 @@ class Grouping:
                 span=expr.span,
             )
         call = self._call(expr)
-        if call not in self.calls:
+        same = next((known for known in self.calls if meaning(known) == meaning(call)), None)
+        if same is None:
             self.calls.append(call)
-        return b.Column(call.name, call.type)
+        return b.Column((same or call).name, call.type)
 
     def _call(self, expr: ex.Call) -> AggregateCall:
         function = self.functions.get(expr.name, expr.span)
@@ -153,6 +155,53 @@ class Grouping:
         raise NotGrouped(
             "SELECT", describe(self.scope.named(expr)) if not isinstance(expr, ex.Ref) else loose
         )
+
+
+_IGNORE_NULLS: Final = frozenset({"EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"})
+
+
+class Aggregation(Protocol):
+    """An aggregate function applied to columns: a call, or a plan's fold."""
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+
+    @property
+    def overload(self) -> OverloadKey:
+        """Which of its signatures it is."""
+
+    @property
+    def args(self) -> tuple[Bound, ...]:
+        """The arguments that are computed for each row."""
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        """The arguments that are constants."""
+
+    @property
+    def type(self) -> SqlType:
+        """The type of its result."""
+
+
+def meaning(call: Aggregation) -> tuple[Any, ...]:
+    """Return what is alike for all spellings of an aggregate, and for no others.
+
+    Example:
+        ``COUNT(*)`` and ``COUNT(1)``, ``LATEST_BY_OFFSET(A)`` and ``LATEST_BY_OFFSET(A, TRUE)``.
+    """
+    args, literals, overload = call.args, call.literals, call.overload
+    if call.function == "COUNT" and all(map(_always_there, args)):
+        return ("COUNT", (), ())
+    if call.function in _IGNORE_NULLS:
+        if literals and literals[-1] is True:
+            literals = literals[:-1]
+        return (call.function, args, literals)
+    return (call.function, overload, args, literals, call.type)
+
+
+def _always_there(arg: Bound) -> bool:
+    return isinstance(arg, b.Const) and arg.value is not None
 
 
 def is_aggregate(call: ex.Call, functions: Functions) -> bool:

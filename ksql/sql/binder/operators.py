@@ -1,4 +1,4 @@
-"""The types of arithmetic and comparisons, with the conversions that they imply.
+"""Binds arithmetic, comparisons and CASE: common type, conversions, type of the result.
 
 Source: docs/sql/types.md#decimals.
 

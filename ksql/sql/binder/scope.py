@@ -1,4 +1,4 @@
-"""The names visible to an expression: the columns of the sources, arguments of lambdas.
+"""The names that an expression sees: columns of the sources, arguments of lambdas.
 
 The rows that a query reads have one column per column of its source, of the same name. Rows of a
 join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.

@@ -1,4 +1,4 @@
-"""One type for the elements of a list: IN, ARRAY[..], the keys and values of MAP(..).
+"""The common type of a list's elements, and bound expressions converted to another type.
 
 The first element that is not NULL sets the type, later ones widen it. Literals bend to their
 neighbours (texts are read as numbers, numbers are printed as texts), other expressions are only

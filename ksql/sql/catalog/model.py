@@ -1,4 +1,4 @@
-"""The content of a catalog: sources, types and persistent queries.
+"""The content of a catalog: sources, topics, types and persistent queries.
 
 A topic as Kafka has it, or is asked to make it.
 

@@ -1,4 +1,4 @@
-"""The clauses of a query: which do not go together, and the expressions of SELECT.
+"""Checks which clauses go together, plans SELECT's expressions and table functions.
 
 Table functions as parts of a plan.
 """

@@ -1,4 +1,4 @@
-"""Plans to versioned JSON and back.
+"""Plans to versioned JSON and back; the stored forms of plan nodes and expressions.
 
 The form stored in the command topic and shipped to the workers.
 

@@ -1,4 +1,4 @@
-"""Going through a plan.
+"""Walks through a plan: its nodes, and the calls in the expressions of one node.
 
 The calls in a part of a plan, without those below it.
 """

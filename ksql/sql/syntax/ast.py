@@ -212,6 +212,26 @@ class InsertInto:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceQuery:
+    """CREATE OR REPLACE QUERY id [WITH (..)] AS INSERT INTO name SELECT .."""
+
+    query_id: str
+    insert: InsertInto
+    properties: tuple[Property, ...] = ()
+    span: Span = span_field()
+
+    @property
+    def name(self) -> str:
+        """The stream that the query writes."""
+        return self.insert.name
+
+    @property
+    def query(self) -> Query:
+        """The new query."""
+        return self.insert.query
+
+
+@dataclass(frozen=True, slots=True)
 class InsertValues:
     """INSERT INTO name (columns) VALUES (..); no column list is the empty tuple.
 
@@ -262,11 +282,15 @@ class QueryControl:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeControl:
-    """ABORT | ROLLBACK UPGRADE OF name [TO 'upgrade id']; ABORT takes no id."""
+    """ABORT | ROLLBACK UPGRADE OF [QUERY] name [TO 'upgrade id']; ABORT takes no upgrade's id.
+
+    ``of_query``: the name is a query's id, else a stream or table that CREATE .. AS SELECT made.
+    """
 
     action: UpgradeAction
     name: str
     upgrade_id: str | None = None
+    of_query: bool = False
     span: Span = span_field()
 
 
@@ -442,7 +466,7 @@ Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnecto
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
 Change = CreateSource | CreateAsSelect | AlterSource | DropSource | CreateType | DropType
-Writing = InsertInto | InsertValues | CreateConnector | DropConnector
+Writing = InsertInto | ReplaceQuery | InsertValues | CreateConnector | DropConnector
 Control = QueryControl | UpgradeControl | Explain | Show | PrintTopic
 Statement = Query | Change | Writing | Control | Description | Setting | Assertion
 """Every statement of the language."""

@@ -213,6 +213,18 @@ def insert_select(
     return ast.InsertInto(into.name, query, properties or (), into.span, span=span)
 
 
+@rule("replace_query")
+def replace_query(
+    span: Span,
+    _or_replace: str,
+    query_id: str,
+    properties: tuple[ast.Property, ...] | None,
+    insert: ast.InsertInto,
+) -> ast.ReplaceQuery:
+    """Build CREATE OR REPLACE QUERY."""
+    return ast.ReplaceQuery(query_id, insert, properties or (), span=span)
+
+
 @rule("insert_values")
 def insert_values(
     span: Span, into: Target, columns: tuple[Target, ...] | None, values: tuple[Expr, ...] | None
@@ -259,16 +271,35 @@ def upgrade_catalogue(span: Span, name: str | None) -> ast.Show:
     return ast.Show("UPGRADES", source=name)
 
 
+class Changed(NamedTuple):
+    """The stream, table or query of which an upgrade is given up or rolled back."""
+
+    name: str
+    of_query: bool
+
+
+@rule("changed_source")
+def changed_source(_span: Span, name: str) -> Changed:
+    """Build the name of a stream or table."""
+    return Changed(name, of_query=False)
+
+
+@rule("changed_query")
+def changed_query(_span: Span, query_id: str) -> Changed:
+    """Build ``QUERY id``."""
+    return Changed(query_id, of_query=True)
+
+
 @rule("abort_upgrade")
-def abort_upgrade(span: Span, name: str) -> ast.UpgradeControl:
+def abort_upgrade(span: Span, changed: Changed) -> ast.UpgradeControl:
     """Build ABORT UPGRADE."""
-    return ast.UpgradeControl("ABORT", name, span=span)
+    return ast.UpgradeControl("ABORT", changed.name, of_query=changed.of_query, span=span)
 
 
 @rule("rollback_upgrade")
-def rollback_upgrade(span: Span, name: str, upgrade_id: str | None) -> ast.UpgradeControl:
+def rollback_upgrade(span: Span, changed: Changed, upgrade_id: str | None) -> ast.UpgradeControl:
     """Build ROLLBACK UPGRADE."""
-    return ast.UpgradeControl("ROLLBACK", name, upgrade_id, span=span)
+    return ast.UpgradeControl("ROLLBACK", changed.name, upgrade_id, changed.of_query, span=span)
 
 
 @rule("describe_source")

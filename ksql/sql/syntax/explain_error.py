@@ -1,4 +1,4 @@
-"""The message for a text that does not fit the grammar.
+"""The message for a text that does not fit the grammar; common mistakes by example.
 
 Source: the conventions of ksqlDB's parser: the place first, then `Syntax Error`, then what was
 expected if that is short, or the word at which reading stopped.

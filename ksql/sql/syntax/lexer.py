@@ -1,4 +1,4 @@
-"""Text to words, and words to the tokens that the grammar's state asks for.
+"""Text to words to the tokens that the grammar's state asks for; bounds of depth.
 
 The classes of words come from the grammar (`tokens.lark` and the strings in its rules). The place
 decides between keyword and name. A word is a keyword where the parser can take it as one, else a

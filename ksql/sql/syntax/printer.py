@@ -1,4 +1,4 @@
-"""Canonical SQL: a tree as text that reads back as the same tree.
+"""Canonical SQL: statements and expressions as text that reads back as the same tree.
 
 Source: the layout of ksqlDB's formatters, which users meet in SHOW QUERIES and in error messages.
 
@@ -147,6 +147,9 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
         case ast.InsertInto():
             head = f"INSERT INTO {quote(stmt.name)}{_properties(stmt.properties)}"
             return f"{head} {query(stmt.query)}"
+        case ast.ReplaceQuery():
+            head = f"CREATE OR REPLACE QUERY {quote(stmt.query_id)}{_properties(stmt.properties)}"
+            return f"{head} AS {_body(stmt.insert)}"
         case ast.InsertValues():
             head = f"INSERT INTO {quote(stmt.name)}{_names(stmt.columns)}"
             return f"{head} VALUES ({comma(stmt.values)})"
@@ -160,7 +163,8 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
             return f"{stmt.action} {'ALL' if stmt.query_id is None else quote(stmt.query_id)}"
         case ast.UpgradeControl():
             former = "" if stmt.upgrade_id is None else f" TO {string_literal(stmt.upgrade_id)}"
-            return f"{stmt.action} UPGRADE OF {quote(stmt.name)}{former}"
+            named = f"QUERY {quote(stmt.name)}" if stmt.of_query else quote(stmt.name)
+            return f"{stmt.action} UPGRADE OF {named}{former}"
         case ast.Explain():
             target = stmt.target
             return f"EXPLAIN {quote(target) if isinstance(target, str) else _body(target)}"

@@ -7,9 +7,9 @@ from ksql.sql.upgrade.settings import LISTED, RESET, inherited, inherited_proper
 from ksql.sql.upgrade.verdict import (
     Difference,
     Guarantee,
+    ReplacementKind,
     Trait,
     UpgradeClass,
-    UpgradeMode,
     Verdict,
 )
 
@@ -18,9 +18,9 @@ __all__ = [
     "RESET",
     "Difference",
     "Guarantee",
+    "ReplacementKind",
     "Trait",
     "UpgradeClass",
-    "UpgradeMode",
     "Verdict",
     "as_run",
     "code_of",

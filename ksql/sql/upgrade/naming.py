@@ -1,4 +1,4 @@
-"""Express a new plan in the running plan's names, so that only real differences show.
+"""Express a new plan in the running plan's names, and normal forms of equal aggregates.
 
 An alias, and the names derived from it, have no effect on the computed values or on the state.
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ksql.core.types import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named
+from ksql.sql.binder.grouping import meaning
 from ksql.sql.binder.show import show_call
 from ksql.sql.plan.nodes import (
     Aggregate,
@@ -250,9 +251,6 @@ def _call(call: TableCall, names: Names) -> TableCall:
     return replace(call, args=args, name=show_call(call.function, args))
 
 
-_IGNORE_NULLS = frozenset({"EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"})
-
-
 def with_twins(
     folds: Sequence[Fold], running: Sequence[Fold]
 ) -> tuple[tuple[Fold, ...], dict[str, str]]:
@@ -268,7 +266,7 @@ def with_twins(
     twins: dict[str, str] = {}
     aligned = []
     for fold in folds:
-        twin = None if fold.name in known else _fold_twin(fold, running)
+        twin = None if fold.name in known else fold_twin(fold, running)
         if twin is not None:
             twins[fold.name] = twin.name
             if twin.name in own:
@@ -278,21 +276,7 @@ def with_twins(
     return tuple(aligned), twins
 
 
-def _fold_twin(fold: Fold, running: Sequence[Fold]) -> Fold | None:
-    meaning = _meaning(fold)
-    return next((candidate for candidate in running if _meaning(candidate) == meaning), None)
-
-
-def _meaning(fold: Fold) -> tuple[Any, ...]:
-    args, literals, overload = fold.args, fold.literals, fold.overload
-    if fold.function == "COUNT" and all(map(_always_there, args)):
-        return ("COUNT", (), ())
-    if fold.function in _IGNORE_NULLS:
-        if literals and literals[-1] is True:
-            literals = literals[:-1]
-        return (fold.function, args, literals)
-    return (fold.function, overload, args, literals, fold.type)
-
-
-def _always_there(arg: b.Bound) -> bool:
-    return isinstance(arg, b.Const) and arg.value is not None
+def fold_twin(fold: Fold, running: Sequence[Fold]) -> Fold | None:
+    """Return the aggregate among those that means the same; ``COUNT(*)`` for ``COUNT(1)``."""
+    sought = meaning(fold)
+    return next((candidate for candidate in running if meaning(candidate) == sought), None)

@@ -1,4 +1,4 @@
-"""The settings of a running query across a replacement: what is inherited, what a change means.
+"""A query's settings in a replacement: inherited, changed; a plan's fields in SQL's words.
 
 Source: docs/upgrades.md#what-is-kept; KLIP-28 knows no settings.
 

@@ -39,7 +39,7 @@ from ksql.sql.plan.walk import children, nodes, result_kind, sources
 from ksql.sql.upgrade import code, grown, settings
 from ksql.sql.upgrade.align import align
 from ksql.sql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
-from ksql.sql.upgrade.naming import with_distinct_names
+from ksql.sql.upgrade.naming import fold_twin, with_distinct_names
 from ksql.sql.upgrade.settings import shown, shown_fold
 from ksql.sql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.sql.upgrade.verdict import ACCEPTED, Difference, Verdict, in_order
@@ -379,9 +379,16 @@ def _starts_empty(old: Plan, new: Plan) -> bool:
 
 
 def _forgotten(old: Plan, new: Plan) -> list[str]:
-    """Return the aggregates that the new plan has no use for."""
-    pairs = zip(_aggregates(old), _aggregates(new), strict=False)
-    return [shown_fold(fold) for before, after in pairs for fold in _added(after, before).values()]
+    """Return the aggregates that the new plan has no use for.
+
+    One that is kept in another spelling is not gone: its state serves both when they come back.
+    """
+    return [
+        shown_fold(fold)
+        for before, after in zip(_aggregates(old), _aggregates(new), strict=False)
+        for fold in _added(after, before).values()
+        if fold_twin(fold, after.folds) is None
+    ]
 
 
 def _aggregates(plan: Plan) -> list[Aggregate]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
 
-UpgradeMode = Literal["in_place", "rebuild", "backfill", "rollback"]
+ReplacementKind = Literal["in_place", "rebuild", "backfill", "rollback"]
 """How a query is replaced: on its own state, by a version next to it, by one that takes over the
 state of kept aggregates, by a former version."""
 

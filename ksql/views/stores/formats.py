@@ -1,4 +1,4 @@
-"""The formats of stores, and the ways from one to the next: the one place for both.
+"""The formats of stores, the bytes of a stored value, and conversions to the next format.
 
 A further format is one row in each of the two tables. They say how its values lie on disk, and how
 a value of the format before becomes one. Whatever opens, copies and serves a store reads these

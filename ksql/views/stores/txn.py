@@ -1,4 +1,4 @@
-"""A transactional store on disk: the type ``txn_rocksdb``.
+"""The store type ``txn_rocksdb``: changes wait in memory; a commit writes them with the position.
 
 What is put waits in memory, the last change of each key only, and is read from there. ``commit``
 writes it to RocksDB together with the position, in one batch through the write-ahead log. So there

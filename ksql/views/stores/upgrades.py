@@ -1,4 +1,4 @@
-"""The opening of stores of earlier formats: the modes of ``ksql.upgrade.mode``.
+"""Opens stores of earlier formats by the modes of ``ksql.upgrade.mode``, ``roll_over`` too.
 
 | mode | until the copy is whole | then |
 |---|---|---|
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SETTING: Final = "ksql.upgrade.mode"
-UpgradeMode = Literal["offline", "in_place", "roll_over"]
+StoreUpgradeMode = Literal["offline", "in_place", "roll_over"]
+"""How stores come to another format: ``ksql.upgrade.mode``."""
 _LOGGED_PERCENT: Final = 10
 _UNSURE: Final = "its rows are of no certain offset, as its server did not end in order"
 
@@ -79,7 +80,7 @@ class Upgrades:
 
     def __init__(
         self,
-        mode: UpgradeMode,
+        mode: StoreUpgradeMode,
         budget: StoreBudget,
         free: Callable[[Path], int] = free_bytes,
     ) -> None:
@@ -292,7 +293,7 @@ class RollingUpgradeGate:
     ``look`` is called by one thread.
     """
 
-    def __init__(self, mode: UpgradeMode, peers: Peers | None) -> None:
+    def __init__(self, mode: StoreUpgradeMode, peers: Peers | None) -> None:
         """Take the service's other servers; without ``peers`` it is this server alone."""
         self._peers = peers if mode == "roll_over" else None
         self.reason = ""

@@ -13,6 +13,7 @@ from server.cli.client import Client, JsonObject
 from server.cli.grid import clean
 from server.cli.migrations.check import Refused, disallowed, dry_run, in_its_place
 from server.cli.migrations.failure import SERVER_ERRORS, MigrationFailed, reason_of
+from server.cli.migrations.lock import ApplyLock
 from server.cli.migrations.metadata import CURRENT, NONE, Entry, Metadata, State, reason
 from server.cli.migrations.project import MigrationFile, Say, checksum
 from server.cli.migrations.statements import (
@@ -40,11 +41,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How files are applied; ``restart``: one that failed begins with its first statement."""
+    """How files are applied.
+
+    ``restart``: one that failed begins with its first statement. ``take_over``: from an apply that
+    was killed.
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     restart: bool = False
+    take_over: bool = False
 
 
 def due(files: Sequence[MigrationFile], previous: str, target: Target) -> list[MigrationFile]:
@@ -108,12 +114,25 @@ class Applying:
     options: Options
     now_ms: Callable[[], int]
 
+    def __post_init__(self) -> None:
+        self.lock = ApplyLock(self.metadata, self.say, self.now_ms)
+
     def run(self, files: Sequence[MigrationFile], target: Target) -> None:
         """Apply what is due.
 
         Raises: MigrationFailed at the first statement that fails; its file is in ERROR then.
         """
         self.metadata.check()
+        if self.options.dry_run:
+            self._run(files, target)
+            return
+        self.lock.take(over=self.options.take_over)
+        try:
+            self._run(files, target)
+        finally:
+            self.lock.release()
+
+    def _run(self, files: Sequence[MigrationFile], target: Target) -> None:
         self.say("Validating current migration state before applying new migrations")
         validate(self.metadata, files)
         previous = self.metadata.latest_migrated()
@@ -270,6 +289,7 @@ class FileRun:
         if self._variables.take(statement.text):
             self._done.append(statement)
             return
+        self._applying.lock.check()
         try:
             entities = self._applying.client.execute(
                 in_its_place(statement),

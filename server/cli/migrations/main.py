@@ -132,7 +132,8 @@ def _destroy(job: Job) -> None:
 
 def _apply(job: Job) -> None:
     config = job.config()
-    options = Options(job.variables(), job.arguments.dry_run, job.arguments.restart)
+    stated = job.arguments
+    options = Options(job.variables(), stated.dry_run, stated.restart, stated.take_over)
     with job.server(config) as (client, metadata):
         applying = Applying(
             client=client,
@@ -237,6 +238,9 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--dry-run", action="store_true", help="only show the files")
     apply.add_argument(
         "--restart", action="store_true", help="begin a file that failed with its first statement"
+    )
+    apply.add_argument(
+        "--take-over", action="store_true", help="take over from an apply that was killed"
     )
     planned = command("plan", _plan, "Check all files that are due in a sandbox of the server.")
     _targets(planned, required=False)

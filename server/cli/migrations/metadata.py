@@ -158,6 +158,20 @@ class Metadata:
         """
         return self.entries([key]).get(key)
 
+    def events(self, key: str) -> list[Entry]:
+        """Return the events of a key, in the order in which they were written.
+
+        Raises: MigrationFailed.
+        """
+        sql = _select(self._config.stream, [key])
+        try:
+            rows = self._rows(sql)
+        except SERVER_ERRORS as error:
+            raise MigrationFailed(
+                f"Could not query metadata stream {self._config.stream}: {reason_of(error)}"
+            ) from error
+        return [Entry(*map(_text, row)) for row in rows]
+
     def version(self, version: str) -> Entry:
         """Return what is known of a version that another row names.
 
@@ -261,9 +275,9 @@ def _table(name: str, topic: str, stream: str) -> str:
     return f"CREATE TABLE {name} WITH (KAFKA_TOPIC={_quoted(topic)}) AS {select}"
 
 
-def _select(table: str, keys: Iterable[str]) -> str:
+def _select(source: str, keys: Iterable[str]) -> str:
     names = ", ".join(map(_quoted, keys))
-    return f"SELECT {_COLUMNS} FROM {table} WHERE version_key IN ({names});"  # noqa: S608
+    return f"SELECT {_COLUMNS} FROM {source} WHERE version_key IN ({names});"  # noqa: S608
 
 
 def _insert(stream: str, entry: Entry, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Three days of a shop that never was, the same ones in every run.
+"""The demo shop's three days of events, the same in every run, with an Avro writer of its own.
 
 The frames of events are in the order of arrival: some events reach Kafka minutes after their time.
 Times of events are even, those of changes of tables are odd: no two are equal, so it is clear which

@@ -191,6 +191,10 @@ def _topic(name):
         (S + "DEFINE a = 'b';", "DEFINE A cannot stand in"),
         (S + "DROP STREAM S;", "DROP without IF EXISTS cannot stand in"),
         (S + "TERMINATE ALL;", "TERMINATE ALL cannot stand in"),
+        (
+            S + "CREATE OR REPLACE QUERY Q AS INSERT INTO S SELECT * FROM S;",
+            "line 2:1: CREATE OR REPLACE QUERY cannot",
+        ),
         (S + COPY + S, "FILE, line 3:1: the file has more than one statement about `S`"),
         (S + COPY + "DROP STREAM IF EXISTS C;", "more than one statement about `C`"),
         (S + "CREATE STREAM C AS SELEC * FROM S;", "FILE, line 2:20: "),

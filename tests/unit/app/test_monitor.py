@@ -13,6 +13,15 @@ from ksql.core.records import QueryId
 from ksql.spark.query.query_metrics import Totals
 from ksql.spark.query.spec import Failure, State, Status
 from ksql.sql.catalog.catalog import Catalog
+from ksql.sql.catalog.model import PersistentQuery
+
+
+class Stores:
+    def notes(self, query_id):
+        return ((5, f"a store of {query_id} is filled again"),)
+
+    def summary(self, query_id):
+        return f"that of {query_id}"
 
 
 class Running:
@@ -27,13 +36,35 @@ class Running:
 
 
 class Runner:
+    abandoned = ""
+
     def __init__(self, **running):
         self.running = {QueryVersion(QueryId(name)): query for name, query in running.items()}
 
 
-def monitor(**running):
-    engine = SimpleNamespace(catalog=Catalog())
-    return SparkMonitor(Runner(**running), None, engine, lambda: "", lambda: 0, None)
+def monitor(catalog=Catalog(), trouble="", elsewhere=None, **running):  # noqa: B008 - frozen
+    engine = SimpleNamespace(catalog=catalog)
+    return SparkMonitor(
+        Runner(**running), None, engine, lambda: trouble, lambda: 0, Stores(), lambda: elsewhere
+    )
+
+
+def queries(*names, paused=()):
+    return Catalog(
+        queries={
+            QueryId(name): PersistentQuery(
+                id=QueryId(name),
+                kind="CSAS",
+                sink="",
+                sources=(),
+                statement="",
+                plan="",
+                offset=0,
+                paused=name in paused,
+            )
+            for name in names
+        }
+    )
 
 
 FAILURES = (Failure(1, "first"), Failure(2, "last"))
@@ -56,16 +87,8 @@ def test_a_query_in_error_has_failed(status, failure):
 def test_a_query_that_is_not_there_has_failed_if_it_is_held():
     here = monitor()
     assert here.processed("Q") == ({}, "")
-    here.hold({"Q": "its state is gone"})
+    here.note_not_started({"Q": "its state is gone"})
     assert here.processed("Q") == ({}, "its state is gone")
-
-
-class Stores:
-    def notes(self, query_id):
-        return ((5, f"a store of {query_id} is filled again"),)
-
-    def summary(self, query_id):
-        return f"that of {query_id}"
 
 
 ELSEWHERE = RemoteLeader("b:1", silent=False, troubled={})
@@ -104,12 +127,12 @@ class Counted(Running):
     def totals(self):
         return Totals()
 
-    def held(self):
+    def state_sizes(self):
         return ()
 
 
 def test_a_version_that_users_do_not_see_is_no_trouble_of_its_query():
-    here = monitor(Q=Counted(Status(State.RUNNING)))
+    here = monitor(queries("Q"), Q=Counted(Status(State.RUNNING)))
     here._runner.running[QueryVersion(QueryId("Q"), 7)] = Counted(Status(State.ERROR, FAILURES))
     here.look()
     assert here.troubled == {}
@@ -117,3 +140,17 @@ def test_a_version_that_users_do_not_see_is_no_trouble_of_its_query():
     here._runner.running[QueryVersion(QueryId("Q"))] = Counted(Status(State.ERROR))
     here.look()
     assert here.troubled == {"Q": "ERROR"}
+
+
+@pytest.mark.parametrize("trouble", ["", "Kafka at b:1 cannot be reached"])
+def test_a_follower_shows_the_states_that_the_leader_shows(trouble):
+    failed, runs = Counted(Status(State.ERROR)), Counted(Status(State.RUNNING))
+    catalog = queries("RUNS", "FAILED", "MISSING", "PAUSED", paused=["PAUSED"])
+    leader = monitor(catalog, trouble, RUNS=runs, FAILED=failed)
+    leader.look()
+    claim = RemoteLeader("b:1", silent=False, troubled=leader.troubled)
+    follower = monitor(catalog, elsewhere=claim)
+    states = {name: leader.health(name).state for name in catalog.queries}
+    assert {name: follower.health(name).state for name in catalog.queries} == states
+    assert states["RUNS"] == ("ERROR" if trouble else "RUNNING")
+    assert states["MISSING"] == "ERROR"

@@ -18,10 +18,10 @@ class Members:
     me = ME
 
     def __init__(self, leader):
-        self._in_charge = leader
+        self._leader = leader
 
     def leader(self):
-        return self._in_charge
+        return self._leader
 
 
 class Here:

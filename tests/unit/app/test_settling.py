@@ -104,7 +104,7 @@ def test_a_crash_behind_the_append_is_reported_as_switched_at_the_next_start(led
     again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
     it.history = again
     it.again()
-    again.rebuild()
+    again.refill()
     assert outcomes(ledger) == [(MORE, "switched")]
 
 
@@ -119,7 +119,7 @@ def test_a_crash_before_the_append_is_reported_as_rolled_back_at_the_next_start(
     again = UpgradeRecorder(ledger, "default_", lambda: 6, [])
     it.history = again
     it.again()
-    again.rebuild()
+    again.refill()
     assert outcomes(ledger) == [(MORE, "rolled_back")]
 
 

@@ -1,4 +1,4 @@
-"""A server that waits for its turn takes charge once, and only when nobody else leads."""
+"""A server that waits for its turn becomes the leader once, and only when nobody else leads."""
 
 from __future__ import annotations
 

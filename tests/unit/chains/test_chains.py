@@ -1,6 +1,6 @@
 """Chains of queries: the same results in all batches, each stream as much in order as its sources.
 
-`make chains` runs a thousand.
+`make chains` runs hundreds, `make proof-chains` a thousand.
 """
 
 from __future__ import annotations

@@ -129,6 +129,13 @@ def offered(completer: SqlCompleter, text: str) -> list[str]:
         ("PRINT flights FROM ", ["BEGINNING"]),
         ("terminate c", ["CSAS_A_1"]),
         ("describe function f", ["FLOOR"]),
+        ("ABORT UPGRADE OF QUERY ", ["CSAS_A_1"]),
+        ("SHOW UPGRADES FOR c", ["CSAS_A_1"]),
+        ("CREATE OR REPLACE QUERY ", ["CSAS_A_1"]),
+        ("CREATE OR REPLACE QUERY CSAS_A_1 ", ["WITH", "AS"]),
+        ("CREATE OR REPLACE QUERY CSAS_A_1 AS ", ["INSERT"]),
+        ("CREATE OR REPLACE QUERY CSAS_A_1 AS INSERT ", ["INTO"]),
+        ("CREATE OR REPLACE QUERY CSAS_A_1 AS INSERT INTO FLIGHTS ", ["SELECT"]),
         # properties
         ("SET ", ["cli wrap", "cli column-width", "'auto.offset.reset'", "'ksql.service.id'"]),
         ("SET 'auto", ["auto.offset.reset'"]),

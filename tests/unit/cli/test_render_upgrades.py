@@ -31,8 +31,8 @@ def test_a_list_of_upgrades() -> None:
     lines = shown(listed(BUILDING, UPGRADE)).splitlines()
     assert lines[0].split("  ")[0] == "Upgrade ID"
     assert [" ".join(line.split()) for line in lines[2:4]] == [
-        "default_/CTAS_N_1/7 CTAS_N_1 rebuild topology building 75 % 2023-11-14 22:13:20",
-        "default_/CTAS_N_1/7 CTAS_N_1 rebuild topology switched 2023-11-14 22:13:20 "
+        "default_/CTAS_N_1/7 CTAS_N_1 rebuild topology building 75 % ada 2023-11-14 22:13:20",
+        "default_/CTAS_N_1/7 CTAS_N_1 rebuild topology switched ada 2023-11-14 22:13:20 "
         "2023-11-14 22:14:20 31",
     ]
     assert lines[4:] == [
@@ -59,6 +59,7 @@ def test_an_upgrade_in_full() -> None:
         "Mode      rebuild",
         "Class     topology",
         "Status    switched",
+        "User      ada",
         "Begun     2023-11-14 22:13:20",
         "Finished  2023-11-14 22:14:20",
         "",

@@ -15,7 +15,7 @@ from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements import reports
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.services import NoReports, QueryHealth, RunningPush
+from ksql.control.statements.services import NoReports, OpenPush, QueryHealth
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.config import Settings
 from ksql.sql.upgrade.verdict import Guarantee
@@ -82,7 +82,7 @@ def pushing(world, name):
     """A push query that a world answers."""
     text = "SELECT * FROM S EMIT CHANGES;"
     plan = transient_plan(name, world.parse(text), world.engine.context(world.settings, 0))
-    open_ = {name: RunningPush(text, plan)}
+    open_ = {name: OpenPush(text, plan)}
     world.services.pushes = lambda: list(open_.values())
     world.services.close_push = lambda query_id: open_.pop(query_id, None) is not None
 
@@ -94,7 +94,7 @@ def serving(service):
 
 
 class Near:
-    """A standby: statements here are of a world that runs nothing."""
+    """A follower: statements here are of a world that runs nothing."""
 
     def __init__(self, runner, *more, silent=False, bound_s=60):
         me = Server("127.0.0.1", 1)
@@ -131,7 +131,7 @@ def busy():
 
 
 @contextlib.contextmanager
-def standby(far, **more):
+def follower(far, **more):
     with serving(far) as runner, contextlib.closing(Near(runner, **more)) as near:
         yield near, str(runner)
 
@@ -154,7 +154,7 @@ def refused_port():
     ],
 )
 def test_a_standby_answers_as_the_leader_does(busy, text):
-    with standby(Far(busy)) as (near, runner):
+    with follower(Far(busy)) as (near, runner):
         busy.services.host = runner
         busy.services.monitor.topics = dict  # Kafka's, which each asks itself
         [there] = busy.run(text)
@@ -169,7 +169,7 @@ def without_store(answer):
 
 
 def test_store_is_that_of_the_queried_server(busy):
-    with standby(Far(busy)) as (near, _):
+    with follower(Far(busy)) as (near, _):
         described = near.one("DESCRIBE N EXTENDED;").source_description
     assert "CTAS_N_3: store: here" in described.statistics
     assert "state-rows of CTAS_N_3" in described.statistics
@@ -177,7 +177,7 @@ def test_store_is_that_of_the_queried_server(busy):
 
 def test_each_server_is_queried_once_for_a_request(busy):
     far = Far(busy)
-    with standby(far) as (near, _):
+    with follower(far) as (near, _):
         near.run("SHOW QUERIES; DESCRIBE C; SHOW QUERIES; EXPLAIN CSAS_C_2; EXPLAIN CSAS_C_2;")
         assert far.reported_of == [[], ["CSAS_C_2"]]
         near.run("SHOW STREAMS; DESCRIBE S;")  # no query writes S; one reads it
@@ -276,7 +276,7 @@ def test_sleeping_server_is_waited_for_up_to_the_limit():
 
 def test_silent_server_is_not_queried(busy):
     far = Far(busy)
-    with standby(far, silent=True) as (near, runner):
+    with follower(far, silent=True) as (near, runner):
         answer = near.one("DESCRIBE C EXTENDED;")
     assert far.reported_of == []
     [warning] = answer.warnings
@@ -285,7 +285,7 @@ def test_silent_server_is_not_queried(busy):
 
 def test_former_leader_is_not_believed(busy):
     busy.services.monitor = Away(Server("h", 3))
-    with standby(Far(busy)) as (near, runner):
+    with follower(Far(busy)) as (near, runner):
         answer = near.one("EXPLAIN CSAS_C_2;")
     [warning] = answer.warnings
     assert f"{runner} is not the leader any more" in warning.message
@@ -303,7 +303,7 @@ def test_former_leader_is_not_believed(busy):
 def test_a_report_that_cannot_be_read_is_a_gap(busy, data, says):
     far = Far(busy)
     far.data = data
-    with standby(far) as (near, _):
+    with follower(far) as (near, _):
         answer = near.one("EXPLAIN CSAS_C_2;")
     assert says in answer.warnings[0].message
 
@@ -317,6 +317,6 @@ def test_the_clients_credentials_go_along(busy, monkeypatch):
         return recorded(self, server, method, path, credentials, *more, **others)
 
     monkeypatch.setattr(Peers, "exchange", exchange)
-    with standby(Far(busy)) as (near, _):
+    with follower(Far(busy)) as (near, _):
         near.run("SHOW QUERIES;")
     assert seen == ["Basic eDp5"]

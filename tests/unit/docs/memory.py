@@ -7,6 +7,7 @@ import itertools
 from ksql.control.statements.execute import ServerInfo
 from ksql.control.statements.services import Services
 from ksql.core.config import Settings
+from ksql.exec.memory import MemoryExtents, MemoryRecords
 from ksql.formats.schema_registry import MemoryRegistry
 from qtt.memory import MemoryService
 from tests.unit.server.schemas import check_entity
@@ -17,13 +18,18 @@ STEP_MS = 1_000
 
 
 class TopicsMonitor(StillMonitor):
-    """Knows which topics there are."""
+    """Knows which topics there are, and where they end."""
 
     def __init__(self, topics):
         self._topics = topics
 
     def topics(self):
-        return {name: [topic.replicas] * topic.partitions for name, topic in self._topics.items()}
+        known = self._topics.known
+        return {name: [topic.replicas] * topic.partitions for name, topic in known.items()}
+
+    def ends(self, topics):
+        extents = MemoryExtents(self._topics)
+        return {at: (0, end) for at, end in extents.end_offsets(topics).items()}
 
 
 class Clocked(World):
@@ -35,10 +41,11 @@ class Clocked(World):
         self.settings = Settings({})
         self.services = Services(
             engine=self.engine,
-            monitor=TopicsMonitor(self.topics.known),
+            monitor=TopicsMonitor(self.topics),
             writer=self,
             now_ms=self.now,
             host="localhost:8088",
+            records=MemoryRecords(self.topics),
         )
 
     def now(self):
@@ -81,7 +88,7 @@ class DocumentService(MemoryService):
             check_entity(entity)
         return entities
 
-    def begin(self, text, properties, variables, credentials="", token=None):
+    def begin(self, text, properties, variables, credentials="", token=None, user=""):
         """A request that is answered at once."""
         return Answered(self.execute(text, properties, variables))
 

@@ -109,7 +109,7 @@ class LedgerContract:
     def test_a_rolled_back_attempt_stays_when_another_gets_its_offset(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(accepted(9, statement_new="A")), ROLLED_BACK)
         ledger.finish_upgrade(ledger.record_upgrade(accepted(9, statement_new="B")), SWITCHED)
-        ledger.rebuild([accepted(9, statement_new="B")])
+        ledger.refill([accepted(9, statement_new="B")])
         assert [(t.entry.statement_new, t.outcome) for t in ledger.upgrades()] == [
             ("B", SWITCHED),
             ("A", ROLLED_BACK),
@@ -120,7 +120,7 @@ class LedgerContract:
         ledger.record_upgrade(accepted(9, statement_new="A"))
         ledger.record_upgrade(accepted(9, statement_new="B"))
         ledger.record_upgrade(accepted(9, service_id="other_"))
-        assert ledger.rebuild([accepted(9, statement_new="B")]) == 1
+        assert ledger.refill([accepted(9, statement_new="B")]) == 1
         assert ledger.close_begun("default_", 77) == 2
         upgrades = [
             (t.entry.statement_new, t.status) for t in ledger.upgrades(service_id="default_")
@@ -153,8 +153,8 @@ class LedgerContract:
 
     def test_rebuilding_twice_is_rebuilding_once(self, ledger):
         known = [accepted(1), accepted(2), accepted(3), REFUSED]
-        assert ledger.rebuild(known) == 3
-        assert ledger.rebuild(known) == 0
+        assert ledger.refill(known) == 3
+        assert ledger.refill(known) == 0
         upgrades = ledger.upgrades()
         assert [t.entry for t in reversed(upgrades)] == known[:3]
         assert {(t.status, t.rebuilt) for t in upgrades} == {("switched", True)}
@@ -162,7 +162,7 @@ class LedgerContract:
     def test_rebuilding_leaves_what_is_known_better(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(accepted(1)), SWITCHED)
         ledger.record_upgrade(accepted(2))
-        assert ledger.rebuild([accepted(1), accepted(2), accepted(3)]) == 2
+        assert ledger.refill([accepted(1), accepted(2), accepted(3)]) == 2
         assert [(t.status, t.rebuilt) for t in reversed(ledger.upgrades())] == [
             ("switched", False),
             ("switched", False),
@@ -174,11 +174,11 @@ class LedgerContract:
         ledger.finish_upgrade(upgrade_id, replace(SWITCHED, command_offset=Offset(9)))
         (upgrade,) = ledger.upgrades()
         assert (upgrade.entry.command_offset, upgrade.outcome) == (9, SWITCHED)
-        assert ledger.rebuild([accepted(9)]) == 0
+        assert ledger.refill([accepted(9)]) == 0
 
     def test_an_attempt_cut_short_is_found_though_others_were_written_before_it(self, ledger):
         ledger.record_upgrade(accepted(7))
-        assert ledger.rebuild([accepted(9)]) == 1
+        assert ledger.refill([accepted(9)]) == 1
         (upgrade,) = ledger.upgrades()
         assert (upgrade.entry.command_offset, upgrade.status, upgrade.rebuilt) == (
             9,
@@ -187,7 +187,7 @@ class LedgerContract:
         )
 
     def test_the_entry_itself_replaces_the_rebuilt_one(self, ledger):
-        ledger.rebuild([accepted(1)])
+        ledger.refill([accepted(1)])
         upgrade_id = ledger.record_upgrade(accepted(1))
         ledger.finish_upgrade(upgrade_id, SWITCHED)
         (upgrade,) = ledger.upgrades()
@@ -210,13 +210,13 @@ class LedgerContract:
     def test_a_start_leaves_the_rebuild_that_is_under_way(self, ledger):
         ledger.record_upgrade(REBUILD.entry, REBUILD.id)
         ledger.record_upgrade(accepted(9))
-        assert ledger.rebuild([REBUILD]) == 0
+        assert ledger.refill([REBUILD]) == 0
         assert ledger.close_begun("default_", 77, [REBUILD.id]) == 1
         assert [upgrade.status for upgrade in ledger.upgrades()] == ["rolled_back", "building"]
 
     def test_a_rebuild_is_not_the_replacement_in_place_of_the_same_text(self, ledger):
         ledger.record_upgrade(REBUILD.entry, REBUILD.id)
-        assert ledger.rebuild([accepted(9)]) == 1
+        assert ledger.refill([accepted(9)]) == 1
         assert [(upgrade.entry.mode, upgrade.status) for upgrade in ledger.upgrades()] == [
             ("in_place", "switched"),
             ("rebuild", "building"),
@@ -225,20 +225,20 @@ class LedgerContract:
     @pytest.mark.parametrize("outcome", [SWITCHED, ABORTED])
     def test_a_rebuild_is_completed_from_the_command_topic_once(self, ledger, outcome):
         ended = replace(REBUILD, outcome=outcome)
-        assert ledger.rebuild([REBUILD]) == 1
-        assert ledger.rebuild([ended]) == 1
-        assert ledger.rebuild([ended, REBUILD]) == 0
+        assert ledger.refill([REBUILD]) == 1
+        assert ledger.refill([ended]) == 1
+        assert ledger.refill([ended, REBUILD]) == 0
         upgrade = ledger.upgrade(REBUILD.id)
         assert (upgrade.status, upgrade.rebuilt) == (outcome.status, True)
 
     def test_a_lost_rebuild_is_added_with_its_end(self, ledger):
-        assert ledger.rebuild([replace(REBUILD, outcome=ABORTED)]) == 1
+        assert ledger.refill([replace(REBUILD, outcome=ABORTED)]) == 1
         assert ledger.upgrade(REBUILD.id).outcome == ABORTED
 
     def test_the_topic_does_not_change_the_end_that_the_ledger_has(self, ledger):
         ledger.record_upgrade(REBUILD.entry, REBUILD.id)
         ledger.finish_upgrade(REBUILD.id, REBUILT)
-        assert ledger.rebuild([replace(REBUILD, outcome=SWITCHED)]) == 0
+        assert ledger.refill([replace(REBUILD, outcome=SWITCHED)]) == 0
         assert ledger.upgrade(REBUILD.id).outcome == REBUILT
 
     def test_texts_that_no_database_takes_are_made_to_fit(self, ledger):
@@ -348,8 +348,8 @@ class ResilientContract:
         upgrade_id = resilient.record_upgrade(ACCEPTED)
         resilient.finish_upgrade(upgrade_id, SWITCHED)
         refused_id = resilient.record_upgrade(REFUSED)
-        resilient.rebuild([accepted(1), ACCEPTED])
-        resilient.rebuild([])
+        resilient.refill([accepted(1), ACCEPTED])
+        resilient.refill([])
         assert resilient.flush(SOON)
         statuses = {t.id: t.status for t in resilient.upgrades()}
         assert statuses.pop(refused_id) == "refused"

@@ -29,6 +29,7 @@ ACCEPTED = UpgradeEntry(
     reasons=(),
     command_offset=Offset(9),
     begun_ms=Millis(1_700_000_000_000),
+    user="zoë",
 )
 REFUSED = replace(
     ACCEPTED,

@@ -112,7 +112,7 @@ def test_a_restart_leaves_a_rebuild_that_is_in_the_catalog(ledger, world):
     begun(recorder(ledger), world)
     again = world.engine.history = recorder(ledger)
     replayed(world)
-    again.rebuild()
+    again.refill()
     [upgrade] = entries(ledger)
     assert (upgrade.status, upgrade.rebuilt) == ("building", False)
     again.rebuilt(candidate(world).version, SWITCH)
@@ -128,7 +128,7 @@ def test_the_command_topic_knows_how_a_rebuild_ended(ledger, world, end, status)
     begun(recorder(ledger), world)
     again = world.engine.history = recorder(ledger)
     replayed(world, end)
-    again.rebuild()
+    again.refill()
     [upgrade] = entries(ledger)
     assert (upgrade.status, upgrade.rebuilt) == (status, False)
 
@@ -137,7 +137,7 @@ def test_a_lost_ledger_gets_the_rebuilds_of_the_command_topic(ledger, world):
     known: list[Any] = []
     history = world.engine.history = recorder(ledger, known)
     replayed(world)
-    history.rebuild()
+    history.refill()
     [upgrade] = entries(ledger)
     assert (upgrade.status, upgrade.rebuilt) == ("building", True)
     assert upgrade.entry.statement_new == MORE

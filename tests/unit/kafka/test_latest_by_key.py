@@ -115,3 +115,13 @@ def test_it_begins_at_an_offset_and_takes_so_many(kafka):
 
         polled_to(reader, {("t", 0): 5}, one_more)
     assert max(sizes) == 1
+
+
+def test_the_last_values_are_those_of_the_last_records(kafka):
+    ends = {("t", 0): 5, ("t", 1): 2}
+    with Reader(kafka) as reader:
+        reader.assign(dict.fromkeys(ends, 0))
+        assert reader.last_values_until(ends) == {
+            ("t", 0): {b"a": b"4", b"b": None, None: b"5"},
+            ("t", 1): {b"a": b"3", None: None},
+        }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.errors import KsqlError
-from ksql.kafka.admin import Identity
+from ksql.kafka.admin import UNKNOWN, Identity
 from ksql.kafka.errors import KafkaDenied, KafkaUnreachable
 from ksql.kafka.topic_watch import GONE_S, QueryTopics, TopicWatch, Watched
 from ksql.spark.checkpoint.checkpoint_topics import PROBLEMS
@@ -53,9 +53,9 @@ class Kafka:
         self.lookups.append(tuple(topics))
         if self.away:
             raise KafkaUnreachable("b:1", "away")
-        if denied := self.denied.intersection(topics):
-            raise KafkaDenied(f"not {sorted(denied)}")
-        return {name: Identity(self.ids[name], 1) for name in topics if name in self.ids}
+        denied = {name: KafkaDenied(f"not {name}") for name in topics if name in self.denied}
+        there = [name for name in topics if name in self.ids]
+        return {name: Identity(self.ids[name], 1) for name in there} | denied
 
 
 def looking(kafka, *queries, looks=1, apart_s=1.0):
@@ -232,16 +232,32 @@ def test_all_users_are_answered_from_one_request():
     assert [user.answers for user in users] == [[there]] * 3
 
 
-def test_a_topic_that_is_denied_blinds_only_who_watches_it(caplog):
+def test_nothing_is_known_of_a_denied_topic_and_everything_of_the_others(caplog):
     kafka = Kafka(a="1", b="2")
     kafka.denied = {"b"}
     free, denied = User("a"), User("a", "b")
     topic_watch = TopicWatch(kafka.identities, [free.watched, denied.watched])
     topic_watch.look()
     topic_watch.look()
-    assert free.answers == [{"a": Identity("1", 1)}] * 2
-    assert denied.answers == [None, None]
+    assert free.answers == denied.answers == [{"a": Identity("1", 1), "b": UNKNOWN}] * 2
+    assert len(kafka.lookups) == 2
     assert caplog.text.count("topics_not_compared") == 1
+    kafka.denied = {"a"}
+    topic_watch.look()
+    assert caplog.text.count("topics_not_compared") == 2
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"), [({}, "was deleted"), ({"a": "9"}, "was deleted and recreated")]
+)
+def test_a_denied_topic_of_one_query_hides_no_deletion_from_another(ids, problem):
+    kafka = Kafka(**ids, b="2")
+    kafka.denied = {"b"}
+    denied, other = Reader("Q", b="2"), Reader("R", a="1")
+    looking(kafka, denied, other, looks=2, apart_s=GONE_S)
+    assert denied.ended == []
+    (said,) = other.ended
+    assert problem in said
 
 
 def test_an_answer_that_does_not_come_is_told_to_all():

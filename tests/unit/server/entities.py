@@ -28,6 +28,7 @@ UPGRADE = UpgradeDescription(
     begun=1_700_000_000_000,
     finished=1_700_000_060_000,
     gap_ms=31,
+    user="ada",
     former_statement="CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;",
     statement="CREATE OR REPLACE TABLE N AS SELECT K, SUM(A) AS C FROM S GROUP BY K;",
     traits=("stateful",),

@@ -23,7 +23,7 @@ from ksql.core.token import Token, TokenScope
 from ksql.core.types import model
 from ksql.core.types.schema import Column, Role
 from ksql.serving.results import ResultRow, ResultStream, TextStream
-from server.service import RowInserter, RunningRequest, ServerProcess
+from server.service import RowInserter, ServerProcess, StartedRequest
 
 if TYPE_CHECKING:
     import ssl
@@ -119,7 +119,7 @@ class FakeRows(RowInserter):
         return self.written
 
 
-class FakeRunning(RunningRequest):
+class FakeRunning(StartedRequest):
     """A request that is answered once its answer is no longer None."""
 
     def __init__(self, answer: Answer, text: str) -> None:
@@ -154,6 +154,7 @@ class FakeService(ServerProcess):
     terminated: bool = False
     headless: str = ""
     credentials: str = ""
+    user: str = ""
     other: Server | None = None
     scheme: str = "http"
     scope: TokenScope = HERE
@@ -169,7 +170,7 @@ class FakeService(ServerProcess):
     def elsewhere(self, *_request: Any) -> Server | None:
         return self.other
 
-    def has_charge(self, server: Server) -> bool:
+    def is_leader(self, server: Server) -> bool:
         return server == self.other
 
     def leader(self) -> Server:
@@ -195,8 +196,9 @@ class FakeService(ServerProcess):
         variables: Mapping[str, str],
         credentials: str = "",
         token: Token | None = None,
-    ) -> RunningRequest:
-        self.credentials, self.token = credentials, token
+        user: str = "",
+    ) -> StartedRequest:
+        self.credentials, self.token, self.user = credentials, token, user
         self.calls.append((text, dict(properties), dict(variables)))
         return FakeRunning(self.answer, text)
 

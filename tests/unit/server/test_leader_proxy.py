@@ -1,4 +1,4 @@
-"""What comes to a standby goes to the leader as it is, and its answer comes back so."""
+"""What comes to a follower goes to the leader as it is, and its answer comes back so."""
 
 from __future__ import annotations
 
@@ -200,9 +200,9 @@ def test_the_last_command_of_an_answer_is_awaited(answer, number):
 
 
 def test_a_standby_of_a_service_that_was_terminated_answers_only_that():
-    for standby in (FakeService(other=Server("h", 1), terminated=True), FakeService()):
-        answer = ask(standby, "POST", "/ksql", json=BODY)
-        assert (answer.status_code == 503) == standby.terminated
+    for follower in (FakeService(other=Server("h", 1), terminated=True), FakeService()):
+        answer = ask(follower, "POST", "/ksql", json=BODY)
+        assert (answer.status_code == 503) == follower.terminated
     answer = ask(FakeService(terminated=True), "GET", "/info")
     assert answer.json()["error_code"] == 50304
     answer = ask(FakeService(terminated=True), "GET", "/healthcheck")
@@ -233,6 +233,7 @@ def test_servers_that_know_one_another_pass_no_password_on():
         assert answer.status_code == 200
         assert far.calls == [(TEXT, {"n": "5"}, {"v": "x"})]
         assert far.credentials == ""
+        assert far.user == "ann"
     finally:
         context.shut()
         http.stop()

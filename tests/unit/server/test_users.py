@@ -189,6 +189,22 @@ def test_a_user_is_answered(configured: dict[str, str], user: str) -> None:
     assert response_of(configured, "/info", token(user))[0].status_code == 200
 
 
+@pytest.mark.parametrize("user", ["ada:love lace", "zoë:päss:word"])
+def test_service_learns_who_has_sent_a_statement(configured: dict[str, str], user: str) -> None:
+    service = FakeService([])
+    app = create_app(service, users=users(configured))
+    headers = token(user) | {"ksql-user": "bob"}
+    ask(service, "POST", "/ksql", app=app, headers=headers, json={"ksql": "SHOW QUERIES;"})
+    assert service.user == user.partition(":")[0]
+
+
+def test_nobody_is_believed_where_nobody_signs_in() -> None:
+    service = FakeService([])
+    headers = token("ada:x") | {"ksql-user": "bob"}
+    ask(service, "POST", "/ksql", headers=headers, json={"ksql": "SHOW QUERIES;"})
+    assert service.user == ""
+
+
 def test_a_user_without_the_role_is_forbidden(configured: dict[str, str]) -> None:
     answer, _ = response_of(
         configured | {"authentication.roles": "x"}, "/info", token("bob:sesame")

@@ -26,6 +26,7 @@ EVERY = [
     *read_lines(V2 / "restored.jsonl"),
     *read_lines(V2 / "rebuilt.jsonl"),
     *read_lines(V2 / "backfilled.jsonl"),
+    *read_lines(V2 / "users.jsonl"),
 ]
 SERVICE = [
     line

@@ -1,4 +1,4 @@
-"""A table joined with another one whose primary key its rows hold, in three steps.
+"""Foreign-key joins of tables in three steps, and the stored sets of keys that refer to one.
 
 Under the left primary key: ``Referrer`` knows which key a row held before. Under the foreign key:
 ``Referred`` has the right row and all left rows that refer to it. Under the left primary key again:

@@ -1,4 +1,4 @@
-"""The records of one side of a stream-stream join, by key and time.
+"""The records of one side of a stream-stream join: all by key and time, and the unmatched.
 
 A key's records lie in slices of time about as long as the join's window. So a record looks into one
 or two of them. A slice has a head with its newest records. When these are many they are sealed as a

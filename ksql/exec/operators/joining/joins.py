@@ -1,4 +1,4 @@
-"""A stream joined with a table: each stream record meets the table's row of that moment.
+"""Joins that look up: a stream's record meets a table's row, a table's change the other's row.
 
 Two tables joined on their primary keys: each change of one meets the other's row of that moment.
 

@@ -191,6 +191,27 @@ def test_another_mode_needs_its_word(tool, monkeypatch):
     tool.run("apply", "-a")
 
 
+AUTO = "CREATE OR REPLACE STREAM far WITH (REPLACE_MODE='auto') AS SELECT "
+
+
+def test_auto_that_is_taken_in_place_needs_no_word(tool):
+    tool.file(1, "rides", RIDES + FAR)
+    tool.run("apply", "-a")
+    tool.file(2, "farther", f"{AUTO}bike, metres FROM rides WHERE metres > 3000;")
+    assert "data selection" in tool.run("plan")
+    tool.run("apply", "-a")
+
+
+def test_auto_that_rebuilds_needs_its_word(tool):
+    tool.file(1, "rides", RIDES + FAR)
+    tool.run("apply", "-a")
+    again = RIDES.replace("STREAM rides", "STREAM walks").split(";")[0]
+    tool.file(2, "farther", f"{again}; {AUTO}bike, metres FROM walks WHERE metres > 1000;")
+    assert "the replacement is a rebuild, which the file does not allow" in tool.fails(
+        "apply", "-a"
+    )
+
+
 def test_no_file_has_the_settings_of_another(tool):
     tool.file(1, "a", f"DEFINE s='rides'; SET 'auto.offset.reset'='earliest'; {RIDES}")
     tool.file(2, "b", "UNSET 'auto.offset.reset'; CREATE STREAM c AS SELECT * FROM ${s};")

@@ -1,4 +1,4 @@
-"""A standby follows until its turn comes, and then does nothing but take charge."""
+"""A follower follows until its turn comes, and then only leads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 30
 
 
 class Server:
-    """The parts that a standby calls, and what it called."""
+    """The parts that a follower calls, and what it called."""
 
     def __init__(self):
         self.turn = threading.Event()
@@ -34,7 +34,7 @@ class Server:
         await_true(f"the {name} has ended", lambda: name not in self.threads())
 
     def follow(self):
-        assert not self.taken.is_set(), "followed after taking charge"
+        assert not self.taken.is_set(), "followed after it led"
         self.followed.release()
         if self.follow_error is not None:
             raise self.follow_error

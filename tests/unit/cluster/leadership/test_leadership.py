@@ -393,6 +393,17 @@ def test_fenced_server_does_not_release_the_leadership_of_another(world):
     assert [claim.id for claim in world.topic.claims] == ["one", "two"]
 
 
+def test_every_claim_names_the_queries_that_do_not_run(world):
+    one = world.server("one")
+    one.acquire()
+    one.troubled = lambda: {"CTAS_T_4": "ERROR"}
+    one.beat()
+    one.confirm()
+    troubled = (("CTAS_T_4", "ERROR"),)
+    assert [claim.troubled for claim in world.topic.claims] == [(), troubled, troubled]
+    assert one.holder().troubled == troubled
+
+
 def test_a_claim_survives_the_way_through_kafka():
     claim = LeadershipRecord(
         id="a", host="host", pid=7, state_dir="/state", state_id="id", since_ms=123, released=True

@@ -155,7 +155,7 @@ def test_twice():
     assert world.last("T") == {"a": {"N": 3, "S": 51, "X": 1}, "b": {"N": 1, "S": 7, "X": None}}
 
 
-def test_parted_and_met_again(monkeypatch):
+def test_parted_and_met_again():
     world = world_of(COUNT)
     world.run(SUMMED)
     lose(world, 0)
@@ -167,6 +167,22 @@ def test_parted_and_met_again(monkeypatch):
     world.feed("r", ride("b", 1, 9))
     step(world)
     assert world.last("T") == {"a": {"N": 2, "S": 50}, "b": {"N": 2, "S": 8}}
+
+
+def test_running_version_is_never_left_behind(monkeypatch):
+    world = world_of(COUNT)
+    meet, noted = world.runner.meet, []
+
+    def noting(old, candidate, *, may_leave):
+        noted.append(may_leave)
+        return meet(old, candidate, may_leave=may_leave)
+
+    monkeypatch.setattr(world.runner, "meet", noting)
+    backfilled(world)
+    assert noted == [False]
+    world.run(SUMMED.replace("backfill", "rebuild"))
+    step(world)
+    assert noted == [False, True]
 
 
 def test_abort_leaves_the_query():

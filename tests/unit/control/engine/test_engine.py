@@ -140,7 +140,7 @@ def test_a_refused_replacement_leaves_the_running_query_alone():
     error = it.refuse("CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;")
     assert it.runner.calls == calls
     assert error.verdict.classes == ("topology", "unsupported")
-    it.engine.note_refusal("N", error, "..")
+    it.engine.note_refusal(it.catalog.writers("N")[0], error, "..")
     assert it.engine.history.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.last("N") == {"k": {"C": 2}}

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from ksql.control.engine.command_execution import NoHistory
 from ksql.control.engine.errors import BESIDE
+from ksql.control.engine.ports import MemoryLog
 from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.control.statements import execute
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
+from ksql.core.records import QueryId
 from ksql.exec.memory.driver import MemoryRunner
+from ksql.formats.schema_registry import MemoryRegistry, SchemaRejected
+from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 from tests.waits import PATIENCE_S
 
@@ -241,16 +250,57 @@ def test_statement_waits_until_the_new_plan_runs(world):
     assert answers == [""]
 
 
+def test_statement_waits_for_the_steps_of_the_supervisor(world):
+    """Kafka is asked once a second, not by each statement that waits."""
+    world.run(FILTERED)
+    world.drain()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    watching, steppers = supervisor(world), set()
+    step = watching.step
+
+    def noted():
+        steppers.add(threading.current_thread())
+        step()
+
+    watching._worker._step = watching.step = noted
+    watching.start()
+    try:
+        assert watching.wait(version, PATIENCE_S) == ""
+    finally:
+        watching.close()
+    assert threading.current_thread() not in steppers
+    assert world.last("T") == {"a": {"N": 1}, "b": None}
+
+
+def test_statement_that_waits_says_what_does_not_catch_up(world):
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    now = iter(range(0, 1000, 40))
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
+    progressing(world, records_per_second=0.001)
+    for rides in (1, 2, 3):
+        world.runner.drain([version])
+        for _ in range(10 * rides):
+            world.topics.append("r", b"c", b"{}", 9)
+        world.runner.drain([world.query("T").version])
+        watching.step()
+    assert watching.growth(version) is not None
+    assert "it does not catch up at" in watching.wait(version, 0.0)
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert watching.growth(version) is None
+
+
 class Stubborn(MemoryRunner):
     """Does not bring two versions to one position, once."""
 
     failures = 1
 
-    def meet(self, old, candidate):
+    def meet(self, old, candidate, *, may_leave=True):
         if self.failures:
             self.failures -= 1
             raise KsqlError("they do not meet")
-        return super().meet(old, candidate)
+        return super().meet(old, candidate, may_leave=may_leave)
 
 
 def test_cut_over_that_fails_leaves_both_and_is_tried_again():
@@ -396,18 +446,163 @@ def test_drop_takes_all_versions_and_their_topics(world):
     assert [name for name in world.topics.known if "query_" in name] == []
 
 
+def explained(world, text=BY_DOCK, **settings):
+    [answer] = world.run(f"EXPLAIN {text}", **settings)
+    return answer.query_description.upgrade
+
+
+def ends_of(world):
+    """Let the topics end where they do."""
+    world.services.monitor.ends = lambda topics: {
+        (topic, 0): (0, len(world.topics.records.get(topic, ()))) for topic in topics
+    }
+
+
 def test_explain_says_which_modes_are_possible(world):
     world.services.monitor.ends = lambda topics: {(topic, 0): (2, 9) for topic in topics}
-    [answer] = world.run(f"EXPLAIN {BY_DOCK}")
-    in_place, rebuild, backfill = answer.query_description.upgrade.modes
+    in_place, rebuild, backfill = explained(world).modes
     assert not in_place.possible
     assert any("GROUP BY" in reason for reason in in_place.reasons)
     assert rebuild.possible
     assert (backfill.mode, backfill.possible) == ("backfill", False)
     assert any("no aggregate is added" in reason for reason in backfill.reasons)
-    [extent] = answer.query_description.upgrade.reads
+    [extent] = explained(world).reads
     assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
     assert not world.catalog.rebuilds
+
+
+@pytest.mark.parametrize("mode", ["in_place", "rebuild", "auto"])
+@pytest.mark.parametrize("change", ["B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B", "WHERE"])
+def test_explain_plans_each_mode_once(world, mode, change):
+    select = change if change != "WHERE" else "D AS B, COUNT(*) AS N FROM R GROUP BY D"
+    planned, dry_run = [], world.engine.dry_run
+
+    def counted(*given):
+        planned.append(given)
+        return dry_run(*given)
+
+    world.engine.dry_run = counted
+    text = f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS SELECT {select};"
+    assert len(explained(world, text).modes) == 3
+    assert len(planned) == 3
+
+
+def test_explain_estimates_the_bytes_from_records(world):
+    ends_of(world)
+    [extent] = explained(world).reads
+    sizes = [len(r.key) + len(r.value) for r in world.topics.records["r"]]
+    assert (extent.records, extent.sampled, extent.bytes) == (3, 3, sum(sizes))
+    assert extent.begins == 1
+    assert not extent.compacted
+
+
+def test_explain_samples_the_beginning_and_the_end(world):
+    for n in range(200):
+        world.topics.append("r", b"c", b"x" * n, n)
+    ends_of(world)
+    [extent] = explained(world).reads
+    looked_at = [*world.topics.records["r"][:50], *world.topics.records["r"][-50:]]
+    mean = sum(len(r.key) + len(r.value) for r in looked_at) / 100
+    assert (extent.sampled, extent.bytes) == (100, round(mean * 203))
+
+
+def test_explain_counts_from_the_start_on(world):
+    ends_of(world)
+    world.engine.now_ms = lambda: 10
+    for start, left in (("now", 0), ("1970-01-01T00:00:00.003", 1), ("earliest", 3)):
+        text = BY_DOCK.replace("'rebuild'", f"'rebuild', START_MODE='{start}'")
+        assert explained(world, text).reads[0].records == left
+
+
+def test_explain_knows_a_compacted_topic_and_an_empty_one(world):
+    ends_of(world)
+    world.topics.known["r"] = replace(
+        world.topics.known["r"], configs={"cleanup.policy": "compact,delete"}
+    )
+    world.topics.records["r"].clear()
+    [extent] = explained(world).reads
+    assert (extent.records, extent.bytes, extent.begins, extent.compacted) == (0, None, None, True)
+
+
+def test_explain_says_since_when_the_query_has_results(world):
+    ends_of(world)
+    assert explained(world).estimate.results_since == 1
+    world.services.monitor.ends = lambda _topics: {}
+    assert explained(world).estimate.results_since is None
+
+
+def test_explain_does_without_a_result_that_may_not_be_read(world):
+    ends_of(world)
+    read = world.services.records.read
+
+    def denied(spans, most=None):
+        if ("T", 0) in spans:
+            raise KsqlError("T may not be read")
+        return read(spans, most)
+
+    world.services.records.read = denied
+    report = explained(world)
+    assert report.estimate.results_since is None
+    assert report.reads[0].sampled == 3
+
+
+def test_explain_of_a_lost_beginning_says_what_is_there(world):
+    """A rebuild without a start is refused, and yet its sources are shown."""
+    ends_of(world)
+    world.topics.lost = lambda _name: 7
+    report = explained(world)
+    assert not report.accepted
+    assert "have lost their beginning" in report.modes[1].reasons[0]
+    assert report.reads[0].begins == 1
+
+
+def progressing(world, **facts):
+    """Let the runner know more of all versions."""
+    progress = world.runner.progress
+    world.runner.progress = lambda version: progress(version)._replace(**facts)
+
+
+@pytest.mark.parametrize(
+    ("measured", "limit", "expected"),
+    [
+        (0.0, "0", (50_000.0, "assumed", 1)),
+        (2.0, "0", (2.0, "measured", 2)),
+        (2.0, "1", (1.0, "limit", 3)),
+        (2.0, "3", (2.0, "measured", 2)),
+    ],
+)
+def test_explain_estimates_the_time(world, measured, limit, expected):
+    ends_of(world)
+    progressing(world, batch_rate=measured, state_bytes=7, free_bytes=9)
+    key = "ksql.upgrade.rebuild.max.records.per.second"
+    world.settings = Settings({**world.settings.server, key: limit})
+    estimate = explained(world).estimate
+    assert (estimate.rate, estimate.rate_from, estimate.seconds) == expected
+    assert (estimate.state_bytes, estimate.free_bytes) == (7, 9)
+
+
+def test_no_room_for_a_second_state(world):
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    error = world.refuse(BY_DOCK)
+    assert "no room for a second state" in error.message
+    assert "2,000 bytes, and 1,999 are free" in error.detail
+    refused = explained(world).modes[1]
+    assert not refused.possible
+    assert "1,999 are free" in refused.reasons[0]
+    assert not world.catalog.rebuilds
+
+
+def test_room_is_no_matter_where_less_may_be_needed(world):
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    world.run(BY_DOCK.replace("'rebuild'", "'rebuild', START_MODE='now'"))
+    assert world.catalog.rebuilds
+
+
+def test_room_is_no_matter_for_a_rollback(world):
+    rebuilt(world)
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    world.run("ROLLBACK UPGRADE OF T;")
+    assert world.catalog.rebuilds
 
 
 def test_refusal_names_no_statement_that_would_be_refused_as_well():
@@ -431,4 +626,212 @@ def test_auto_in_place_needs_no_start(world):
         "CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='auto', START_MODE='now') AS "
         "SELECT B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B;"
     )
+    assert not world.catalog.rebuilds
+
+
+def test_a_candidate_has_no_rows_of_one_that_never_counted(world):
+    hidden = QueryVersion(world.query("T").id, 2).results_topic("default_")
+    world.topics.create(Topic(hidden, 3))  # its server has died before its command was written
+    world.run(FILTERED)
+    assert world.topics.known[hidden].partitions == 1
+
+
+class Users(NoHistory):
+    """Notes who has asked for which upgrade."""
+
+    def __init__(self):
+        self.entries = []
+
+    def begun(self, upgrade):
+        self.entries.append(("begun", upgrade.user))
+
+    def refused(self, upgrade):
+        self.entries.append(("refused", upgrade.user))
+
+    def replayed(self, upgrade):
+        self.entries.append(("begun", upgrade.user))
+
+    def rebuild_begun(self, upgrade, candidate, *, rollback=False):
+        self.entries.append((candidate.number, upgrade.user))
+
+    rebuild_replayed = rebuild_begun
+
+
+def test_history_learns_who_has_asked_for_an_upgrade(world):
+    world.engine.history = Users()
+    more = "CREATE OR REPLACE TABLE T AS SELECT B, COUNT(*) AS N, MAX(M) AS X FROM R GROUP BY B;"
+    for text in (more, FILTERED.replace("FROM", ", MAX(M) AS X FROM")):
+        execute.run(text, world.services, world.settings, {}, {}, user="ada")
+    with pytest.raises(execute.RequestFailed):
+        execute.run(FILTERED, world.services, world.settings, {}, {}, user="bob")
+    known = [("begun", "ada"), (3, "ada")]
+    assert world.engine.history.entries == [*known, ("refused", "bob")]
+    again = World(log=world.log, runner=lambda _topics: world.runner, topics=world.topics)
+    again.engine.history = Users()
+    for offset, command in enumerate(world.log.commands):
+        again.engine.replay(offset, command)
+    assert again.engine.history.entries == known
+
+
+def test_commands_that_are_no_upgrades_name_no_user():
+    world = World()
+    execute.run(RIDES + COUNT, world.services, world.settings, {}, {}, user="ada")
+    assert {command.user for command in world.log.commands} == {""}
+
+
+AVRO = "CREATE TABLE T WITH (VALUE_FORMAT='AVRO') AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"
+WIDER = (
+    "CREATE OR REPLACE TABLE T WITH (VALUE_FORMAT='AVRO', REPLACE_MODE='rebuild') AS "
+    "SELECT B, COUNT(*) AS N, MAX(M) AS X FROM R GROUP BY B;"
+)
+
+
+@pytest.fixture
+def registered():
+    world = World(RIDES, AVRO, registry=MemoryRegistry())
+    world.feed("r", ride("a", "x", 5, 1), ride("b", "y", 7, 3))
+    return world
+
+
+def versions(world):
+    registry = world.engine.registry
+    return {subject: len(registry.ids(subject)) for subject in registry.subjects()}
+
+
+def test_schema_is_registered_by_the_cut_over(registered):
+    registered.run(WIDER)
+    registered.drain()
+    assert versions(registered)["T-value"] == 1
+    supervisor(registered).step()
+    assert versions(registered) == {"T-value": 2}
+
+
+def test_abort_leaves_no_schema(registered):
+    before = versions(registered)
+    registered.run(WIDER)
+    registered.drain()
+    registered.run("ABORT UPGRADE OF T;")
+    assert versions(registered) == before
+
+
+def test_drop_leaves_no_schema_of_a_candidate(registered):
+    registered.run(WIDER)
+    registered.drain()
+    registered.run("DROP TABLE T DELETE TOPIC;")
+    assert versions(registered) == {}
+
+
+def test_cut_over_that_fails_leaves_no_schema(registered):
+    registered.run(WIDER)
+    registered.drain()
+
+    class Full(Exception):
+        pass
+
+    def append(*_):
+        raise Full
+
+    appended = MemoryLog.begin
+    broken = SimpleNamespace(offset=len(registered.log.commands), check=lambda _: None)
+    broken.append = append
+    registered.log.begin = lambda: nullcontext(broken)
+    with pytest.raises(KsqlError):
+        registered.engine.cut_over(registered.query("T").id, Settings())
+    assert versions(registered)["T-value"] == 1
+    registered.log.begin = lambda: appended(registered.log)
+    supervisor(registered).step()
+    assert versions(registered) == {"T-value": 2}
+
+
+def test_rollback_registers_nothing(registered):
+    registered.run(WIDER)
+    registered.drain()
+    supervisor(registered).step()
+    before = versions(registered)
+    registered.run("ROLLBACK UPGRADE OF T;")
+    registered.feed("r", ride("c", "x", 5, 4))
+    supervisor(registered).step()
+    assert versions(registered) == before
+    assert registered.query("T").version_number == 0
+
+
+def test_schema_that_does_not_fit_is_refused_at_once(registered):
+    registry = registered.engine.registry
+
+    def check(subject, schema):
+        raise SchemaRejected(subject, "it is locked")
+
+    registry.check = check
+    assert "it is locked" in registered.refuse(WIDER).text()
+    assert not registered.catalog.rebuilds
+
+
+class Failing(MemoryRunner):
+    """The first version of a query fails from some time on."""
+
+    fails = False
+
+    def _advance(self, query):
+        is_first = self.running.get(QueryVersion(QueryId("CTAS_T_1"))) is query
+        if self.fails and is_first:
+            raise KsqlError("the function was too slow")
+        return super()._advance(query)
+
+
+def failing(create):
+    world = World(RIDES, create, runner=Failing)
+    world.feed("r", ride("a", "x", 50, 1), ride("b", "y", 7, 2))
+    world.runner.fails = True
+    world.topics.append("r", b"c", b'{"D": "z", "M": 99}', 3, None)
+    return world
+
+
+def test_table_whose_query_fails_is_cut_over_without_it():
+    world = failing(COUNT)
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[QueryId("CTAS_T_1")].candidate.version
+    world.runner.drain([version])
+    history = world.engine.history = Ends()
+    supervisor(world).step()
+    assert world.last("T") == {"a": {"N": 1}, "b": None, "c": {"N": 1}}
+    [(ended, switch)] = history.entries
+    assert ended == version
+    assert "the function was too slow" in switch.left
+    assert switch.offsets == {"r": {0: 3}}
+
+
+class Ends(NoHistory):
+    """Notes the cut-overs."""
+
+    def __init__(self):
+        self.entries = []
+
+    def rebuilt(self, candidate, switch):
+        self.entries.append((candidate, switch))
+
+
+def test_stream_whose_query_fails_waits_for_it(monkeypatch):
+    """Results between the two positions would be lost."""
+    world = World(RIDES, "CREATE STREAM F AS SELECT B, M FROM R;", runner=Failing)
+    world.feed("r", ride("a", "x", 5, 1))
+    query_id = world.query("F").id
+    advance = world.runner._advance
+
+    def broken(running):
+        if world.runner.running.get(QueryVersion(query_id)) is running:
+            raise KsqlError("the function was too slow")
+        return advance(running)
+
+    world.run(
+        "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
+    )
+    world.drain()
+    monkeypatch.setattr(world.runner, "_advance", broken)
+    watching = supervisor(world)
+    watching.step()
+    assert world.catalog.rebuilds
+    [trouble] = watching.troubles.values()
+    assert "the function was too slow" in trouble
+    monkeypatch.setattr(world.runner, "_advance", advance)
+    RebuildSupervisor(world.engine, Settings()).step()
     assert not world.catalog.rebuilds

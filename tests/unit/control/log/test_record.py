@@ -153,3 +153,17 @@ def test_backfills_come_back_and_have_a_form_of_their_own():
     assert json.loads(value)["version"] == VERSION
     assert decode(7, key, value).changes == command.changes
     assert command.changes[0].rebuild.backfill
+
+
+def test_user_of_an_upgrade_comes_back_and_has_a_form_of_its_own():
+    command = replace(put(0), user="zoë")
+    key, value = encode(command)
+    assert json.loads(value)["version"] == VERSION
+    assert decode(9, key, value) == command
+
+
+@pytest.mark.parametrize("user", ["1", "null", "[]"])
+def test_user_that_is_no_text(user):
+    body = f'{{"version":6,"statement":"","changes":[],"streamsProperties":{{}},"user":{user}}}'
+    with pytest.raises(UnreadableCommand, match="cannot be read"):
+        decode(9, b'"k"', body.encode())

@@ -34,6 +34,23 @@ def _refused(world, text):
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("select", "stated", "mode"),
+    [
+        ("K, A FROM S WHERE A > 1", "auto", "in_place"),
+        ("K, A FROM S WHERE A > 1", "rebuild", "rebuild"),
+        ("K, A FROM S WHERE A > 1", "in_place", "in_place"),
+        ("K, A FROM S2", "auto", "rebuild"),
+    ],
+)
+def test_the_mode_that_is_taken(select, stated, mode):
+    world = World(S, S.replace("STREAM S", "STREAM S2"), "CREATE STREAM C AS SELECT K, A FROM S;")
+    text = f"CREATE OR REPLACE STREAM C WITH (REPLACE_MODE='{stated}') AS SELECT {select};"
+    [answer] = _run(world, text)
+    assert answer.upgrade.mode == mode
+    assert not world.catalog.rebuilds
+
+
 def test_each_statement_sees_those_before_and_nothing_is_done():
     world = World()
     answers = _run(

@@ -8,7 +8,7 @@ from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
 from ksql.control.statements.describe import SPARK_PLAN
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.services import QueryHealth, RunningPush, StageState
+from ksql.control.statements.services import OpenPush, QueryHealth, StageState
 from ksql.exec.dataflow.topic_acl import matching
 from tests.unit.world import StillMonitor, World
 
@@ -299,7 +299,7 @@ def test_push_queries_are_shown_and_explained():
     text = "SELECT A FROM S EMIT CHANGES;"
     context = world.engine.context(world.settings)
     plan = transient_plan("transient_S_5", world.parse(text), context)
-    world.services.pushes = lambda: [RunningPush(text, plan)]
+    world.services.pushes = lambda: [OpenPush(text, plan)]
     [shown] = world.run("SHOW QUERIES;")
     [info] = shown.queries
     assert (info.id, info.query_type, info.state) == ("transient_S_5", "PUSH", "RUNNING")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
 from ksql.control.statements.services import NoReports
@@ -164,6 +165,28 @@ def test_a_cut_over_that_fails_is_the_trouble(world):
     assert row.progress.trouble == "they did not meet"
 
 
+def test_a_rebuild_that_does_not_catch_up_has_no_end(world):
+    begin(world)
+    world.services.history = History(BUILDING)
+    world.runner.progress = {CANDIDATE: reading(300, 50.0)}.get
+    world.services.rebuild_growth = {CANDIDATE: Growth(3000.0, 5000.0)}.get
+    answer = one(world, "SHOW UPGRADES;")
+    progress = answer.upgrades[0].progress
+    assert (progress.estimated_end, progress.lag_seconds) == (None, None)
+    assert (progress.records_per_second, progress.input_per_second) == (3000.0, 5000.0)
+    assert progress.trouble == "does not catch up at 3,000/s against 5,000/s"
+    [warning] = answer.warnings
+    assert warning.message == f"The rebuild of {ID} does not catch up at 3,000/s against 5,000/s."
+    assert one(world, f"DESCRIBE UPGRADE '{BUILDING.id}';").warnings == answer.warnings
+
+
+def test_the_bytes_that_a_rebuild_has_read(world):
+    begin(world)
+    world.services.history = History(BUILDING)
+    world.runner.progress = {CANDIDATE: reading(300, 50.0, record_bytes=12.5)}.get
+    assert one(world, "SHOW UPGRADES;").upgrades[0].progress.bytes_read == 3750
+
+
 @pytest.mark.parametrize("row", [UPGRADE, replace(BUILDING, id="default_/CTAS_N_1/5")])
 def test_no_other_upgrade_of_the_query_has_the_progress(world, row):
     begin(world)
@@ -249,11 +272,11 @@ def test_a_former_statement_that_is_not_known(world, history, status):
         ("create stream a;", "create OR REPLACE stream a;"),
         ("CREATE\nOR REPLACE TABLE A;", "CREATE\nOR REPLACE TABLE A;"),
         ("create or replace table a;", "create or replace table a;"),
-        ("INSERT INTO A SELECT 1;", "INSERT INTO A SELECT 1;"),
+        ("INSERT INTO A SELECT 1;", "CREATE OR REPLACE QUERY Q_1 AS INSERT INTO A SELECT 1;"),
     ],
 )
 def test_a_statement_becomes_one_that_may_replace(text, expected):
-    assert replacing(text) == expected
+    assert replacing(text, "Q_1") == expected
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,10 @@ def test_a_look_without_an_answer_changes_nothing(sender, clients):
     assert clients[0].looked_up == []
 
 
-@pytest.mark.parametrize("code", [KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART])
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError._UNKNOWN_PARTITION, KafkaError._DESTROY, KafkaError.UNKNOWN_TOPIC_OR_PART],
+)
 def test_a_record_for_a_partition_that_is_gone_is_sent_again(sender, clients, code):
     sender.begin("t", None, b"fine", 1).wait()
     clients[0].lost = KafkaError(code)

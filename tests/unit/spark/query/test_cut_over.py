@@ -41,6 +41,9 @@ class Topics:
             raise ServerError("Kafka is away")
         self.done.append(step)
 
+    def names(self):
+        return tuple(self.present)
+
     def exists(self, topic):
         return topic in self.present
 
@@ -199,3 +202,24 @@ def test_a_damaged_mark_is_an_error(room, text):
     file.write_text(text or file.read_text().replace("false", "0"))
     with pytest.raises(CheckpointDamaged, match=r"cutover\.json is damaged"):
         room.complete()
+
+
+def test_topics_of_versions_that_no_command_has_made_are_deleted(room):
+    hidden, never = room.hidden, room.hidden.replace("-v17-", "-v18-")
+    others = {
+        never.replace("query_CTAS_N", "query_CTAS_OTHER"),
+        never.replace("default_", "other_"),
+        never.replace("-v18-", "-store-"),
+        "N",
+    }
+    room.topics.present |= {never, *others}
+    CutOverCompletion(room.topics).sweep([room.query.version], SERVICE)
+    assert room.topics.present == {hidden, *others}
+
+
+def test_a_topic_that_cannot_be_deleted_now_is_left(room, caplog):
+    never = room.hidden.replace("-v17-", "-v18-")
+    room.topics.present |= {never}
+    room.topics.fails = "delete"
+    CutOverCompletion(room.topics).sweep([room.query.version], SERVICE)
+    assert "results_topic_left" in caplog.text

@@ -46,6 +46,7 @@ class Version:
         self.runs, self.held, self.retired, self.disabled = True, False, False, False
         self.ends, self.open_batch, self.finishes = True, False, True
         self.why = ""
+        self.interrupts = True
         self.raises: dict[str, Exception] = {}
         self.said: list[str] = []
         self.until: int | None = None
@@ -70,6 +71,11 @@ class Version:
             return True
         self.clock.now += timeout_s
         return False
+
+    def interrupt(self):
+        self._called("interrupt")
+        self.runs = not self.interrupts
+        return self.interrupts
 
     def half_done(self):
         return self.open_batch
@@ -142,8 +148,8 @@ def room():
         {"s"},
         bound,
         60.0,
-        clock,
-        clock.pause,
+        clock=clock,
+        pause=clock.pause,
     )
     return Room(clock, old, candidate, bounds, meeting)
 
@@ -160,13 +166,30 @@ def test_the_candidate_reads_what_the_other_one_has_read_meanwhile(room):
     room.old.at += 1  # 20, then 23 and 26
     room.meeting.meet()
     assert (room.old.at, room.candidate.at) == (26, 26)
-    assert room.bounds == [{"s": {0: 26}}, None]
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 26}}, None]
 
 
-def test_a_candidate_that_is_there_already_is_not_started(room):
+def test_the_candidate_is_up_before_the_running_version_ends(room):
+    running = []
+    room.clock.meanwhile.append(lambda: running.append((room.old.runs, room.candidate.runs)))
     room.meeting.meet()
-    assert "start" not in room.candidate.said
-    assert room.bounds == []
+    assert set(running) == {(True, True)}
+    assert room.candidate.said.count("start") == 1
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 25}}, None]
+
+
+def test_a_candidate_that_has_ended_meanwhile_is_started_once_more(room):
+    room.old.at = 24
+    ended = room.candidate.end_between_batches
+    room.old.hold = lambda: setattr(room.candidate, "why", "a wire came loose")
+
+    def start():
+        room.candidate.why, room.candidate.runs = "", True
+
+    room.candidate.start = start
+    room.meeting.meet()
+    assert (room.old.at, room.candidate.at) == (27, 27)
+    assert ended(0.0)
 
 
 def test_the_running_version_runs_until_it_has_come_to_the_candidate(room):
@@ -223,7 +246,7 @@ def test_a_candidate_that_fails_meanwhile_is_not_waited_for(room):
     assert MeetingState.CANDIDATE_CATCHES_UP.value in error.text()
     assert "Within 60 s: a wire came loose" in error.text()
     assert room.clock.now < 101
-    assert room.bounds == [{"s": {0: 27}}, None]
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 27}}, None]
 
 
 def test_a_candidate_that_does_not_come_up_continues_without_an_end(room):
@@ -306,7 +329,7 @@ def test_a_backfill_is_a_batch_at_the_offsets_where_they_have_met(room):
     backfilled(room)
     assert room.meeting.state is MeetingState.MET
     assert (room.old.at, room.candidate.at) == (25, 25)
-    assert room.bounds == [{"s": {0: 25}}, None]
+    assert room.bounds[-2:] == [{"s": {0: 25}}, None]
     assert room.candidate.said.count("start") == 1
     assert not room.candidate.runs
     assert room.candidate.held
@@ -338,3 +361,82 @@ def test_a_version_that_is_ended_during_a_backfill_ends_it(room):
         room.meeting.backfill(lambda: lambda: False)
     assert (room.old.runs, room.old.held) == (True, False)
     assert not room.candidate.runs
+
+
+@pytest.fixture
+def table(room):
+    """A room whose running version writes a table."""
+    room.meeting._may_leave = True
+    return room
+
+
+def left_behind(room, because):
+    room.meeting.meet()
+    assert room.meeting.state is MeetingState.MET
+    assert because in room.meeting.left_behind
+    assert not room.old.runs
+    assert not room.candidate.runs
+    assert room.bounds == [{"s": {0: 25}}, {"s": {0: 25}}, None]
+    return room
+
+
+def test_version_of_a_table_that_fails_is_left_behind(table):
+    table.clock.meanwhile.remove(table.old.read)
+    table.old.runs, table.old.why = False, "a wire came loose"
+    left_behind(table, "a wire came loose")
+    assert (table.old.at, table.candidate.at) == (10, 25)
+    assert table.clock.now == pytest.approx(110, abs=0.1)
+    table.meeting.cut_over()
+    assert table.old.retired
+
+
+def test_version_that_recovers_is_not_left_behind(table):
+    table.old.why = "a wire came loose"
+    table.clock.meanwhile.append(lambda: setattr(table.old, "why", ""))
+    table.meeting.meet()
+    assert table.meeting.left_behind == ""
+    assert (table.old.at, table.candidate.at) == (25, 25)
+
+
+def test_version_of_a_table_whose_batch_does_not_end_is_interrupted(table):
+    table.clock.meanwhile.remove(table.old.read)
+    table.old.ends = False
+    left_behind(table, "its batch does not end")
+    assert "interrupt" in table.old.said
+
+
+def test_version_that_cannot_be_interrupted_lets_both_continue(table):
+    table.clock.meanwhile.remove(table.old.read)
+    table.old.ends = table.old.interrupts = False
+    assert MeetingState.OLD_ENDS.value in table.state_after(NotMet).text()
+
+
+def test_batch_that_a_version_of_a_table_cannot_finish_is_left(table):
+    table.old.at = 25
+    table.old.open_batch, table.old.finishes, table.old.why = True, False, "a wire came loose"
+    left_behind(table, "a wire came loose")
+
+
+def test_version_whose_position_cannot_be_read_is_left_behind(table):
+    table.clock.meanwhile.remove(table.old.read)
+    table.old.runs, table.old.why = False, "the checkpoint is damaged"
+    table.old.raises = {"position": SparkRestarting("damaged")}
+    left_behind(table, "the checkpoint is damaged")
+
+
+def test_candidate_that_is_behind_still_comes_to_where_the_other_one_has_ended(table):
+    table.old.at = 27
+    table.old.open_batch, table.old.finishes, table.old.why = True, False, "a wire came loose"
+    table.clock.meanwhile.remove(table.old.read)
+    table.meeting.meet()
+    assert table.candidate.at == 27
+    assert table.bounds == [{"s": {0: 25}}, {"s": {0: 27}}, None]
+    assert "a wire came loose" in table.meeting.left_behind
+
+
+def test_versions_part_after_one_was_left_behind(table):
+    table.clock.meanwhile.remove(table.old.read)
+    table.old.runs, table.old.why = False, "a wire came loose"
+    left_behind(table, "a wire came loose")
+    table.meeting.part()
+    assert table.goes_on()

@@ -35,7 +35,7 @@ def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
         ),
         batch(4),
     )
-    assert metrics.held() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
+    assert metrics.state_sizes() == (StateSize(0, 7, 70, 2), StateSize(1, 1, 9, 1))
     assert (metrics.totals.rows_in, metrics.totals.rows_out, metrics.totals.errors) == (40, 6, 3)
 
 
@@ -49,7 +49,7 @@ def test_another_incarnation_is_counted_from_nothing_and_the_same_one_continues(
     counted = []
     for incarnation in ("first", "first", "second"):
         metrics.begin(incarnation)
-        counted.append((metrics.totals.rows_in, metrics.totals.ahead_ms, metrics.held()))
+        counted.append((metrics.totals.rows_in, metrics.totals.ahead_ms, metrics.state_sizes()))
         seen = {"ingest": {"ahead": 99}, "stage-0": {"held": [bucket(5, 10, 100)]}}
         metrics.add([batch(1, **seen)])
     assert counted == [(0, None, ()), (10, 99, (StateSize(0, 10, 100, 1),)), (0, None, ())]
@@ -64,6 +64,16 @@ def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch
     assert metrics.record_bytes == 12.0
 
 
+def test_the_speed_is_that_of_the_largest_batch(monkeypatch):
+    def read(moment, records, took_ms):
+        size = {"numInputRows": records, "durationMs": {"triggerExecution": took_ms}}
+        return {**batch(moment), **size}
+
+    assert tallied(monkeypatch, read(1, 999, 1)).totals.batch_rate == 0.0
+    metrics = tallied(monkeypatch, read(1, 4000, 500), read(2, 1000, 100), read(3, 10, 1))
+    assert metrics.totals.batch_rate == 8000.0
+
+
 def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
     """Its own bound is by what waits for it."""
     metrics = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))
@@ -72,7 +82,7 @@ def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
 
 
 def test_a_query_without_state_holds_nothing(monkeypatch):
-    assert tallied(monkeypatch, batch(1, totals={"produced": 6, "errors": 0})).held() == ()
+    assert tallied(monkeypatch, batch(1, totals={"produced": 6, "errors": 0})).state_sizes() == ()
 
 
 def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(monkeypatch):

@@ -14,7 +14,8 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.query_driver import QueryDriver
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
 
 
@@ -467,3 +468,16 @@ def test_a_query_that_failed_is_launched_with_the_bound_that_it_had(desk):
         query.supervise()
         query.await_first_attempt(1)
     assert launched == [None, 100]
+
+
+def test_a_checkpoint_that_loses_its_files_has_no_offsets(desk, tmp_path):
+    """Somebody deletes the directory while an operator describes the query."""
+    running = desk.query()
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "1").write_text("v1\n{}", "utf-8")
+    assert running.committed_offsets() == {}
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "1").write_text('v1\n{}\n{"t":{"0":7}}', "utf-8")
+    assert running.committed_offsets() == {"t": {0: 7}}
+    (tmp_path / "offsets" / "1").write_text("", "utf-8")
+    assert running.committed_offsets() == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,8 +15,9 @@ from ksql.core import KsqlError
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.meeting import MeetingFailed, NotMet
+from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_metrics import QueryMetrics
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy, State
 from ksql.spark.task.kept_state import KeptState
 from ksql.sql.catalog.model import CutOver
@@ -42,6 +44,12 @@ class Reading(Spark):
         launched._jsq = SimpleNamespace(lastProgress=lambda: "{}")
         commit(spec.checkpoint, self.ends if spec.until is None else spec.until["s"][0])
         return launched
+
+    def end_at(self, name, offsets):
+        """One that runs with an end reads on."""
+        for spec, launched in zip(self.started, self.launched, strict=True):
+            if spec.name == name and spec.until is not None and launched.isActive and offsets:
+                commit(spec.checkpoint, offsets["s"][0])
 
     def finish(self, query, _timeout_s):
         query.isActive = False
@@ -125,7 +133,7 @@ def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, can
     run_on(desk, old, 20)
     switch = desk.runner.meet(old, candidate)
     assert switch.offsets == {"s": {0: 20}}
-    assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 20}})]
+    assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 14}})]
     first = desk.runner.cut_over(old, new)
     assert first(PATIENCE_S).trouble == ""
     assert ends_of(desk)[3:] == [(7, None)]
@@ -156,7 +164,7 @@ def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(de
     with pytest.raises(NotMet, match="did not come to where the candidate has ended") as caught:
         desk.runner.meet(old, candidate)
     assert "the offsets from 10 to 14 of s-0" in caught.value.text()
-    assert ends_of(desk)[2:] == [(7, None)]
+    assert ends_of(desk)[2:] == [(7, {"s": {0: 14}}), (7, None)]
     for query in (old, candidate):
         assert desk.runner.running[query.version].status().state is State.RUNNING
 
@@ -198,7 +206,10 @@ def test_the_progress_of_a_version(tmp_path, old, candidate):
     desk.runner._begins = lambda topics: {(topic, 0): 3 for topic in topics}
     desk.runner.start(old)
     progress = desk.runner.progress(old.version)
-    assert progress == ({"s": {0: 3}}, {"s": {0: 10}}, {"s": {0: 7}}, 0.0, 0, "")
+    assert progress is not None
+    assert progress[:-1] == ({"s": {0: 3}}, {"s": {0: 10}}, {"s": {0: 7}}, 0.0, 0, "", 0.0, 0.0)
+    assert progress.free_bytes is not None
+    assert progress.free_bytes > 0
     desk.runtime.launched[-1].isActive = False
     progress = desk.runner.progress(old.version)
     assert progress is not None
@@ -226,11 +237,12 @@ def test_a_backfill_takes_the_state_over_in_one_launch(desk, old, candidate, new
     run_on(desk, old, 20)
     desk.runner.meet(old, candidate)
     folder = desk.runner.checkpoint(candidate.version) / "kept"
+    batch = (checkpoint.last_committed(folder.parent) or 0) + 1
     desk.runner.backfill(old, candidate)
     assert kept.calls == [("copy", 0, folder), ("exists", hidden), ("equalize", "O", hidden)]
     launch = desk.runtime.started[-1]
-    assert (launch.kept, launch.until) == (KeptState(str(folder), 0, 2), {"s": {0: 20}})
-    assert checkpoint.last_committed(launch.checkpoint) == 2
+    assert (launch.kept, launch.until) == (KeptState(str(folder), 0, batch), {"s": {0: 20}})
+    assert checkpoint.last_committed(launch.checkpoint) == batch
     desk.runner.part(old, candidate)
     assert [spec.kept for spec in desk.runtime.started[-2:]] == [None, None]
     for query in (old, candidate):
@@ -255,3 +267,24 @@ def test_state_that_cannot_be_copied_lets_both_continue(desk, old, candidate):
 def test_versions_that_do_not_meet_any_more_are_not_backfilled(desk, old, candidate):
     with pytest.raises(KsqlError, match="was ended while"):
         desk.runner.backfill(old, candidate)
+
+
+def test_a_disk_that_fills_ends_the_candidate_alone(tmp_path, old, candidate):
+    """The query runs on, and the candidate says what it lacks."""
+    desk = Desk(tmp_path, runtime=Reading(), settings=TIMEOUT)
+    desk.runner.start(old)
+
+    def fill(spec):
+        if spec.version == candidate.version:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    desk.runtime.before_batch = fill
+    with pytest.raises(KsqlError):
+        desk.runner.start(candidate)
+    assert list(desk.runner.running) == [old.version]
+    desk.runner.resume_async([candidate])
+    await_true(
+        "the candidate has failed",
+        lambda: "No space left" in getattr(desk.runner.progress(candidate.version), "trouble", ""),
+    )
+    assert desk.runner.progress(old.version).trouble == ""

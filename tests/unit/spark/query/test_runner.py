@@ -27,7 +27,8 @@ from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_supervisor import QueryDriver, QuerySupervisor
+from ksql.spark.query.query_driver import QueryDriver
+from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
 from ksql.spark.query.spec import RetryPolicy, RunnerContext, State
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
@@ -75,6 +76,9 @@ class Spark:
 
     def rest(self, name):
         self.rested.append(name)
+
+    def end_at(self, name, offsets):
+        """Nothing of it has an end."""
 
     begin = SparkRuntime.begin
 

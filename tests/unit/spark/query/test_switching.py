@@ -91,11 +91,18 @@ class New:
         self.clock = clock
         self.fails = fails
         self.runs = False
+        self.ahead = False
         self.unready = None
 
     def prepare(self):
         if self.unready is not None:
             raise self.unready
+
+    def start_ahead(self):
+        self.ahead = True
+
+    def withdraw(self):
+        self.ahead = False
 
     def start(self):
         self.runs = True
@@ -120,6 +127,7 @@ def test_a_switch_leaves_no_plan_until_the_log_names_one(clock):
     assert it.make_way(lambda: "there") == "there"
     assert it.state is SwitchState.BETWEEN
     assert (old.runs, old.held, old.retired, new.runs) == (False, True, False, False)
+    assert new.ahead
 
 
 def test_a_switch_leaves_the_new_plan_and_reports_how_long_none_ran(clock):
@@ -139,6 +147,7 @@ def test_a_switch_for_which_no_command_was_written_leaves_the_old_plan(clock):
     it.make_way(str)
     it.give_back()
     assert (old.runs, old.held, old.retired, new.runs) == (True, False, False, False)
+    assert not new.ahead
 
 
 def test_a_first_batch_that_fails_is_the_new_plans_and_is_reported(clock):

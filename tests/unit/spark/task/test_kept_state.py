@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from ksql.exec.dataflow import MovedRecords
 from ksql.spark.task.host import StageHost
 from ksql.spark.task.kept_state import KeptState
 from ksql.spark.task.pages import PagedStore
@@ -75,11 +76,11 @@ class Taking(Numbering):
     def backfilled_moved(self, first_added, kept, built, log):
         built.put(b"first", b"added", first_added)
         built.put_all(b"g", dict(kept.scan(b"g")))
-        return []
+        return MovedRecords.joined(())
 
     def last_step_moved(self, records, store, log):
         log("last", f"{store.get(b'first', b'added')} {len(list(store.scan(b'g')))}", None)
-        return []
+        return MovedRecords.joined(())
 
 
 def load_taking(_plan):

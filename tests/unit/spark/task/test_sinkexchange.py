@@ -6,14 +6,22 @@ import random
 
 import pytest
 
+from ksql.exec.dataflow.moved_records import MovedRecords, moved, with_place
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.spark.task.chunk import UnknownChunk
 from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
 
 
-def sent(sender, records, partitions=4, buckets=2, window_bytes=0):
+def columns(records):
+    return moved([(*record[:3], with_place(record[3], record[4:])) for record in records])
+
+
+def sent(sender, records, partitions=4, buckets=2, window_bytes=0, at_once=1_000_000):
     writer = SinkChunkWriter(buckets, sender, partitions, window_bytes)
-    return [*writer.add(records), *writer.finish()]
+    chunks: list[bytes] = []
+    for begin in range(0, len(records), at_once):
+        chunks += writer.add(columns(records[begin : begin + at_once]))
+    return [*chunks, *writer.finish()]
 
 
 def record(key, sequence_key, partition, offset, time=None, headers=None):
@@ -83,12 +91,41 @@ def test_headers_and_deletions_pass():
     assert result == (b"k", None, 3, [("h", None), ("h", b"2")])
 
 
-def test_many_results_leave_in_full_chunks():
+@pytest.mark.parametrize("at_once", [25_000, 10_000, 3_001])
+def test_many_results_leave_in_full_chunks(at_once):
     many = [record(b"k", n, 0, n) for n in range(25_000)]
-    chunks = sent(0, many)
+    chunks = sent(0, many, at_once=at_once)
     assert len(chunks) == 3
     [(_, results)] = merged([chunk for _, chunk in reversed(chunks)])
     assert [time for _, _, time, _ in results] == list(range(25_000))
+
+
+def test_some_results_with_headers_and_some_without():
+    results = [
+        record(b"k", n, 0, n, headers=[("h", b"%d" % n)] if n == 5 else None) for n in range(9)
+    ]
+    [(_, read)] = merged([chunk for _, chunk in sent(0, results, at_once=2)])
+    assert [headers for *_, headers in read] == [*[None] * 5, [("h", b"5")], *[None] * 3]
+
+
+def test_any_cut_of_the_results_gives_the_same():
+    chance = random.Random(5)
+    results = [record(b"%d" % chance.randrange(9), n, 1, n) for n in range(100)]
+    at_once = [
+        [
+            merged([chunk for to, chunk in sent(0, results, buckets=3, at_once=n) if to == bucket])
+            for bucket in range(3)
+        ]
+        for n in (1, 7, 100)
+    ]
+    assert at_once[0] == at_once[1] == at_once[2]
+    assert sum(len(some) for bucket in at_once[0] for _, some in bucket) == 100
+
+
+def test_no_results_make_no_chunks():
+    assert sent(0, []) == []
+    writer = SinkChunkWriter(2, 0, 4, 0)
+    assert [*writer.add(MovedRecords.joined(())), *writer.finish()] == []
 
 
 def test_another_versions_chunk_is_refused():

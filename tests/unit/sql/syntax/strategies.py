@@ -233,6 +233,7 @@ _shown = (
     + [ast.Show("UPGRADES", source=name) for name in (None, "X", "x y", "UPGRADE")]
     + [ast.Show(w) for w in ("FUNCTIONS", "PROPERTIES", "TYPES", "VARIABLES", "CONNECTOR PLUGINS")]
 )
+_inserts = st.builds(ast.InsertInto, source_names, queries, _properties)
 simple_statements = st.one_of(
     queries,
     _kinds.flatmap(
@@ -248,15 +249,16 @@ simple_statements = st.one_of(
         )
     ),
     st.builds(ast.CreateAsSelect, _kinds, source_names, queries, _properties, MAYBE, MAYBE),
-    st.builds(ast.InsertInto, source_names, queries, _properties),
+    _inserts,
+    st.builds(ast.ReplaceQuery, names, _inserts, _properties),
     st.builds(ast.InsertValues, source_names, _tuples(names), _tuples(expressions)),
     st.builds(
         ast.AlterSource, _kinds, source_names, _tuples(st.builds(ast.ColumnDef, names, types), 1)
     ),
     st.builds(ast.DropSource, _kinds, source_names, MAYBE, MAYBE),
     st.builds(ast.QueryControl, st.sampled_from(get_args(ast.QueryAction)), _optional(names)),
-    st.builds(ast.UpgradeControl, st.just("ROLLBACK"), source_names, _optional(texts)),
-    st.builds(ast.UpgradeControl, st.just("ABORT"), source_names),
+    st.builds(ast.UpgradeControl, st.just("ROLLBACK"), source_names, _optional(texts), MAYBE),
+    st.builds(ast.UpgradeControl, st.just("ABORT"), source_names, of_query=MAYBE),
     st.sampled_from(_shown),
     st.builds(ast.DescribeSource, source_names, MAYBE),
     st.builds(ast.DescribeAll, _kinds, MAYBE),

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from ksql.core.types.model import INTEGER
 from ksql.functions.registry import BUILTINS
+from ksql.sql.binder.bound import Const
+from ksql.sql.plan.nodes import Aggregate
+from ksql.sql.plan.walk import with_children
 from ksql.sql.upgrade.traits import guarantees, traits
+from ksql.sql.upgrade.validate import validate
 from tests.unit.sql.upgrade.test_validate import upgrade
 from tests.unit.world import World
 
@@ -104,6 +111,12 @@ def test_unfilled_columns_are_named_where_they_occur(old, new, empty, rows):
         ("COUNT(*) N, SUM(A) B", "COUNT(*) N, COUNT(*) B", "SUM(A)"),
         ("COUNT(*) N, SUM(A) B", "COUNT(*) N, SUM(A) B, MAX(A) C", ""),
         ("COUNT(*) N, COUNT(*) B", "COUNT(1) N, COUNT(*) B", ""),
+        ("COUNT(1) N, COUNT(*) B", "COUNT(*) N, COUNT(*) B", ""),
+        (
+            "LATEST_BY_OFFSET(A) N, LATEST_BY_OFFSET(A, TRUE) B",
+            "LATEST_BY_OFFSET(A, TRUE) N, LATEST_BY_OFFSET(A, TRUE) B",
+            "",
+        ),
     ],
 )
 def test_an_aggregate_that_is_given_up_is_named(old, new, gone):
@@ -112,6 +125,26 @@ def test_an_aggregate_that_is_given_up_is_named(old, new, gone):
     note = verdict.guarantees[0].note
     lost_note = f"{gone}: no longer kept; its state is gone if it comes back"
     assert note == lost_note if gone else "no longer kept" not in note
+
+
+def test_the_other_spelling_of_an_aggregate_that_is_kept_is_not_given_up():
+    """Plans of earlier versions have a slot for each spelling."""
+    select = "CREATE OR REPLACE TABLE X AS SELECT K, {} FROM S GROUP BY K;"
+    script = "CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+    world = World(script, select.format("COUNT(*) N, COUNT(*) B"))
+    old = world.plan("X")
+    world.run(select.format("COUNT(*) N, COUNT(*) + 1 B"))
+
+    def spelled_twice(node):
+        if not isinstance(node, Aggregate):
+            return with_children(node, spelled_twice)
+        [fold] = node.folds
+        other = replace(fold, name="COUNT(1)", args=(Const(1, INTEGER),), slot=1)
+        return replace(node, folds=(fold, other), next_slot=2)
+
+    old = replace(old, sink=spelled_twice(old.sink))
+    verdict, _ = validate(old, world.plan("X"), BUILTINS)
+    assert "no longer kept" not in verdict.guarantees[0].note
 
 
 def test_the_answer_holds_all_three():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.exec.dataflow.load import load
+from ksql.exec.dataflow.moved_records import OFFSET
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.dataflow.program import RawBatch
 from ksql.exec.dataflow.topology import topology
@@ -98,10 +99,23 @@ def test_results_that_move_bring_their_place(fast):
         batch = batch._replace(headers=[[("h", b"1")], *[None] * 4])
     errors = []
     moved = program.straight_moved(batch, SequenceKeys(), lambda *error: errors.append(error))
-    assert [(r[0], r[2], *r[4:]) for r in moved] == [
-        (b"a", 100, 100, 0, 2, 7),
-        (b"c", 50, 900, 0, 2, 9),
-        (b"d", 1000, 1000, 0, 2, 11),
+    assert list(moved.keys) == [b"a", b"c", b"d"]
+    assert moved.places.T.tolist() == [
+        [100, 100, 0, 2, 7],
+        [50, 900, 0, 2, 9],
+        [1000, 1000, 0, 2, 11],
     ]
-    assert moved[0][3] == (None if fast else [("h", b"1")])
+    assert moved.headers_of_each()[0] == (None if fast else [("h", b"1")])
     assert len(errors) == 1
+
+
+@pytest.mark.parametrize(("numbers", "passing"), [([0, 0], []), ([1, 2], [7, 8]), ([], [])])
+def test_a_batch_of_which_nothing_or_everything_moves(numbers, passing):
+    world = World(SETUP, "CREATE STREAM X AS SELECT G, N FROM S WHERE N > 0 PARTITION BY G;")
+    program, count = load(world.query("X").plan), len(numbers)
+    values = [b'{"G":"a","N":%d}' % number for number in numbers]
+    offsets = [7, 8][:count]
+    batch = RawBatch(["s"] * count, [2] * count, offsets, [5] * count, [b"k"] * count, values)
+    moved = program.straight_moved(batch, SequenceKeys(), lambda *error: pytest.fail(str(error)))
+    assert len(moved.keys) == len(moved.values) == len(passing)
+    assert moved.places[OFFSET].tolist() == passing

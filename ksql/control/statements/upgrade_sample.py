@@ -1,0 +1,242 @@
+"""The old and the new plan of a replacement over the last records of their sources.
+
+Both run in memory, record by record, although queries run on Spark. The operators are the same, and
+the query tests hold both hosts to the same results. A job of Spark would take seconds of the cores
+that running queries need. Here nothing can be written, registered or kept: a program without a sink
+gives rows, and its state is dropped.
+
+Source: docs/upgrades.md#evidence-before-a-replacement.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ksql.control.statements.upgradereport import RowDifference, SampleReport
+from ksql.core import KsqlError, excerpt
+from ksql.core.types import stringer
+from ksql.exec.dataflow import RawBatch, muted, read_topics, through
+from ksql.exec.operators import Bound, BoundedStore
+from ksql.sql.plan import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ksql.control.engine.context import Prepared
+    from ksql.control.statements.services import Partition, Request
+    from ksql.core import RawRecord
+    from ksql.core.types import Bounds, Column
+    from ksql.exec.dataflow import Program, Result
+    from ksql.sql.plan import QueryPlan
+
+SAMPLE: Final = "ksql.upgrade.explain.sample"
+
+MOST_SHOWN: Final = 20
+LONGEST_S: Final = 10.0
+MOST_ROWS: Final = 100_000
+"""So many rows both plans give at most: a table function may make many of each record."""
+
+_STATE_BYTES: Final = 64 << 20
+_CELL: Final = 100
+
+
+def sampled(
+    prepared: Prepared, request: Request, clock: Callable[[], float] = time.monotonic
+) -> SampleReport | None:
+    """Return how the results differ; None if no sample is wanted. ``clock`` gives seconds.
+
+    Raises: KsqlError if Kafka cannot be read.
+    """
+    count = request.settings.number(SAMPLE)
+    if not count or {"old", "new"} - prepared.plans.keys():
+        return None
+    context = request.engine.context(request.settings, 0)
+    old, new = (codec.loads(prepared.plans[name], context.functions) for name in ("old", "new"))
+    records = _last_records({*read_topics(old), *read_topics(new)}, count, request)
+    try:
+        sides = [
+            _Side(plan, muted.answering_program(plan, context.functions, context.registry))
+            for plan in (old, new)
+        ]
+    except KsqlError as problem:
+        return SampleReport(0, False, 0, 0, 0, trouble=problem.text())
+    compare = _tables if old.sink.kind == "TABLE" else _streams
+    return compare(sides[0], sides[1], records, clock)
+
+
+def _last_records(topics: Iterable[str], count: int, request: Request) -> list[RawRecord]:
+    """Return the last records of each topic, in the order of their partitions' times.
+
+    Each partition has an equal share. Within a partition the order is that of the offsets.
+    """
+    ends = request.services.monitor.ends(sorted(topics))
+    partitions: dict[str, int] = defaultdict(int)
+    for topic, _ in ends:
+        partitions[topic] += 1
+    spans = {
+        at: (max(begin, end - max(1, count // partitions[at[0]])), end)
+        for at, (begin, end) in ends.items()
+    }
+    records = sorted(
+        request.services.records.read(spans), key=lambda r: (r.topic, r.partition, r.offset)
+    )
+    latest: dict[Partition, int] = {}
+    turns = []
+    for record in records:
+        at = record.topic, record.partition
+        latest[at] = max(latest.get(at, record.timestamp), record.timestamp)
+        turns.append((latest[at], *at, record.offset))
+    return [record for _, record in sorted(zip(turns, records, strict=True))]
+
+
+class _Row(NamedTuple):
+    """A result: its key with the bounds of its window, and its value; no value is a deletion."""
+
+    key: tuple[Any, ...]
+    bounds: Bounds | None
+    value: tuple[Any, ...] | None
+
+
+class _Side:
+    """One of the plans at work; ``rows`` counts its results."""
+
+    def __init__(self, plan: QueryPlan, program: Program[Result]) -> None:
+        self._program = program
+        bound = Bound(_STATE_BYTES)
+        self._stores = [BoundedStore(bound) for _ in range(program.stages)]
+        self._key, self._value = plan.sink.key, plan.sink.value
+        self.columns = tuple(column.name for column in plan.sink.value)
+        self.rows = 0
+
+    def results(self, record: RawRecord) -> list[_Row]:
+        """Return the results of the next record.
+
+        Raises: whatever would end the query.
+        """
+        if record.topic not in self._program.topics:
+            return []
+        batch = RawBatch(
+            [record.topic],
+            [record.partition],
+            [record.offset],
+            [record.timestamp],
+            [record.key],
+            [record.value],
+            [record.headers] if record.headers else None,
+        )
+        results = through(self._program, batch, self._stores, _ignore)
+        rows = [
+            _Row(tuple(key or ()), bounds, None if value is None else tuple(value))
+            for key, value, _, _, bounds in islice(results, MOST_ROWS)
+        ]
+        self.rows += len(rows)
+        return rows
+
+    def key_text(self, row: _Row) -> dict[str, str | None]:
+        """Return the key's columns as text, with the bounds of the window."""
+        shown = _texts(self._key, row.key)
+        if row.bounds is not None:
+            start, end = row.bounds
+            shown |= {"WINDOWSTART": str(start), "WINDOWEND": str(end)}
+        return shown
+
+    def value_text(self, row: _Row | None) -> dict[str, str | None] | None:
+        """Return the value's columns as text; None if there is no row."""
+        return None if row is None or row.value is None else _texts(self._value, row.value)
+
+    def shared(self, row: _Row | None, names: frozenset[str]) -> dict[str, Any] | None:
+        """Return the columns that both plans have; None if there is no row."""
+        if row is None or row.value is None:
+            return None
+        columns = zip(self.columns, row.value, strict=True)
+        return {name: value for name, value in columns if name in names}
+
+
+def _texts(columns: Sequence[Column], values: Sequence[Any]) -> dict[str, str | None]:
+    return {
+        column.name: None if value is None else excerpt(str(stringer(column.type)(value)), _CELL)
+        for column, value in zip(columns, values, strict=False)
+    }
+
+
+def _ignore(_operator: str, _message: str, _row: object) -> None:
+    """Ignore a record that fails by itself: a query would log and skip it, too."""
+
+
+class _Walk:
+    """Both plans over the records, as long as the time and the room last."""
+
+    def __init__(
+        self, old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+    ) -> None:
+        self._old = old
+        self._new = new
+        self._records = records
+        self._clock = clock
+        self.read = 0
+        self.trouble = ""
+
+    def __iter__(self) -> Iterator[tuple[list[_Row], list[_Row]]]:
+        """Yield the results of the old and of the new plan for each record."""
+        deadline = self._clock() + LONGEST_S
+        for record in self._records:
+            if self._clock() > deadline or self._old.rows + self._new.rows > MOST_ROWS:
+                return
+            try:
+                given = self._old.results(record), self._new.results(record)
+            except KsqlError as problem:
+                self.trouble = problem.text()
+                return
+            self.read += 1
+            yield given
+
+    def report(self, pairs: Iterable[tuple[_Row | None, _Row | None]]) -> SampleReport:
+        """Return the report of the rows that the old and the new plan give in one place."""
+        names = frozenset(self._old.columns) & frozenset(self._new.columns)
+        different: list[tuple[_Row | None, _Row | None]] = [
+            (old, new) for old, new in pairs if self._differ(old, new, names)
+        ]
+        return SampleReport(
+            self.read,
+            self.read == len(self._records),
+            self._old.rows,
+            self._new.rows,
+            len(different),
+            tuple(self._shown(old, new) for old, new in different[:MOST_SHOWN]),
+            self.trouble,
+        )
+
+    def _differ(self, old: _Row | None, new: _Row | None, names: frozenset[str]) -> bool:
+        if old is not None and new is not None and (old.key, old.bounds) != (new.key, new.bounds):
+            return True
+        return self._old.shared(old, names) != self._new.shared(new, names)
+
+    def _shown(self, old: _Row | None, new: _Row | None) -> RowDifference:
+        key = self._new.key_text(new) if new is not None else {}
+        if old is not None:
+            key = self._old.key_text(old)
+        return RowDifference(key, self._old.value_text(old), self._new.value_text(new))
+
+
+def _tables(
+    old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+) -> SampleReport:
+    """Compare what two tables hold after the last record."""
+    walk = _Walk(old, new, records, clock)
+    held: tuple[dict[Any, _Row], dict[Any, _Row]] = {}, {}
+    for given in walk:
+        for rows, side in zip(given, held, strict=True):
+            side.update({(repr(row.key), row.bounds): row for row in rows})  # a key may be a list
+    before, after = held
+    return walk.report((before.get(key), after.get(key)) for key in {**before, **after})
+
+
+def _streams(
+    old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+) -> SampleReport:
+    """Compare the results of two streams record by record: what each has made of it."""
+    walk = _Walk(old, new, records, clock)
+    return walk.report([pair for given in walk for pair in zip_longest(*given)])

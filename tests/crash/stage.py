@@ -1,0 +1,50 @@
+"""A broker and a service on which points are run one after another, and a new one after a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tests.crash.site import Broker, Site
+from tests.kafka.records import unique
+
+World = TypeVar("World")
+
+
+class Stage(Generic[World]):
+    """``make`` builds on a started server what the points need."""
+
+    def __init__(self, folder: Path, make: Callable[[Site], World], cores: int) -> None:
+        self.folder = folder
+        self._make = make
+        self._cores = cores
+        self._broker: Broker | None = None
+        self._site: Site | None = None
+        self._world: World | None = None
+
+    def ready(self) -> World:
+        """Return the world that the points are run on; made if need be."""
+        if self._broker is None:
+            self._broker = Broker(self.folder / "kafka")
+        if self._world is None:
+            place = self.folder / unique("site")
+            place.mkdir()
+            self._site = Site(self._broker, place, unique("crash") + "_", self._cores)
+            self._site.order()
+            self._site.start()
+            self._world = self._make(self._site)
+        return self._world
+
+    def give_up(self) -> None:
+        """End the server; the next one is a new service, on the same broker."""
+        if self._site is not None:
+            self._site.abandon()
+        self._site = self._world = None
+
+    def end(self) -> None:
+        """End the processes."""
+        self.give_up()
+        if self._broker is not None:
+            self._broker.stop()
+            self._broker = None

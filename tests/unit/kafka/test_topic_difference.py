@@ -1,0 +1,63 @@
+"""The difference of two topics' rows: what is written brings one to the other, and no more."""
+
+from __future__ import annotations
+
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ksql.kafka.topic_difference import Counts, difference
+from ksql.kafka.versions import HEADER
+
+NOW_MS = 1_700_000_999_000
+HIDDEN = "_confluent-ksql-default_query_CTAS_X_1-v3-changelog"
+LATEST = st.dictionaries(
+    st.sampled_from([b"a", b"b", b"c", b"d", b"e"]), st.sampled_from([None, b"", b"1", b"2"])
+)
+
+
+def messages(latest, topic=HIDDEN):
+    """The records of a topic in the order of their keys' first records; later ones come first."""
+    return {
+        key: Message(
+            topic=topic,
+            partition=0,
+            offset=100 - at,
+            key=key,
+            value=value,
+            timestamp=(1, 1_000 + at),
+            headers=[(HEADER, b"\x01")],
+        )
+        for at, (key, value) in enumerate(latest.items())
+    }
+
+
+def present(latest):
+    return {key: value for key, value in latest.items() if value is not None}
+
+
+@given(LATEST, LATEST)
+def test_it_brings_the_rows_to_those_of_the_other_topic(there, here):
+    records, counts = difference(messages(there), here, NOW_MS, "X")
+    written = {key: value for key, value, _, _ in records}
+    assert len(written) == len(records)
+    assert present(here | written) == present(there)
+    old, new = present(here), present(there)
+    assert written.keys() == {k for k in old | new if old.get(k) != new.get(k)}
+    assert counts == Counts(
+        changed=len([k for k in old.keys() & new.keys() if old[k] != new[k]]),
+        added=len(new.keys() - old.keys()),
+        removed=len(old.keys() - new.keys()),
+        equal=len([k for k in old.keys() & new.keys() if old[k] == new[k]]),
+    )
+
+
+def test_rows_come_in_the_order_of_their_topic_and_then_deletions():
+    there = messages({b"a": b"1", b"b": b"2", b"c": None, b"d": b"4"})
+    here: dict[bytes, bytes | None] = {b"c": b"3", b"d": b"4", b"e": b"5", b"f": None}
+    assert difference(there, here, NOW_MS, "X").records == [
+        (b"b", b"2", 1_001, None),
+        (b"a", b"1", 1_000, None),
+        (b"c", None, NOW_MS, None),
+        (b"e", None, NOW_MS, None),
+    ]
