@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ksql.exec.dataflow import MovedRecords
+from ksql.spark.task.chunk import pack_records
 from ksql.spark.task.host import StageHost
 from ksql.spark.task.kept_state import KeptState
 from ksql.spark.task.pages import PagedStore
 from ksql.spark.task.tasks import CALL, BackfillTask
-from tests.unit.spark.task.test_host import Numbering, pack_records, record, rows, ship
+from tests.unit.spark.task.test_host import Numbering, record, rows, ship
 
 
 class Entries:
