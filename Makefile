@@ -127,7 +127,7 @@ proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 m
 
 proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; CHAINS chains of them on Spark
 	$(RUN) -m tests.upgrades --pairs $(PAIRS)
-	KSQL_UPGRADE_CHAINS=$(CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
+	KSQL_TEST_UPGRADE_CHAINS=$(CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
 
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
 	$(RUN) -m tests.cuts --runs $(RUNS)

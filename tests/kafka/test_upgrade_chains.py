@@ -1,6 +1,6 @@
 """A sample of the chains of replacements on Spark: the same results as the model's.
 
-``KSQL_UPGRADE_CHAINS`` says how many, ``KSQL_UPGRADE_CHAINS_FROM`` with which to begin.
+``KSQL_TEST_UPGRADE_CHAINS`` says how many, ``KSQL_TEST_UPGRADE_CHAINS_FROM`` with which to begin.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.waits import PATIENCE_S
 
 pytestmark = pytest.mark.proof
 
-CHAINS, PAIRS = int(os.environ.get("KSQL_UPGRADE_CHAINS", "40")), 4
-FIRST = int(os.environ.get("KSQL_UPGRADE_CHAINS_FROM", "0"))
+CHAINS, PAIRS = int(os.environ.get("KSQL_TEST_UPGRADE_CHAINS", "40")), 4
+FIRST = int(os.environ.get("KSQL_TEST_UPGRADE_CHAINS_FROM", "0"))
 WAIT_MS = "120000"
 
 

@@ -14,7 +14,8 @@ TABLE = ROOT / "ksql/core/properties"
 _NAME = re.compile(r"(ksql|auto|commit|cache|processing|access)(\.[a-z_0-9]+)+|bootstrap\.servers")
 _NOT_IN_THE_TABLE = {
     "ksql.runtime.feature.shared.enabled",  # ksqlDB's, in the refusal of ALTER SYSTEM
-    "ksql.server",  # a mark in the scope of a request
+    "ksql.server",  # marks in the scope of a request
+    "ksql.user",
     "auto.create.topics.enable",  # the embedded broker's
 }
 

@@ -76,7 +76,11 @@ def test_applying_a_change_twice_equals_once(change, before):
     assert content(ch.applied(once, change)) == content(once)
 
 
-@given(logs)
+# a cut-over keeps the version that ran: what it does depends on the commands before it
+lasting = each.filter(lambda change: not isinstance(change, ch.CutOverQuery))
+
+
+@given(st.lists(lasting, max_size=12))
 def test_replaying_the_log_twice_equals_once(log):
     once = replay(log)
     assert content(replay(log, once)) == content(once)
