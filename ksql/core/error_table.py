@@ -157,6 +157,12 @@ MISSING_OFFSETS: Final = ErrorRow(
     ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
 )
 STATE_CALL_FAILED: Final = ErrorRow(ServerError, "the state store failed", detail="{message}")
+STATE_NOT_COPIED: Final = ErrorRow(
+    ServerError,
+    "the state of the running version could not be copied for its candidate",
+    detail="{reason}",
+    hint="Make room in the state directory. The cut-over is tried again.",
+)
 UNKNOWN_PAGE: Final = ErrorRow(
     ServerError,
     "the query's state has format {version}, which this version does not know",

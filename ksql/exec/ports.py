@@ -171,14 +171,26 @@ class Runner(Protocol):
     def progress(self, version: QueryVersion) -> BuildProgress | None:
         """Return how far a version has read; None if it does not run here."""
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
         """Bring the running version and its candidate to one position, and end both there.
 
         Both have read the same records then. Nothing of either runs afterwards, until ``cut_over``
         or ``part``. The running version of a table may fail, or its batch may not end. Then it is
-        left behind: ended where it is.
+        left behind: ended where it is. Without ``may_leave`` it never is.
 
         Raises: KsqlError; both continue then.
+        """
+
+    def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Give a candidate the state of the aggregates that it has in common with the old version.
+
+        It is called for versions that have met, and may be called again after they have parted. The
+        candidate's own topic has the rows of the whole state then. Rows of which no state knows
+        any more are there as in the result's topic.
+
+        Raises: KsqlError; ``part`` lets both continue then.
         """
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ksql.exec import Switch
     from ksql.history.entries import RecordedUpgrade
     from ksql.history.resilient import ResilientLedger
+    from ksql.sql.upgrade import ReplacementKind
 
 _SAME = "the plan is the same: the query was left alone"
 _RESTS = "the query is paused: the new plan runs when it is resumed"
@@ -182,7 +183,7 @@ class UpgradeRecorder:
         """Note a rebuild of the command topic; ``refill`` writes it if the ledger lacks it."""
         entry = replace(
             self._entry(upgrade),
-            mode="rollback" if rollback else "rebuild",
+            mode=_mode(upgrade, rollback=rollback),
             candidate=candidate.number,
             accepted=True,
         )
@@ -211,6 +212,12 @@ class UpgradeRecorder:
         if rebuild is not None:
             self._known[self._known.index(rebuild)] = replace(rebuild, outcome=outcome)
         return rebuild
+
+
+def _mode(upgrade: Upgrade, *, rollback: bool) -> ReplacementKind:
+    if rollback:
+        return "rollback"
+    return "backfill" if upgrade.mode == "backfill" else "rebuild"
 
 
 def _outcome(switch: Switch, now: Millis) -> UpgradeOutcome:

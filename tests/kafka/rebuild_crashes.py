@@ -15,7 +15,8 @@ from ksql.control.planning.rebuild import CUT_OVER
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.topic_difference import TopicDifference
 from ksql.spark.checkpoint import cut_over_mark
-from ksql.spark.query.meeting import Meeting
+from ksql.spark.query.cut_over import CutOverCompletion
+from ksql.spark.query.meeting import Meeting, MeetingState
 from ksql.spark.query.runner import SparkRunner
 from server.main import main
 from tests.kafka.crashing_server import die_in
@@ -38,6 +39,8 @@ AFTER: Final = (
     "cut-over marked",
     "hidden topic deleted",
 )
+BACKFILL: Final = ("state copied", "rows copied", "state taken over")
+"""The steps of a backfill between the meeting and the cut-over."""
 _STATES: Final = {
     "candidate ends": "CANDIDATE_ENDS",
     "running version catches up": "OLD_CATCHES_UP",
@@ -63,6 +66,10 @@ def _is_undone(*args: Any) -> bool:
     return not args[1].done
 
 
+def _is_taken_over(*args: Any) -> bool:
+    return (args[0].state, args[1]) == (MeetingState.BACKFILLS, MeetingState.MET)
+
+
 def _is_snapshot(*args: Any) -> bool:
     return "changelog" in args[2]
 
@@ -70,6 +77,9 @@ def _is_snapshot(*args: Any) -> bool:
 _CALLS: Final[dict[str, tuple[Any, str, Callable[..., bool], bool]]] = {
     "topic made": (SparkRunner, "start", _is_candidate, False),
     "candidate started": (SparkRunner, "start", _is_candidate, True),
+    "state copied": (CutOverCompletion, "seed", _always, False),
+    "rows copied": (CutOverCompletion, "seed", _always, True),
+    "state taken over": (Meeting, "_enter", _is_taken_over, False),
     "new version started": (SparkRunner, "cut_over", _always, True),
     "snapshot written": (TopicDifference, "equalize", _is_snapshot, True),
     "snapshot marked": (cut_over_mark, "write", _is_undone, True),

@@ -94,6 +94,7 @@ def main() -> None:
             _world(corpus)
     _missing(V2 / "restored.jsonl", lambda: map(_command_line, restored_commands()))
     _missing(V2 / "rebuilt.jsonl", lambda: map(_command_line, rebuilt_commands()))
+    _missing(V2 / "backfilled.jsonl", lambda: map(_command_line, backfilled_commands()))
     _missing(V2 / "users.jsonl", lambda: map(_command_line, commands_of_users()))
     if not (V2 / "backup").exists():
         _backup(V2 / "backup")
@@ -115,6 +116,12 @@ CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
 CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
 CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='rebuild') AS
   SELECT K, COUNT(*) AS C FROM S WHERE N > 0 GROUP BY K;
+"""
+BACKFILLED: Final = """
+CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
+CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='backfill') AS
+  SELECT K, COUNT(*) AS C, SUM(N) AS N FROM S GROUP BY K;
 """
 RESTORED_MS: Final = 1_790_000_000_000
 
@@ -148,6 +155,14 @@ def rebuilt_commands() -> list[Command]:
     world.engine.cut_over(query.id, world.settings)
     ended = Command("upgrade/`T`/abort", "ABORT UPGRADE OF T;", former)
     return [*world.log.commands, ended, Command("upgrade/`T`/forget", FORGET, kept)]
+
+
+def backfilled_commands() -> list[Command]:
+    """The commands of a table that is backfilled and cut over."""
+    world = World(BACKFILLED)
+    [query] = world.catalog.writers("T")
+    world.engine.cut_over(query.id, world.settings)
+    return [*world.log.commands]
 
 
 def commands_of_users() -> list[Command]:

@@ -24,6 +24,7 @@ from ksql.sql.syntax.parser import parse_one, split
 SETTINGS = {
     "auto.offset.reset": "earliest",
     "ksql.persistence.default.format.value": "JSON",
+    "ksql.upgrade.backfill.enabled": "true",
 }
 
 

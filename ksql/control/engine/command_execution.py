@@ -283,6 +283,7 @@ class CommandExecution:
                         verdict=self.prepared.verdict or Verdict.of_rollback(),
                         plan=rebuild.candidate.plan,
                         offset=self.offset,
+                        mode=rebuild.mode,
                         user=self._user,
                     )
                     version = rebuild.candidate.version
@@ -406,9 +407,12 @@ class CommandExecution:
 
     def _meet(self, old: PersistentQuery) -> None:
         """Bring a query and its candidate to one position, and end both there."""
-        candidate = self._context.catalog.rebuilds[old.id].candidate
-        self.switch = self._context.runner.meet(old, candidate)
+        runner, rebuild = self._context.runner, self._context.catalog.rebuilds[old.id]
+        candidate = rebuild.candidate
+        self.switch = runner.meet(old, candidate, may_leave=not rebuild.backfill)
         self._undo.append(lambda: self._part(old, candidate))
+        if rebuild.backfill:
+            runner.backfill(old, candidate)
 
     def _part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; if one was ended meanwhile, the engine starts the other again."""

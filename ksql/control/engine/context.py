@@ -98,7 +98,7 @@ class Prepared:
         """How a query is replaced; None if none is."""
         for change in self.changes:
             if isinstance(change, BeginRebuild):
-                return "rollback" if change.rebuild.rollback else "rebuild"
+                return change.rebuild.mode
         return None if self.verdict is None else "in_place"
 
     @property

@@ -42,6 +42,7 @@ def note_rebuild(
                 plan=rebuild.candidate.plan,
                 offset=command.offset,
                 user=command.user,
+                mode=rebuild.mode,
             )
             version = rebuild.candidate.version
             history.rebuild_replayed(upgrade, version, rollback=rebuild.rollback)
@@ -59,5 +60,5 @@ def _verdict(old: PersistentQuery, rebuild: Rebuild, functions: Functions) -> Ve
     before = codec.loads(old.plan, functions)
     after = codec.loads(rebuild.candidate.plan, functions)
     after = replace(after, sink=replace(after.sink, topic=before.sink.topic))
-    verdict, _ = validate(before, after, functions)
+    verdict, _ = validate(before, after, functions, filled=rebuild.backfill)
     return with_settings(verdict, old, rebuild.candidate)

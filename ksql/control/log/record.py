@@ -46,8 +46,8 @@ FORMS: Final[tuple[Form, ...]] = (
 
 VERSION = 6
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
-from which number on ids count. 4: also later versions of a query. 5: also rebuilds. 6: also the
-user who has asked for an upgrade."""
+from which number on ids count. 4: also later versions of a query. 5: also rebuilds. 6: also
+backfills, and the user who has asked for an upgrade."""
 _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = 1, 2, 3, 4, 5
 _OF_REBUILDS: Final = (
     changes.BeginRebuild,
@@ -66,13 +66,14 @@ STRUCTS: Final = Structs((*TYPES, *CATALOG, *FORMS))
 
 def encode(command: Command) -> tuple[bytes, bytes]:
     """Return key and value of the record."""
+    version = VERSION if command.user else _version(command.changes)
     body: dict[str, Any] = {
-        "version": VERSION if command.user else _version(command.changes),
+        "version": version,
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
         "changes": STRUCTS.plain(command.changes),
     }
-    if command.user:
+    if version == VERSION:
         body["user"] = command.user
     return (
         json.dumps(command.id, ensure_ascii=False).encode(),
@@ -83,6 +84,8 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 def _version(changed: tuple[Change, ...]) -> int:
     """Return the oldest that can hold them, so that older servers read all they can."""
     put = [change.query for change in changed if isinstance(change, changes.PutQuery)]
+    if any(isinstance(c, changes.BeginRebuild) and c.rebuild.backfill for c in changed):
+        return VERSION
     if any(isinstance(change, _OF_REBUILDS) for change in changed):
         return _FIFTH
     if any(query.cut_over is not None for query in put):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild
@@ -19,7 +19,7 @@ from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast
-from ksql.sql.upgrade import Difference, Verdict, inherited, notes
+from ksql.sql.upgrade import Difference, Verdict, backfill, inherited, notes
 from ksql.sql.upgrade.validate import validate
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
     from ksql.sql.catalog import Catalog
+
+
+BACKFILLS: Final = "ksql.upgrade.backfill.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +64,14 @@ class Replacement:
 class Compared:
     """The plan as it will run; for a replacement with its verdict and the old plan.
 
-    ``rebuilds``: it is the plan of a candidate.
+    ``rebuilds``: it is the plan of a candidate; ``backfills``: of one that takes kept state over.
     """
 
     plan: QueryPlan
     verdict: Verdict | None = None
     old_plan: str | None = None
     rebuilds: bool = False
+    backfills: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -109,6 +113,8 @@ def replacement(new: Replacement, moment: Moment) -> Compared:
     Raises: UpgradeRefused, with all reasons at once.
     """
     rebuild.check_none(new.writer, moment.catalog)
+    if new.mode == "backfill":
+        return _backfill(new, moment)
     stems = check_replacement(new.existing, new.source)
     in_place = _in_place(new, moment)
     possible = not stems and in_place.accepted
@@ -123,13 +129,40 @@ def replacement(new: Replacement, moment: Moment) -> Compared:
     return _beside(new, in_place, moment)
 
 
-def _in_place(new: Replacement, moment: Moment) -> Compared:
+def _in_place(new: Replacement, moment: Moment, *, filled: bool = False) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
     old = codec.loads(new.writer.plan, moment.functions)
     plan = inherited(new.plan, old, moment.settings.overrides)
-    verdict, aligned = validate(old, plan, moment.functions, moment.generation)
+    verdict, aligned = validate(old, plan, moment.functions, moment.generation, filled=filled)
     verdict = replace(verdict, inherited=notes(new.plan, plan))
     return Compared(aligned, _with_store(verdict, new, moment), new.writer.plan)
+
+
+def _backfill(new: Replacement, moment: Moment) -> Compared:
+    """Return the plan of a candidate that takes the state of kept aggregates over.
+
+    Raises: UpgradeRefused, BeginningLost.
+    """
+    if not moment.settings.flag(BACKFILLS):
+        raise StatementError(
+            f"{rebuild.MODE}='backfill' is currently disabled. You can enable it by setting "
+            f"{BACKFILLS} to true",
+            hint=f"Compute all aggregates again: {rebuild.statement_of(new.statement)}",
+        )
+    aligned = _in_place(new, moment, filled=True)
+    assert aligned.verdict is not None  # noqa: S101 - two plans were compared
+    old = codec.loads(new.writer.plan, moment.functions)
+    verdict = backfill.backfilled(aligned.verdict, old, aligned.plan)
+    stems = check_replacement(new.existing, new.source)
+    if stems or not verdict.accepted:
+        against = _against_rebuild(new, _in_place(new, moment), moment)
+        way_out = "" if against else rebuild.statement_of(new.statement)
+        raise new.refused(stems, verdict, way_out)
+    if new.start is None and new.lost:
+        raise rebuild.BeginningLost(new.existing.name, new.lost)
+    plan = rebuild.backfill_plan(aligned.plan, new.start)
+    verdict = rebuild.filled(verdict, plan)
+    return Compared(plan, verdict, new.writer.plan, rebuilds=True, backfills=True)
 
 
 def _beside(new: Replacement, in_place: Compared, moment: Moment) -> Compared:

@@ -76,11 +76,16 @@ def _rebuilt(
     """Begin a candidate next to the query, which runs on as it is."""
     candidate = replace(query, version_number=moment.number, cut_over=None, paused=False)
     topic = rebuild.results_topic(candidate, planned.settled.topic, moment)
-    begun = Rebuild(candidate=rebuild.writing_to(candidate, topic.name), source=planned.source)
+    begun = Rebuild(
+        candidate=rebuild.writing_to(candidate, topic.name),
+        source=planned.source,
+        backfill=compared.backfills,
+    )
+    word = "Backfill" if compared.backfills else "Rebuild"
     return Prepared(
         command_id=command_id(resolved.statement.kind.lower(), query.sink, "create"),
         changes=(BeginRebuild(begun),),
-        message=f"Rebuild of {query.id} begun",
+        message=f"{word} of {query.id} begun",
         query_id=query.id,
         new_topics=(topic,),
         later_registrations=schemas.of_sink(planned.source, resolved.registered),

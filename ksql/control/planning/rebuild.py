@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import Verdict
 
-ReplaceMode = Literal["in_place", "rebuild", "auto"]
+ReplaceMode = Literal["in_place", "rebuild", "auto", "backfill"]
 Replacing = ast.CreateAsSelect | ast.ReplaceQuery
 _Stated = TypeVar("_Stated", bound=Replacing)
 MODE: Final = "REPLACE_MODE"
@@ -151,17 +151,31 @@ def candidate_plan(
     return starting(plan, stated or _EARLIEST)
 
 
+def backfill_plan(aligned: QueryPlan, stated: str | None) -> QueryPlan:
+    """Return the plan of a candidate whose kept aggregates take the running ones' state over.
+
+    ``aligned`` has the running plan's slots and buckets. It begins as that of a rebuild.
+    """
+    return starting(aligned, stated or _EARLIEST)
+
+
 def accepted(verdict: Verdict, plan: QueryPlan) -> Verdict:
     """Return the verdict on a rebuild: each change is allowed, as no state is kept."""
     changes = tuple(replace(change, allowed=True) for change in verdict.changes)
-    return replace(verdict, changes=changes, guarantees=tuple(_guarantees(plan)))
+    return replace(verdict, changes=changes, guarantees=tuple(_guarantees(plan, "the result is")))
 
 
-def _guarantees(plan: QueryPlan) -> Iterator[Guarantee]:
+def filled(verdict: Verdict, plan: QueryPlan) -> Verdict:
+    """Return the verdict on a backfill with what it guarantees."""
+    subject = "kept aggregates keep their state; added ones are"
+    return replace(verdict, guarantees=tuple(_guarantees(plan, subject)))
+
+
+def _guarantees(plan: QueryPlan, subject: str) -> Iterator[Guarantee]:
     began = dict(plan.settings)[RESET]
     whole = began == _EARLIEST
     read = "all records that its sources still hold" if whole else "the records from START_MODE on"
-    yield Guarantee("backfill", whole, f"the result is computed from {read}")
+    yield Guarantee("backfill", whole, f"{subject} computed from {read}")
     yield Guarantee("cascading", True, "queries that read the result keep their columns")
     exactly_once = is_exactly_once(dict(plan.settings))
     how = "one transaction per partition" if exactly_once else "at_least_once: after a crash twice"
@@ -177,7 +191,7 @@ def statement_of(stmt: Replacing) -> str:
 
 def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
     """Return the statement with that REPLACE_MODE; in place without a start."""
-    gone = (MODE,) if mode == "rebuild" else (MODE, START)
+    gone = (MODE, START) if mode == "in_place" else (MODE,)
     kept = tuple(p for p in stmt.properties if p.name.upper() not in gone)
     return replace(stmt, properties=(*kept, ast.Property(MODE, ex.StringLit(mode))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ksql.control.engine.context import Prepared
 from ksql.control.engine.errors import UpgradeRefused
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     Explained = tuple[QueryPlan, e.QueryDescription]
 
 GENERATED_CODE = "ksql.explain.generated.code"
-_MODES: Final[tuple[Literal["in_place", "rebuild"], ...]] = ("in_place", "rebuild")
+_Mode = Literal["in_place", "rebuild", "backfill"]
+_MODES: Final[tuple[_Mode, ...]] = get_args(_Mode)
 _EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
@@ -151,6 +152,8 @@ def _with_modes(
             check_room(rebuilt, request.engine.catalog, request.engine.runner)
         except StatementError as error:
             attempts["rebuild"] = error
+    else:
+        rebuilt = attempts["backfill"]
     if isinstance(rebuilt, Prepared):
         reads = extents(rebuilt, request)
         report = replace(report, reads=reads, estimate=estimated(rebuilt, reads, request))
@@ -160,9 +163,7 @@ def _with_modes(
     return replace(report, modes=modes, sample=sample)
 
 
-def _planned(
-    mode: Literal["in_place", "rebuild"], target: rebuild.Replacing, request: Request
-) -> Prepared | StatementError:
+def _planned(mode: _Mode, target: rebuild.Replacing, request: Request) -> Prepared | StatementError:
     """Return what the statement would do in that mode, or why it would do nothing."""
     statement: ast.Statement = rebuild.in_mode(target, mode)
     try:
@@ -174,7 +175,7 @@ def _planned(
 def _mode(mode: ReplacementKind, attempt: Prepared | StatementError) -> ModeReport:
     match attempt:
         case UpgradeRefused() if attempt.verdict is not None:
-            return ModeReport(mode, False, attempt.verdict.reasons)
+            return ModeReport(mode, False, attempt.verdict.reasons or (attempt.message,))
         case StatementError():
             detail = f": {attempt.detail}" if attempt.detail else ""
             return ModeReport(mode, False, (f"{attempt.message}{detail}",))

@@ -179,7 +179,7 @@ def _building(rebuild: Rebuild, old: PersistentQuery, service_id: str) -> Upgrad
         id=_id(rebuild, service_id),
         query_id=candidate.id,
         source=candidate.sink,
-        mode="rollback" if rebuild.rollback else "rebuild",
+        mode=rebuild.mode,
         classes=(),
         status="building",
         former_statement=old.statement,

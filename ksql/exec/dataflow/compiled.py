@@ -30,11 +30,12 @@ from ksql.exec.dataflow.program import Out, Result, Results
 from ksql.exec.dataflow.reading import Reader
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
 from ksql.exec.dataflow.stages import CompiledStage, is_final
+from ksql.exec.operators.backfill import Backfill
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.order import in_order
 from ksql.exec.operators.sessions import SessionProcessor
-from ksql.exec.operators.stream_partitions import each_lane
+from ksql.exec.operators.stream_partitions import each_lane, lanes
 from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
@@ -193,6 +194,32 @@ class Compiled(Generic[Out]):
         results = placed_records(results)
         finished = self._finish(exits.of_stage(self._exit, results, log))
         return moved(cast("Sequence[OutRecord]", finished))
+
+    def backfilled(
+        self, first_added: int, kept: Store, built: Store, log: LogError
+    ) -> Sequence[Out]:
+        """Return the results of a bucket whose state is put together, see ``backfill``."""
+        return self._finish(self._backfill(first_added, kept, built, log))
+
+    def backfilled_moved(
+        self, first_added: int, kept: Store, built: Store, log: LogError
+    ) -> MovedRecords:
+        """Return the same with what puts the results in order."""
+        finished = self._finish(self._backfill(first_added, kept, built, log))
+        return moved(cast("Sequence[OutRecord]", finished))
+
+    def _backfill(self, first_added: int, kept: Store, built: Store, log: LogError) -> Results:
+        """Return the results in the order of their times, whatever the order of the states is."""
+        backfill, processor = Backfill(first_added), self._operators[-1].processor
+        parts: Iterable[tuple[Store, Store]] = [(kept, built)]
+        if self.laned:
+            count = self.plan.lanes
+            parts = zip(lanes(kept, count), lanes(built, count), strict=True)
+        records = [record for part in parts for record in backfill.records(processor, *part, log)]
+        records.sort(key=lambda record: (record.timestamp, record.key))
+        if self.placement == "moved":
+            records = placed_records(records)
+        return exits.of_stage(self._exit.deleting(), records, log)
 
     def buckets_of(self, count: int) -> KeyedBuckets | None:
         """Return what finds the bucket of a key; None where lanes or checksums do."""

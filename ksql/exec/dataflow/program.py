@@ -100,6 +100,19 @@ class Program(Protocol[Out_co]):
     ) -> MovedRecords:
         """Return the same for results that are ``moved``."""
 
+    def backfilled(
+        self, first_added: int, kept: Store, built: Store, log: LogError
+    ) -> Sequence[Out_co]:
+        """Put two states of the last stage together in ``built``, see ``operators.backfill``.
+
+        Returns the results of all groups that it has then.
+        """
+
+    def backfilled_moved(
+        self, first_added: int, kept: Store, built: Store, log: LogError
+    ) -> MovedRecords:
+        """Return the same for results that are ``moved``."""
+
     def buckets_of(self, count: int) -> KeyedBuckets | None:
         """Return what finds the bucket of a key among so many; None where lanes or checksums do."""
 

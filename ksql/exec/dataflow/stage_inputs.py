@@ -5,6 +5,7 @@ Table functions over a batch: rows in, more or fewer rows out.
 
 from __future__ import annotations
 
+import copy
 from itertools import compress, repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +242,12 @@ class SinkOutput:
             columns = [*sink.key, *sink.value]
             index = [c.name for c in columns].index(sink.timestamp.name)
             self._extract = extractor(index, columns[index].type, sink.timestamp.pattern)
+
+    def deleting(self) -> SinkOutput:
+        """Return the same for rows that may be in the result although a condition drops them."""
+        twin = copy.copy(self)
+        twin.leftovers = True
+        return twin
 
     def emit(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result | None:
         """Return a row's result, None if a condition drops it."""

@@ -23,6 +23,7 @@ from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
 from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
+from ksql.sql.upgrade import backfill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -238,7 +239,9 @@ class MemoryRunner:
         ends = {topic: len(self._topics.records.get(topic, [])) for topic in running.positions}
         return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
         """Have both read what is there, and let them rest.
 
         Raises: what a running version of a stream fails with; that of a table is left behind.
@@ -250,13 +253,24 @@ class MemoryRunner:
         try:
             self.drain([old.version])
         except KsqlError as trouble:
-            if codec.loads(old.plan).sink.kind != "TABLE":
+            if not may_leave or codec.loads(old.plan).sink.kind != "TABLE":
                 raise
             left = LEFT_BEHIND.format(trouble=trouble.text())
         ended = candidate if left else old
         position = _offsets(self.running[ended.version].positions)
         self.stop_soon(versions)
         return Switch(0, position, left=left)
+
+    def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Put the states together; both rest."""
+        kept, built = self._resting[old.version], self._resting[candidate.version]
+        plan, hidden = codec.loads(old.plan), codec.loads(candidate.plan).sink.topic or ""
+        self._topics.equalize(plan.sink.topic or "", hidden, self._now_ms())
+        for record in built.program.backfilled(
+            backfill.first_added(plan), kept.stores[-1], built.stores[-1], built.log
+        ):
+            key, value, timestamp, headers = record
+            self._topics.append(hidden, key, value, timestamp, headers)
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Continue both; not one that was forgotten meanwhile."""

@@ -17,7 +17,7 @@ from ksql.core import Row
 from ksql.exec.operators import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.exec.operators.base import Store
     from ksql.exec.operators.folds import State
@@ -233,6 +233,43 @@ class Bucket:
             self._store.put(_space(number), group.key, entry)
         else:
             self._store.delete(_space(number), group.key)
+
+
+def all_sessions(store: Store) -> Iterator[tuple[bytes, Session]]:
+    """Yield every session that a state holds, with the key of its group."""
+    _, _, slices = _clock(store)
+    for number in slices:
+        for key, entry in store.scan(_space(number)):
+            for start, end, stored in entry:
+                yield key, Session(start, end, None, stored)
+
+
+def rewrite(
+    store: Store,
+    windows: SessionWindows,
+    sessions: Mapping[bytes, Sequence[Session]],
+    generation_mark: bytes | None,
+    other: Store,
+) -> None:
+    """Let a state hold just these sessions of groups; its time is the later one of both states."""
+    time, latest_end, slices = _clock(store)
+    other_time, other_end, _ = _clock(other)
+    for number in slices:
+        store.drop(_space(number))
+    by_slice: dict[int, dict[bytes, list[Any]]] = {}
+    for key, group in sessions.items():
+        for session in sorted(group, key=_end):
+            entries = by_slice.setdefault(session.end // windows.slice_ms, {})
+            entries.setdefault(key, []).append(session.plain(generation_mark))
+    for number, entries in by_slice.items():
+        store.put_all(_space(number), entries)
+    times = [max(time, other_time), max(latest_end, other_end)]
+    store.put(_META, _CLOCK, [*times, sorted(by_slice)])
+
+
+def _clock(store: Store) -> Sequence[Any]:
+    stored = store.get(_META, _CLOCK)
+    return (-1, -1, []) if stored is None else stored
 
 
 def _space(number: int) -> bytes:

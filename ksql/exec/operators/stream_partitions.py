@@ -42,6 +42,11 @@ def by_lane(
     return [(lanes[lane], PrefixedStore(store, _PREFIX.pack(lane))) for lane in sorted(lanes)]
 
 
+def lanes(store: Store, count: int) -> list[Store]:
+    """Return the part of each lane in a store."""
+    return [PrefixedStore(store, _PREFIX.pack(lane)) for lane in range(count)]
+
+
 def _steps(processor: Processor, records: Sequence[Record], store: Store, log: LogError) -> Steps:
     if isinstance(processor, Paused):
         return processor.steps(records, store, log)

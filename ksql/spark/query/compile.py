@@ -20,6 +20,7 @@ from ksql.spark.task.tasks import (
     LATE_SCHEMA,
     STATELESS_SCHEMA,
     TOTALS_SCHEMA,
+    BackfillTask,
     IngestTask,
     SinkTask,
     StatelessMovedTask,
@@ -46,7 +47,7 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
 
 
 def _stateful(stream: DataFrame, ship: TaskEnvironment, stages: int, *, moved: bool) -> DataFrame:
-    stream = _ingested(stream, IngestTask(ship))
+    stream = _ingested(stream, IngestTask(ship) if ship.kept is None else BackfillTask(ship))
     for stage in range(stages if moved else stages - 1):
         stream = _hosted(stream, StageHost(ship, stage), EXCHANGE_SCHEMA)
         stream = stream.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
@@ -58,7 +59,7 @@ def _stateful(stream: DataFrame, ship: TaskEnvironment, stages: int, *, moved: b
     return stream.observe("totals", _total("produced"), _total("errors"))
 
 
-def _ingested(stream: DataFrame, task: IngestTask | StatelessMovedTask) -> DataFrame:
+def _ingested(stream: DataFrame, task: IngestTask | BackfillTask | StatelessMovedTask) -> DataFrame:
     stream = stream.mapInArrow(task, INGEST_SCHEMA)
     stream = stream.observe(
         "ingest",
@@ -131,6 +132,7 @@ def task_environment(spec: QuerySpec) -> TaskEnvironment:
         lease=spec.lease,
         reader=_reader(spec),
         all_records=spec.fail_on_data_loss,
+        kept=spec.kept,
     )
 
 

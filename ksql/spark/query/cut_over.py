@@ -128,6 +128,16 @@ class CutOverCompletion:
         delete = partial(self._delete, hidden, query.id)
         self._deletions[hidden] = in_background(f"delete {hidden}", delete)
 
+    def seed(self, old: PersistentQuery, spec: QuerySpec) -> None:
+        """Bring the topic of a candidate, of which ``spec`` is a launch, to the result's rows.
+
+        Raises: ResultsGone, NotLeader, and what the difference does.
+        """
+        topic, hidden = plan_of(old).sink.topic or "", spec.sink_topic or ""
+        if not self.topics.exists(hidden):
+            raise ResultsGone(spec.query_id, hidden)
+        self.topics.equalize(topic, hidden, self._writing(spec))
+
     def sweep(self, known: Collection[QueryVersion], service_id: str) -> None:
         """Delete the topics of versions that no command has made, of queries that there are.
 

@@ -1,15 +1,18 @@
 """The meeting of a query's running version and its candidate at one position: a state machine.
 
     CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
+    MET -> BACKFILLS -> MET, for a backfill
 
 Both end between two batches, and have read the same records then. The candidate is started again
 at once, with its end where it is, so that it is up when that is moved. The running version rests
-only while the candidate reads what the other has read since.
+only while the candidate reads what the other has read since. For a backfill the candidate runs one
+more batch, without records, in which it takes kept state over.
 
 A running version that is in ERROR, or whose batch does not end, may come to no position. If its
 result is a table, it is **left behind**: it is ended where it is, and writes no more. The
 difference is right all the same, as it is computed from what the topic has. A stream's results
-before the candidate's position would be lost, so there both must meet.
+before the candidate's position would be lost, so there both must meet. So they must for a backfill,
+as its kept aggregates know what the running version has read.
 
 The meeting leaves by one of two exits:
 
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.spark.query.query_supervisor import QuerySupervisor
+    from ksql.spark.query.spec import QuerySpec
+    from ksql.spark.task.kept_state import KeptState
 
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.02
@@ -45,6 +50,7 @@ _TRANSIENT_S: Final = 10.0
 """How long a running version may be in trouble before it is left behind: most failures pass."""
 _STUCK: Final = "its batch does not end"
 _UNAVAILABLE: Final = 503
+_STILL_RUNS: Final = "its batch still runs"
 
 
 class MeetingState(Enum):
@@ -54,6 +60,7 @@ class MeetingState(Enum):
     OLD_CATCHES_UP = "the running version did not come to where the candidate has ended"
     OLD_ENDS = "the running version was not ended between two batches"
     CANDIDATE_CATCHES_UP = "the candidate did not come to where the running version has ended"
+    BACKFILLS = "the candidate did not take the state of the kept aggregates over"
     MET = "the versions were not cut over"
 
 
@@ -143,16 +150,41 @@ class Meeting:
             self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
             self._enter(MeetingState.MET)
         except BaseException as problem:
-            try:
-                if self._is_bound:
-                    self._candidate.end_between_batches(0.0)
-            finally:
-                self.part()
+            self._end_bound()
             extra = {"state": self.state.name, "reason": _cause(problem)}
             _log.info("versions_not_met", extra={"query_id": self._old.query_id, **extra})
             if not isinstance(problem, Exception) or isinstance(problem, NotMet):
                 raise
             raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+
+    def backfill(self, prepare: Callable[[], Callable[[], bool]]) -> None:
+        """Have the candidate run a batch without records; it has met the other version.
+
+        ``prepare`` comes first, and returns what says whether the batch is finished.
+
+        Raises: NotMet, MeetingFailed and what ``prepare`` does; both versions continue then.
+        """
+        try:
+            self._enter(MeetingState.BACKFILLS)
+            self._deadline = self._clock() + self._limit_s
+            is_finished = prepare()
+            self._bind(self._shared(self._old_position()))
+            self._candidate.start()
+            self._await_candidate(lambda: "" if is_finished() else _STILL_RUNS)
+            self._enter(MeetingState.MET)
+        except BaseException as problem:
+            self._end_bound()
+            if not isinstance(problem, Exception) or isinstance(problem, KsqlError):
+                raise
+            raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+
+    def _end_bound(self) -> None:
+        """End a candidate that has an end, and let both continue."""
+        try:
+            if self._is_bound:
+                self._candidate.end_between_batches(0.0)
+        finally:
+            self.part()
 
     def part(self) -> None:
         """Let both continue."""
@@ -172,12 +204,12 @@ class Meeting:
         """End a version between two batches; one that was left half done is finished, once."""
         self._enter(state)
         if not version.end_between_batches(self._left_s()):
-            raise self._not_met("its batch still runs")
+            raise self._not_met(_STILL_RUNS)
         if version.half_done():
             version.finish_batch(self._left_s())
             trouble = version.trouble()
             if not version.end_between_batches(self._left_s()) or version.half_done():
-                raise self._not_met(trouble or "its batch still runs")
+                raise self._not_met(trouble or _STILL_RUNS)
 
     def _bind(self, goal: Offsets) -> None:
         self._is_bound = True
@@ -194,7 +226,7 @@ class Meeting:
             stuck = _STUCK if over and not trouble else ""
             if position == first and self._leaves(lasting or stuck):
                 return
-            self._wait(position, goal, self._old)
+            self._wait(_missing(position, goal), self._old)
 
     def _leaves(self, trouble: str) -> bool:
         """Return whether the running version is left behind, because of that trouble."""
@@ -215,7 +247,7 @@ class Meeting:
                     raise
         self._enter(MeetingState.OLD_ENDS)
         if not self._old.interrupt():
-            raise self._not_met("its batch still runs")
+            raise self._not_met(_STILL_RUNS)
 
     def _old_at(self) -> Offsets:
         """Return where the running version is; nowhere if that cannot be read and it may be left.
@@ -236,20 +268,23 @@ class Meeting:
         self._bind(goal)
         if self._candidate.trouble():  # it has ended meanwhile
             self._candidate.start()
-        while not reached(position := self._candidate_position(), goal):
+        self._await_candidate(lambda: _missing(self._candidate_position(), goal))
+
+    def _await_candidate(self, lacking: Callable[[], str]) -> None:
+        """Wait until a candidate that has an end lacks nothing, and end it there."""
+        while lacks := lacking():
             if trouble := self._candidate.trouble():
                 raise self._not_met(trouble)
-            self._wait(position, goal, self._candidate)
+            self._wait(lacks, self._candidate)
         if not self._candidate.end_between_batches(self._left_s()):
-            raise self._not_met("its batch still runs")
+            raise self._not_met(_STILL_RUNS)
         self._bound(None)
         self._is_bound = False
 
-    def _wait(self, position: Offsets, goal: Offsets, version: Version) -> None:
+    def _wait(self, lacks: str, version: Version) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
-            missing = f"it has not read {_missing(position, goal)}"
-            raise self._not_met("\n".join(filter(None, (missing, version.trouble()))))
+            raise self._not_met("\n".join(filter(None, (lacks, version.trouble()))))
         self._pause(_LOOK_S)
 
     def _left_s(self) -> float:
@@ -300,6 +335,7 @@ class Meetings:
         """Take ``move``, which moves the end of a version that runs, by its name in Spark."""
         self._under_way: dict[QueryVersion, MeetingInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
+        self._kept: dict[QueryVersion, KeptState] = {}
         self._space = space
         self._move = move
 
@@ -307,6 +343,10 @@ class Meetings:
         """Note a meeting."""
         versions = (meeting.old.version, meeting.candidate.version)
         self._under_way |= dict.fromkeys(versions, meeting)
+
+    def of(self, version: QueryVersion) -> MeetingInProgress | None:
+        """Return the meeting of either version, if there is one."""
+        return self._under_way.get(version)
 
     def end(self, version: QueryVersion) -> MeetingInProgress | None:
         """Forget the meeting of either version, if there is one, and return it."""
@@ -317,11 +357,28 @@ class Meetings:
         return meeting
 
     def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
-        """Have a version that has an end, and later launches, end there; None: these nowhere."""
+        """Have a version that has an end, and later launches, end there; None: these nowhere.
+
+        Then they take over no state either.
+        """
         self._untils.pop(version, None)
         if offsets is not None:
             self._untils[version] = offsets
+        else:
+            self._kept.pop(version, None)
         self._move(version.spark_name(self._space), offsets)
+
+    def take_over(self, version: QueryVersion, kept: KeptState) -> None:
+        """Have the next launch of a version take state over."""
+        self._kept[version] = kept
+
+    def kept(self, version: QueryVersion) -> KeptState | None:
+        """Return the state that a launch of a version takes over, if any."""
+        return self._kept.get(version)
+
+    def fits(self, spec: QuerySpec) -> bool:
+        """Return whether a launch ends where it should, and takes over what it should."""
+        return spec.until == self.until(spec.version) and spec.kept == self.kept(spec.version)
 
     def until(self, version: QueryVersion) -> Offsets | None:
         """Return the offsets at which a launch of a version ends; None: it has no end."""
@@ -340,11 +397,12 @@ def _farther(one: Offsets, other: Offsets) -> Offsets:
 
 
 def _missing(position: Offsets, goal: Offsets) -> str:
+    """Return what a version has not read of its goal; empty if it has reached it."""
     for topic, ends in goal.items():
         for partition, end in ends.items():
             if (at := _at(position, topic, partition)) < end:
-                return f"the offsets from {at} to {end} of {topic}-{partition}"
-    return "all"
+                return f"it has not read the offsets from {at} to {end} of {topic}-{partition}"
+    return ""
 
 
 def _at(position: Mapping[str, Mapping[int, int]], topic: str, partition: int) -> int:

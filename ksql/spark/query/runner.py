@@ -8,23 +8,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import KsqlError, Settings, is_exactly_once
+from ksql.core import MEETING_CANCELLED, KsqlError, Settings, is_exactly_once
 from ksql.core.process import NotLeader, in_background
 from ksql.exec import BuildProgress, FirstBatch, Switch
-from ksql.exec.dataflow import plan_of, read_topics, start_ms, stated_settings, topic_acl
+from ksql.exec.dataflow import plan_of, read_topics, stated_settings, topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
-from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate, by_topic
+from ksql.spark.query.backfill import Resting, StateTransfer
+from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
 from ksql.spark.query.build_progress import progress_of
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
 from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_driver import unheard
-from ksql.spark.query.spec import QueryLocation, QuerySpec, StartAt
+from ksql.spark.query.spec import QueryLocation, QuerySpec
+from ksql.spark.query.start_offsets import StartOffsets
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
 from ksql.spark.task.trial_task import sample
@@ -32,7 +34,7 @@ from ksql.sql.plan import follows_time
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from ksql.core import QueryVersion, Trash
@@ -51,7 +53,6 @@ READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
 
 _log = logging.getLogger(__name__)
-_EARLIEST = -2
 _FIRST_TRY_S = 20.0
 
 
@@ -90,7 +91,7 @@ class SparkRunner:
         self._context = context
         self._ends = ends
         self._begins = begins
-        self._at = at
+        self._offsets = StartOffsets(begins, ends, at, self._checkpoint)
         self._preflight = preflight
         self._bounds = bounds
         self._completion = completion
@@ -306,7 +307,9 @@ class SparkRunner:
         with usable(version.query_id):
             return progress_of(running, self._begins, self._ends)
 
-    def meet(self, old: PersistentQuery, candidate: PersistentQuery) -> Switch:
+    def meet(
+        self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
+    ) -> Switch:
         """End the running version and its candidate at one position, as ``meeting`` has it.
 
         Raises: KsqlError; both continue then.
@@ -320,7 +323,7 @@ class SparkRunner:
             common,
             partial(self._meetings.end_at, candidate.version),
             self._limit_s(),
-            may_leave=plan_of(old).sink.kind == "TABLE",
+            may_leave=may_leave and plan_of(old).sink.kind == "TABLE",
         )
         self._meetings.begin(MeetingInProgress(meeting, going, coming))
         try:
@@ -331,6 +334,30 @@ class SparkRunner:
             if self._meetings.end(old.version) is not None:  # none was ended meanwhile
                 self._links.begin(old, candidate)
             raise
+
+    def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+        """Have a candidate that has met the running version take over its state, see ``backfill``.
+
+        Raises: KsqlError; both continue then.
+        """
+        met = self._meetings.of(old.version)
+        if met is None:
+            raise MEETING_CANCELLED(query_id=old.id)
+        transfer = StateTransfer(
+            Resting(old, self._checkpoint(old)),
+            Resting(candidate, self._checkpoint(candidate)),
+            self._runtime.copy_state,
+            lambda: self._completion.seed(old, self._spec(candidate)),
+            partial(self._meetings.take_over, candidate.version),
+        )
+        try:
+            met.meeting.backfill(transfer.prepare)
+        except BaseException:
+            if self._meetings.end(old.version) is not None:  # none was ended meanwhile
+                self._links.begin(old, candidate)
+            raise
+        finally:
+            transfer.clean()
 
     def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; not those that were stopped meanwhile."""
@@ -388,20 +415,14 @@ class SparkRunner:
     def _position(self, old: PersistentQuery) -> tuple[int, Offsets]:
         """Return the old plan's last batch, and where it ended."""
         position = checkpoint.committed(self._checkpoint(old))
-        return (position.batch, position.offsets) if position else (-1, self._first_offsets(old))
-
-    def _first_offsets(self, query: PersistentQuery) -> Offsets:
-        """Return where a query begins that has finished no batch yet."""
-        topics = read_topics(plan_of(query))
-        early = [topic for topic, start in topics.items() if start == "earliest"]
-        return by_topic(self._begins(early) if early else {}) | self._pinned(query)
+        return (position.batch, position.offsets) if position else (-1, self._offsets.first(old))
 
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
         """Return the launch that fits to what Kafka has, perhaps one of a new incarnation.
 
         Raises: OlderCheckpoint, TopicRemade, unless a new one may begin; and what Kafka says.
         """
-        if spec.until != self._meetings.until(query.version):
+        if not self._meetings.fits(spec):
             spec = self._spec(query)
         with usable(query.id):
             try:
@@ -412,7 +433,7 @@ class SparkRunner:
                 self._completion.complete(query, spec, self._service_id)
                 self._overrides.end(query.version)
                 return spec
-            starts = self._starts(query)
+            starts = self._offsets.starts(query)
         name = query.version.application_id(self._service_id, incarnation.name)
         return self._vetted(
             query, replace(spec, incarnation=incarnation.name, application_id=name, topics=starts)
@@ -428,7 +449,10 @@ class SparkRunner:
         settings = Settings(context.settings.server, stated)
         load(context.packed(query.plan))
         with usable(query.id):
-            incarnation, starts = self._checkpoints.require(query, plan), self._starts(query)
+            incarnation, starts = (
+                self._checkpoints.require(query, plan),
+                self._offsets.starts(query),
+            )
             text = context.packed_as_run(query, self._checkpoint(query))
         program = load(text)
         spec = QuerySpec(
@@ -460,43 +484,8 @@ class SparkRunner:
             reader=context.reader if context.settings.text(READ) == BY_WORKERS else None,
         )
         if (until := self._meetings.until(query.version)) is not None:
-            spec = replace(spec, until=until)
+            spec = replace(spec, until=until, kept=self._meetings.kept(query.version))
         elif spec.sink_topic == self._checkpoints.results_topic(query.version):
             spec = as_candidate(spec, context.settings.number(REBUILD_RATE))
         with usable(query.id):
             return self._bounds.bounded(spec)
-
-    def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
-        """Return where a query begins; once it has a checkpoint, that alone decides."""
-        starts: dict[str, StartAt] = dict.fromkeys(read_topics(plan_of(query)), "earliest")
-        if checkpoint.planned(self._checkpoint(query)) is None:
-            starts |= self._pinned(query)
-        return starts
-
-    def _pinned(self, query: PersistentQuery) -> Offsets:
-        """Return the offsets that "latest", or a time, meant when the query was made.
-
-        It is written down before the first start: else a crash or a replacement before the first
-        batch would lose what has come since. Newer partitions are read from their beginning.
-        """
-        topics = read_topics(plan_of(query))
-        late = [topic for topic, start in topics.items() if start != "earliest"]
-        if not late:
-            return {}
-        now = by_topic(self._ends(late))
-        file = self._checkpoint(query) / checkpoint.START_OFFSETS
-        if not file.exists():
-            checkpoint.write_starts(file, now | self._at_times(topics))
-        pinned = checkpoint.read_starts(file)
-        return {
-            topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
-            for topic, ends in now.items()
-        }
-
-    def _at_times(self, topics: Mapping[str, str]) -> Offsets:
-        """Return the offsets of the topics that are read from a time on."""
-        offsets: Offsets = {}
-        for topic, start in topics.items():
-            if (time_ms := start_ms(start)) is not None:
-                offsets |= by_topic(self._at([topic], time_ms))
-        return offsets

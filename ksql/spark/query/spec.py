@@ -19,6 +19,7 @@ from ksql.functions.user import Limits
 from ksql.kafka import RegistrySettings
 from ksql.spark.query.internals import FULL_SHARE
 from ksql.spark.task.codes import as_it_runs
+from ksql.spark.task.kept_state import KeptState
 from ksql.spark.task.task_environment import Loader
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class QuerySpec:
         first_records: The most records of the first batches, by the size of those that wait.
         until: The offsets at which it ends: batches come up to there, and none afterwards. A topic
             or partition that they do not name ends where it begins; None: it has no end.
+        kept: The state that it takes over in one batch without records, at these offsets.
         weight: That of its scheduling pool.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
@@ -111,6 +113,7 @@ class QuerySpec:
     max_bytes: int = 0
     first_records: int | None = None
     until: Mapping[str, Mapping[int, int]] | None = None
+    kept: KeptState | None = None
     weight: int = FULL_SHARE
     fail_on_data_loss: bool = True
     log_topic: str | None = None

@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ksql.core import QUERY_START_FAILED, KsqlError
+from ksql.core import QUERY_START_FAILED, STATE_NOT_COPIED, KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.compile import dataflow
@@ -31,10 +31,12 @@ from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
+from ksql.spark.session.state_copy import copy_state
 from ksql.spark.task import trial_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -171,6 +173,20 @@ class SparkRuntime:
             if isinstance(problem, LOST):
                 self._check_alive(problem)
             raise trial_task.TrialFailed(spec.query_id, reason(str(problem))) from problem
+
+    def copy_state(self, checkpoint: Path, operator: int, target: Path) -> None:
+        """Copy the state of an operator of a query that rests, see ``copy_state``.
+
+        Raises: SparkRestarting, STATE_NOT_COPIED, OSError.
+        """
+        try:
+            copy_state(self.session, checkpoint, operator, target)
+        except (KsqlError, OSError):
+            raise
+        except Exception as problem:
+            if isinstance(problem, LOST):
+                self._check_alive(problem)
+            raise STATE_NOT_COPIED(reason=reason(str(problem))) from problem
 
     def watch(self, query: QuerySupervisor) -> None:
         """Make this the query under its name from now on: what fails is tried again."""

@@ -98,11 +98,14 @@ def kafka_source(
     if spec.until is not None:
         options["untilOffsets"] = json.dumps(spec.until)
         options["untilName"] = spec.name
-    if spec.reader is not None:
+    if spec.kept is not None:
+        options["emptyBatch"] = str(spec.kept.batch)
+    ranges = spec.reader is not None or spec.kept is not None
+    if ranges:
         options["rangesOnly"] = "true"
     options["topicOrder"] = ",".join(spec.topics)  # the order of records counts
     source = session.readStream.format(SOURCE).options(**options).load()
-    return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
+    return source if ranges else source.selectExpr(*SOURCE_COLUMNS)
 
 
 def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], int]) -> str:

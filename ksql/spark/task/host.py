@@ -21,9 +21,10 @@ from ksql.spark.task.pages import PagedStore
 from ksql.spark.task.sink import TaskSink, last_words, open_sink
 from ksql.spark.task.sinkexchange import SinkChunkWriter
 from ksql.spark.task.tasklog import TaskLog
+from ksql.spark.task.tasks import CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
@@ -62,16 +63,18 @@ class StageHost(StatefulProcessor):
             yield from self._processed(chunks, key[0]) if chunks else ()
 
     def _processed(self, chunks: list[bytes], label: int) -> list[Row]:
+        if self.ship.kept is not None and self.stage < self.ship.load().stages - 1:
+            return [Row(B=label, ERRORS=0, BLOB=CALL, **_NOTHING_HELD, **_NONE_LATE)]
         program = self.ship.load()
-        records = unpack_chunks(chunks)
+        records = unpack_chunks(chunks) if self.ship.kept is None else []
         store = PagedStore(backend_of(self._state))
         # both ways consume what the stage gives, and only then its state is complete
         if self.stage < program.stages - 1:
             out = self._chunks(program.step(self.stage, records, store, self._log), label)
         elif program.placement == "moved":
-            out = self._moved_chunks(program.last_step_moved(records, store, self._log), label)
+            out = self._moved_chunks(self._moved(records, store, label), label)
         else:
-            written = self._written(program.last_step(records, store, self._log), label)
+            written = self._written(self._last_step(records, store, label), label)
             store.flush()
             report = {**_held(label, store), **self._late()}
             return [Row(produced=written, errors=self._log.untold(), **report)]
@@ -80,6 +83,20 @@ class StageHost(StatefulProcessor):
         target = out[-1].B if out else label
         report = {**_held(label, store), **self._late()}
         return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **report)]
+
+    def _last_step(
+        self, records: Sequence[Record], store: PagedStore, label: int
+    ) -> Iterable[OutRecord]:
+        program, kept = self.ship.load(), self.ship.kept
+        if kept is None:
+            return program.last_step(records, store, self._log)
+        return program.backfilled(kept.first_added, kept.store(label), store, self._log)
+
+    def _moved(self, records: Sequence[Record], store: PagedStore, label: int) -> MovedRecords:
+        program, kept = self.ship.load(), self.ship.kept
+        if kept is None:
+            return program.last_step_moved(records, store, self._log)
+        return program.backfilled_moved(kept.first_added, kept.store(label), store, self._log)
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""

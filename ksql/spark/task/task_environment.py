@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ksql.core.process import Lease
 from ksql.exec.dataflow.load import load
 from ksql.kafka.producers import NO_LIMITS, TopicLimits
+from ksql.spark.task.kept_state import KeptState
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
@@ -45,6 +46,7 @@ class TaskEnvironment:
         lease: The right to write; None: it is not asked for.
         reader: Kafka client configuration, as sorted pairs, if the tasks read the records; None:
             Spark reads them.
+        kept: The state that the last stage takes over, in a batch that has no records.
         all_records: Whether records that were to be read and are gone end the query.
     """
 
@@ -67,6 +69,7 @@ class TaskEnvironment:
     lease: Lease | None = None
     reader: tuple[tuple[str, str], ...] | None = None
     all_records: bool = True
+    kept: KeptState | None = None
 
     def await_leadership(self) -> None:
         """Return while the server of this task leads; wait while that is open.

@@ -47,6 +47,9 @@ LATE_SCHEMA = "LATE BIGINT, BEHIND BIGINT, TOPIC STRING, PART INT"
 """What it adds to that row, too: the number of late records; of the latest one, by how many
 milliseconds it was, its topic and partition."""
 
+CALL: Final = b"\0"
+"""What calls a bucket without records; no chunk of records begins so."""
+
 _HEAVY_BYTES: Final = 32 << 20
 _WARNED: Final = WarningsWritten()
 
@@ -137,6 +140,19 @@ class IngestTask:
 
     def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
         return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+
+
+class BackfillTask:
+    """Calls every bucket once, in a batch without records: it takes over its part of kept state."""
+
+    def __init__(self, ship: TaskEnvironment) -> None:
+        self.ship = ship
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Run one task, for the one row that such a batch has."""
+        for batch in batches:
+            if batch.num_rows:
+                yield from (ingest_row(label, CALL) for label in self.ship.buckets)
 
 
 class StatelessMovedTask:

@@ -131,11 +131,20 @@ class Rebuild:
 
     The plan of ``candidate`` writes to the version's hidden topic. ``source`` is what the query's
     result becomes at the cut-over. ``rollback``: the candidate is a former version.
+    ``backfill``: at the cut-over, aggregates that both versions have keep the running one's state.
     """
 
     candidate: PersistentQuery
     source: DataSource
     rollback: bool = False
+    backfill: bool = False
+
+    @property
+    def mode(self) -> Literal["rebuild", "backfill", "rollback"]:
+        """How the query is replaced."""
+        if self.rollback:
+            return "rollback"
+        return "backfill" if self.backfill else "rebuild"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,5 +181,5 @@ FORMS: Final[tuple[Form, ...]] = (
         " version=version_number? cut_over?",
     ),
     form("model.CutOver", CutOver, "number former"),
-    form("model.Rebuild", Rebuild, "candidate source rollback"),
+    form("model.Rebuild", Rebuild, "candidate source rollback backfill?"),
 )

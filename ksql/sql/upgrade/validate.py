@@ -57,19 +57,24 @@ _STEPS: tuple[Step, ...] = get_args(Step)
 
 
 def validate(
-    old: QueryPlan, new: QueryPlan, functions: Functions, generation: int = 0
+    old: QueryPlan,
+    new: QueryPlan,
+    functions: Functions,
+    generation: int = 0,
+    *,
+    filled: bool = False,
 ) -> tuple[Verdict, QueryPlan]:
     """Classify the upgrade; also the new plan as it would run.
 
     It runs under the old id, with the old buckets and state slots. The slots it adds are of a
-    ``generation`` that no other attempt has.
+    ``generation`` that no other attempt has. ``filled``: their state does not start empty.
     """
     old = _with_distinct_names(old, new)
     aligned = align(old, new, functions, generation)
     target = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
     found_changes = (
         *_compare_fields(old, target),
-        *_compare(old.sink, aligned.sink, functions),
+        *_compare(old.sink, aligned.sink, functions, filled=filled),
         *grown.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
         *code.compare(old, aligned),
@@ -117,9 +122,12 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 
 
 def _compare(
-    old: Plan, new: Plan, functions: Functions, *, undone: bool = False
+    old: Plan, new: Plan, functions: Functions, *, undone: bool = False, filled: bool = False
 ) -> Iterator[Difference]:
-    """Yield differences; ``undone``: an aggregate above takes old rows of a table back."""
+    """Yield differences; ``undone``: an aggregate above takes old rows of a table back.
+
+    ``filled``: the state of added aggregates does not start empty.
+    """
     old_steps, old_core, was_final = _stretch(old)
     new_steps, new_core, is_final = _stretch(new)
     if was_final != is_final:
@@ -146,13 +154,14 @@ def _compare(
     if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
         takes_back = result_kind(old_core.source) == "TABLE"
         added = _added(old_core, new_core)
-        yield from _compare_folds(added, old_steps, new_steps)
+        if not filled:
+            yield from _compare_folds(added, old_steps, new_steps)
         if takes_back:
             for fold in added.values():
                 text = f"{shown_fold(fold)} would take back rows of a table that it never folded"
                 yield _refused("topology", "SELECT", text)
     for before, after in zip(children(old_core), children(new_core), strict=True):
-        yield from _compare(before, after, functions, undone=takes_back)
+        yield from _compare(before, after, functions, undone=takes_back, filled=filled)
 
 
 def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
 
-ReplacementKind = Literal["in_place", "rebuild", "rollback"]
-"""How a query is replaced: on its own state, by a version next to it, by a former version."""
+ReplacementKind = Literal["in_place", "rebuild", "backfill", "rollback"]
+"""How a query is replaced: on its own state, by a version next to it, by one that takes over the
+state of kept aggregates, by a former version."""
 
 ACCEPTED: frozenset[UpgradeClass] = frozenset(
     {"transparent", "data selection", "schema evolution", "configuration"}

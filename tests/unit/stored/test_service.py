@@ -25,6 +25,7 @@ EVERY = [
     *(line for lines in LINES.values() for line in lines),
     *read_lines(V2 / "restored.jsonl"),
     *read_lines(V2 / "rebuilt.jsonl"),
+    *read_lines(V2 / "backfilled.jsonl"),
     *read_lines(V2 / "users.jsonl"),
 ]
 SERVICE = [

@@ -296,11 +296,11 @@ class Stubborn(MemoryRunner):
 
     failures = 1
 
-    def meet(self, old, candidate):
+    def meet(self, old, candidate, *, may_leave=True):
         if self.failures:
             self.failures -= 1
             raise KsqlError("they do not meet")
-        return super().meet(old, candidate)
+        return super().meet(old, candidate, may_leave=may_leave)
 
 
 def test_cut_over_that_fails_leaves_both_and_is_tried_again():
@@ -460,10 +460,12 @@ def ends_of(world):
 
 def test_explain_says_which_modes_are_possible(world):
     world.services.monitor.ends = lambda topics: {(topic, 0): (2, 9) for topic in topics}
-    in_place, rebuild = explained(world).modes
+    in_place, rebuild, backfill = explained(world).modes
     assert not in_place.possible
     assert any("GROUP BY" in reason for reason in in_place.reasons)
     assert rebuild.possible
+    assert (backfill.mode, backfill.possible) == ("backfill", False)
+    assert any("no aggregate is added" in reason for reason in backfill.reasons)
     [extent] = explained(world).reads
     assert (extent.source, extent.topic, extent.records, extent.lost) == ("R", "r", 7, 2)
     assert not world.catalog.rebuilds
@@ -481,8 +483,8 @@ def test_explain_plans_each_mode_once(world, mode, change):
 
     world.engine.dry_run = counted
     text = f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS SELECT {select};"
-    assert len(explained(world, text).modes) == 2
-    assert len(planned) == 2
+    assert len(explained(world, text).modes) == 3
+    assert len(planned) == 3
 
 
 def test_explain_estimates_the_bytes_from_records(world):

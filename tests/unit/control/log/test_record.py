@@ -141,6 +141,20 @@ def test_rebuilds_come_back_and_have_a_form_of_their_own():
         assert decode(9, key, value) == command
 
 
+def test_backfills_come_back_and_have_a_form_of_their_own():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE TABLE C AS SELECT K, COUNT(*) AS N FROM S GROUP BY K;",
+        "CREATE OR REPLACE TABLE C WITH (REPLACE_MODE='backfill') AS "
+        "SELECT K, COUNT(*) AS N, SUM(N) AS T FROM S GROUP BY K;",
+    )
+    command = world.log.commands[-1]
+    key, value = encode(command)
+    assert json.loads(value)["version"] == VERSION
+    assert decode(7, key, value).changes == command.changes
+    assert command.changes[0].rebuild.backfill
+
+
 def test_user_of_an_upgrade_comes_back_and_has_a_form_of_its_own():
     command = replace(put(0), user="zoë")
     key, value = encode(command)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ksql.core import KsqlError
 from ksql.spark.query.meeting import (
     Meeting,
     MeetingFailed,
@@ -315,6 +316,51 @@ class Named(str):
     @property
     def name(self):
         return str(self)
+
+
+def backfilled(room, done_at=101.0):
+    """Let the candidate take state over in a batch that is finished at a time."""
+    room.meeting.meet()
+    room.candidate.said.clear()
+    room.meeting.backfill(lambda: lambda: room.clock.now >= done_at)
+
+
+def test_a_backfill_is_a_batch_at_the_offsets_where_they_have_met(room):
+    backfilled(room)
+    assert room.meeting.state is MeetingState.MET
+    assert (room.old.at, room.candidate.at) == (25, 25)
+    assert room.bounds[-2:] == [{"s": {0: 25}}, None]
+    assert room.candidate.said.count("start") == 1
+    assert not room.candidate.runs
+    assert room.candidate.held
+
+
+def test_a_backfill_that_takes_too_long_lets_both_continue(room):
+    with pytest.raises(NotMet, match="was not cut over") as caught:
+        backfilled(room, done_at=1e9)
+    assert MeetingState.BACKFILLS.value in caught.value.text()
+    assert room.goes_on()
+
+
+def test_a_backfill_that_cannot_be_prepared_lets_both_continue(room):
+    def fail():
+        raise OSError("the disk is full")
+
+    room.meeting.meet()
+    with pytest.raises(MeetingFailed) as caught:
+        room.meeting.backfill(fail)
+    assert "the disk is full" in caught.value.text()
+    assert room.goes_on()
+
+
+def test_a_version_that_is_ended_during_a_backfill_ends_it(room):
+    room.meeting.meet()
+    met = MeetingInProgress(room.meeting, room.old, room.candidate)
+    room.clock.meanwhile[:] = [lambda: met.end("v7")]
+    with pytest.raises(KsqlError):
+        room.meeting.backfill(lambda: lambda: False)
+    assert (room.old.runs, room.old.held) == (True, False)
+    assert not room.candidate.runs
 
 
 @pytest.fixture

@@ -6,17 +6,20 @@ import errno
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
-from ksql.core.errors import KsqlError
-from ksql.spark.checkpoint import cut_over_mark
+from ksql.core import KsqlError
+from ksql.spark.checkpoint import checkpoint, cut_over_mark
+from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.meeting import MeetingFailed, NotMet
 from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import RetryPolicy, State
+from ksql.spark.task.kept_state import KeptState
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
 from tests.unit.spark.query.test_runner import Desk, Spark
@@ -211,6 +214,59 @@ def test_the_progress_of_a_version(tmp_path, old, candidate):
     progress = desk.runner.progress(old.version)
     assert progress is not None
     assert progress.trouble == "the query ended without an error"
+
+
+class Kept:
+    """Topics and copies of state, as a backfill asks for them."""
+
+    def __init__(self, desk):
+        self.calls: list[Any] = []
+        desk.runner._completion = CutOverCompletion(self)
+        desk.runtime.copy_state = lambda *given: self.calls.append(("copy", *given[1:]))
+
+    def exists(self, topic):
+        self.calls.append(("exists", topic))
+        return True
+
+    def equalize(self, origin, target, _writing):
+        self.calls.append(("equalize", origin, target))
+
+
+def test_a_backfill_takes_the_state_over_in_one_launch(desk, old, candidate, new):
+    kept, hidden = Kept(desk), new.version.results_topic("default_")
+    run_on(desk, old, 20)
+    desk.runner.meet(old, candidate)
+    folder = desk.runner.checkpoint(candidate.version) / "kept"
+    batch = (checkpoint.last_committed(folder.parent) or 0) + 1
+    desk.runner.backfill(old, candidate)
+    assert kept.calls == [("copy", 0, folder), ("exists", hidden), ("equalize", "O", hidden)]
+    launch = desk.runtime.started[-1]
+    assert (launch.kept, launch.until) == (KeptState(str(folder), 0, batch), {"s": {0: 20}})
+    assert checkpoint.last_committed(launch.checkpoint) == batch
+    desk.runner.part(old, candidate)
+    assert [spec.kept for spec in desk.runtime.started[-2:]] == [None, None]
+    for query in (old, candidate):
+        assert desk.runner.running[query.version].status().state is State.RUNNING
+
+
+def test_state_that_cannot_be_copied_lets_both_continue(desk, old, candidate):
+    def fail(*_given):
+        raise OSError("the disk is full")
+
+    Kept(desk)
+    desk.runtime.copy_state = fail
+    run_on(desk, old, 20)
+    desk.runner.meet(old, candidate)
+    with pytest.raises(MeetingFailed) as caught:
+        desk.runner.backfill(old, candidate)
+    assert "the disk is full" in caught.value.text()
+    for query in (old, candidate):
+        assert desk.runner.running[query.version].status().state is State.RUNNING
+
+
+def test_versions_that_do_not_meet_any_more_are_not_backfilled(desk, old, candidate):
+    with pytest.raises(KsqlError, match="was ended while"):
+        desk.runner.backfill(old, candidate)
 
 
 def test_a_disk_that_fills_ends_the_candidate_alone(tmp_path, old, candidate):

@@ -1,0 +1,180 @@
+"""The state of an aggregate that gets more aggregates, from two states that have read as far.
+
+The *kept* state is that of the plan which ran so far: it may know records that Kafka no longer has.
+The *built* one is that of a plan with added aggregates, which has read what there is. Together they
+are the state of the new plan. Cells of slots that both plans have come from the kept state, cells
+of added slots from the built one. A group that only one of them knows has empty aggregates in place
+of what the other would know.
+
+Every group is given as a record, so that the result's topic can be brought to the new rows. Putting
+the same states together again gives the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ksql.exec.operators import keys
+from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
+from ksql.exec.operators.base import Record
+from ksql.exec.operators.folds import Folds, State, log_failure
+from ksql.exec.operators.sessions import SessionProcessor
+from ksql.exec.operators.sessionstate import Session, all_sessions, rewrite
+from ksql.exec.operators.windows import Clock, Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.core import Row
+    from ksql.exec.operators.base import LogError, Processor, Store
+
+_START: Final = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """Puts states together; slots from number ``first_added`` on are those of added aggregates."""
+
+    first_added: int
+
+    def records(
+        self, processor: Processor, kept: Store, built: Store, log: LogError
+    ) -> Iterator[Record]:
+        """Write the new plan's state into ``built``, and yield a record for each of its groups.
+
+        ``old`` of a record is its own row: what HAVING keeps out is deleted from the result.
+        """
+        match processor:
+            case AggregateProcessor(windows=None):
+                yield from self._groups(processor.folds, kept, built, log)
+            case AggregateProcessor(windows=Windows() as windows):
+                yield from self._windows(processor.folds, windows, kept, built, log)
+            case SessionProcessor(final=None):
+                yield from self._sessions(processor, kept, built, log)
+            case _:
+                raise AssertionError(f"{processor} is not backfilled")
+
+    def _groups(self, folds: Folds, kept: Store, built: Store, log: LogError) -> Iterator[Record]:
+        for key, state in self._merged(folds, GROUPS, kept, built):
+            group = tuple(keys.unpack(key))
+            yield from _records(folds, key, group, state, (), log)
+
+    def _windows(
+        self, folds: Folds, windows: Windows, kept: Store, built: Store, log: LogError
+    ) -> Iterator[Record]:
+        """Put windows together; those that no record can reach any more are forgotten."""
+        earlier, clock = Clock.read(kept, windows), Clock.read(built, windows)
+        clock.advance(earlier.stream_time)
+        clock.segments |= earlier.segments
+        for segment in sorted(clock.segments):
+            space = clock.space(segment * windows.segment_ms)
+            for key, state in self._merged(folds, space, kept, built):
+                group, (start,) = key[: -_START.size], _START.unpack(key[-_START.size :])
+                bounds = (start, start + windows.size_ms)
+                values = tuple(keys.unpack(group))
+                yield from _records(folds, group, values, state, bounds, log)
+        if clock.segments:
+            clock.write(built)
+
+    def _merged(
+        self, folds: Folds, space: bytes, kept: Store, built: Store
+    ) -> Iterator[tuple[bytes, State]]:
+        theirs, mine = dict(kept.scan(space)), dict(built.scan(space))
+        states: dict[bytes, State] = {}
+        for key in {**theirs, **mine}:
+            states[key] = self._state(
+                folds,
+                None if key not in theirs else folds.complete(theirs[key]),
+                None if key not in mine else folds.complete(mine[key]),
+            )
+        mark = folds.generation_mark
+        built.put_all(space, {k: _plain(state, mark) for k, state in states.items()})
+        yield from states.items()
+
+    def _state(self, folds: Folds, kept: State | None, built: State | None) -> State:
+        """Return a group's state; both have as many cells."""
+        state = folds.init() if kept is None else [*kept]
+        if built is not None:
+            first = 1 + self.first_added
+            state[first:] = built[first:]
+            state[0] = max(state[0], built[0])
+        return state
+
+    def _sessions(
+        self, processor: SessionProcessor, kept: Store, built: Store, log: LogError
+    ) -> Iterator[Record]:
+        folds, windows = processor.folds, processor.windows
+        groups: dict[bytes, _Sessions] = {}
+        for key, session in all_sessions(kept):
+            groups.setdefault(key, _Sessions()).kept.append(session)
+        for key, session in all_sessions(built):
+            groups.setdefault(key, _Sessions()).built.append(session)
+        merged: dict[bytes, list[Session]] = {}
+        for key, group in groups.items():
+            merged[key] = list(self._joined(folds, group, windows.gap_ms))
+            values = tuple(keys.unpack(key))
+            for session in merged[key]:
+                bounds = (session.start, session.end)
+                yield from _records(folds, key, values, session.state or [], bounds, log)
+        if merged:
+            rewrite(built, windows, merged, folds.generation_mark, kept)
+
+    def _joined(self, folds: Folds, group: _Sessions, gap_ms: int) -> Iterator[Session]:
+        """Yield the sessions of a group: of either state, those that are near are one."""
+        waiting = sorted(
+            [*((s, False) for s in group.kept), *((s, True) for s in group.built)],
+            key=lambda item: (item[0].start, item[0].end),
+        )
+        while waiting:
+            end, near = waiting[0][0].end, 0
+            while near < len(waiting) and waiting[near][0].start <= end + gap_ms:
+                end = max(end, waiting[near][0].end)
+                near += 1
+            met, waiting = waiting[:near], waiting[near:]
+            kept, built = (
+                _whole(folds, [s for s, is_built in met if is_built is which])
+                for which in (False, True)
+            )
+            state = self._state(folds, kept, built)
+            state[0] = end
+            yield Session(met[0][0].start, end, state)
+
+
+@dataclass(slots=True)
+class _Sessions:
+    """The sessions of a group in both states."""
+
+    kept: list[Session] = field(default_factory=list)
+    built: list[Session] = field(default_factory=list)
+
+
+def _whole(folds: Folds, sessions: Sequence[Session]) -> State | None:
+    """Return the state of sessions that became one; None if there is none."""
+    states = [folds.complete(session.stored) for session in sessions]
+    if len(states) < 2:
+        return states[0] if states else None
+    whole = folds.init()
+    for state in states:
+        assert folds.merge is not None  # noqa: S101 - aggregates of sessions have it
+        folds.merge(whole, state)
+    return whole
+
+
+def _plain(state: State, mark: bytes | None) -> State:
+    return state if mark is None else [mark, *state]
+
+
+def _records(
+    folds: Folds, key: bytes, group: Row, state: State, bounds: Row, log: LogError
+) -> Iterator[Record]:
+    """Yield the row of a group; none, and an entry in the log, if a function fails."""
+    try:
+        results = folds.result(state)
+    except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+        log_failure(error, log, (*group, *bounds))
+        return
+    row = (*group, *results, state[0], *bounds)
+    time = state[0]
+    yield Record(port=0, key=key, row=row, timestamp=time, old=row, sequence_key=time)
