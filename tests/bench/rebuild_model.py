@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 
 class Wrong(NamedTuple):
-    """Records that a table lacks or has counted twice, and rows whose sums are wrong beside."""
+    """Records that a table lacks or has counted twice, and rows whose sums are wrong besides."""
 
     lost: int
     doubled: int
