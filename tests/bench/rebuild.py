@@ -1,8 +1,8 @@
 """`python -m tests.bench rebuild`: a table is rebuilt under load; what its readers notice.
 
-A table of many keys gets another grouping while records come in and pull queries are answered. Writer,
-readers and the consumer that watches the table's topic are processes of their own. Before, the same
-query is run as a fresh one under the same load: the rebuild is compared with its speed.
+A table of many keys gets another grouping while records come in and pull queries are answered.
+Writer, readers and the consumer that watches the topic are processes of their own. Before that, the
+same query is run as a fresh one under the same load: the rebuild is compared with its speed.
 """
 
 from __future__ import annotations
