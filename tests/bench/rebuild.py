@@ -287,7 +287,7 @@ class Bench:
 
 
 class Line(NamedTuple):
-    """A measurement, its goal, and whether it is met; a ``hard`` one that is not met is an error."""
+    """A measurement, its goal, and whether it is met; missing a ``hard`` one is an error."""
 
     name: str
     text: str
