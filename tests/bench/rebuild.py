@@ -1,9 +1,8 @@
 """`python -m tests.bench rebuild`: a table is rebuilt under load; what its readers notice.
 
-A table of many keys is grouped by another column while records come in and pull queries are
-answered. Writer, readers and the consumer that watches the table's topic are processes of their
-own. Before, the same query is run as a fresh one under the same load: the rebuild is compared with
-its speed.
+A table of many keys gets another grouping while records come in and pull queries are answered.
+Writer, readers and the consumer that watches the topic are processes of their own. Before that, the
+same query is run as a fresh one under the same load: the rebuild is compared with its speed.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Span:
 
 @dataclass
 class Observed:
-    """The measurements; speeds in records a second, sizes in bytes, memory in MiB."""
+    """The measurements: speeds in records a second, sizes in bytes, memory in MiB."""
 
     spans: dict[str, Span] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
@@ -288,7 +287,7 @@ class Bench:
 
 
 class Line(NamedTuple):
-    """A measurement, the goal, and whether it is met; ``hard``: else it is an error."""
+    """A measurement, its goal, and whether it is met; missing a ``hard`` one is an error."""
 
     name: str
     text: str

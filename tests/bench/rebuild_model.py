@@ -1,7 +1,7 @@
 """The records of the workload ``rebuild``, and what its queries must come to, in plain arithmetic.
 
 Record ``n`` has the two groups A and B. A runs through all keys in an order that looks like chance,
-B is a tenth of the keys later. So a tenth of the former groups vanishes and a tenth is new. The
+B is less by a tenth of the keys. So a tenth of the former groups vanishes and a tenth is new. The
 others differ where their records do: V is 1 in every second group, and the same rows are equal.
 """
 
@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 
 class Wrong(NamedTuple):
-    """Records that a table lacks or has counted twice, and rows with a wrong sum alone."""
+    """Records that a table lacks or has counted twice, and rows whose sums are wrong besides."""
 
     lost: int
     doubled: int

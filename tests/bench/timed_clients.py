@@ -47,7 +47,7 @@ class Answers:
 
 
 class Client:
-    """A process that works until a signal ends it, and what it returns then."""
+    """A process that works until it is stopped, and what it returns then."""
 
     def __init__(self, work: Callable[..., Any], *args: object) -> None:
         context = multiprocessing.get_context("spawn")
