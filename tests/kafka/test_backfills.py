@@ -19,8 +19,7 @@ RECORDS = [("a", {"N": n}) for n in range(10)] + [("b", {"N": 1})] * 3
 LATER = [("a", {"N": 100}), ("c", {"N": 5})]
 OLD = {"a": {"C": 11}, "b": {"C": 3}, "c": {"C": 1}}
 NEW = {"a": {"C": 11, "T": 100}, "b": {"C": 3, "T": 0}, "c": {"C": 1, "T": 5}}
-ENABLED = EARLIEST | {"ksql.upgrade.backfill.enabled": "true"}
-WAITING = ENABLED | {"ksql.upgrade.wait.ms": "60000"}
+WAITING = EARLIEST | {"ksql.upgrade.wait.ms": "60000"}
 CHANGES = pytest.mark.parametrize(
     "settings",
     [
@@ -92,7 +91,7 @@ def test_a_count_knows_records_that_kafka_has_lost(server, http, settings):
 def test_killed_in_a_backfill(broker, runtime, tmp_path, point):
     bootstrap, service_id = broker.bootstrap, unique("crash") + "_"
     source, table = unique("in").upper(), unique("cnt").upper()
-    settings = ENABLED | {"processing.guarantee": "exactly_once_v2"}
+    settings = EARLIEST | {"processing.guarantee": "exactly_once_v2"}
     create_topic(bootstrap, source)
     server = ServerProcess(
         tmp_path / "log",

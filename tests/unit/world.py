@@ -24,7 +24,6 @@ from ksql.sql.syntax.parser import parse_one, split
 SETTINGS = {
     "auto.offset.reset": "earliest",
     "ksql.persistence.default.format.value": "JSON",
-    "ksql.upgrade.backfill.enabled": "true",
 }
 
 

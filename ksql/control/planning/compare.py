@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.planning import rebuild
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
     from ksql.sql.catalog import Catalog
-
-
-BACKFILLS: Final = "ksql.upgrade.backfill.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,12 +140,6 @@ def _backfill(new: Replacement, moment: Moment) -> Compared:
 
     Raises: UpgradeRefused, BeginningLost.
     """
-    if not moment.settings.flag(BACKFILLS):
-        raise StatementError(
-            f"{rebuild.MODE}='backfill' is currently disabled. You can enable it by setting "
-            f"{BACKFILLS} to true",
-            hint=f"Compute all aggregates again: {rebuild.statement_of(new.statement)}",
-        )
     aligned = _in_place(new, moment, filled=True)
     assert aligned.verdict is not None  # noqa: S101 - two plans were compared
     old = codec.loads(new.writer.plan, moment.functions)

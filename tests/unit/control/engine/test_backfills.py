@@ -289,13 +289,6 @@ def test_refused_with_the_statement_that_rebuilds(reason):
         assert not next(iter(world.catalog.rebuilds.values())).backfill
 
 
-def test_refused_where_it_is_switched_off():
-    world = world_of(COUNT)
-    error = world.refuse(SUMMED, **{"ksql.upgrade.backfill.enabled": "false"})
-    assert "'backfill' is currently disabled" in error.message
-    assert "REPLACE_MODE='rebuild'" in error.hint
-
-
 def test_refused_over_a_table():
     world = world_of(COUNT, "CREATE TABLE G AS SELECT N, COUNT(*) AS C FROM T GROUP BY N;")
     error = world.refuse(
