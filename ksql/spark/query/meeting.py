@@ -295,7 +295,7 @@ class Meeting:
 
     def _check_cancelled(self) -> None:
         if self._cancelled:
-            raise MEETING_CANCELLED(query_id=self._old.query_id)
+            raise cancelled(self._old.query_id)
 
     def _enter(self, state: MeetingState) -> None:
         self._check_cancelled()
@@ -383,6 +383,11 @@ class Meetings:
     def until(self, version: QueryVersion) -> Offsets | None:
         """Return the offsets at which a launch of a version ends; None: it has no end."""
         return self._untils.get(version)
+
+
+def cancelled(query_id: str) -> KsqlError:
+    """Return the error of a meeting that goes no further, as one of its versions was stopped."""
+    return MEETING_CANCELLED(query_id=query_id)
 
 
 def _farther(one: Offsets, other: Offsets) -> Offsets:

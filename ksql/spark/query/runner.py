@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import MEETING_CANCELLED, KsqlError, Settings, is_exactly_once
+from ksql.core import KsqlError, Settings, is_exactly_once
 from ksql.core.process import NotLeader, in_background
 from ksql.exec import BuildProgress, FirstBatch, Switch
 from ksql.exec.dataflow import plan_of, read_topics, stated_settings, topic_acl
@@ -22,7 +22,7 @@ from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_
 from ksql.spark.query.build_progress import progress_of
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
-from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side
+from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side, cancelled
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_driver import unheard
 from ksql.spark.query.spec import QueryLocation, QuerySpec
@@ -342,7 +342,7 @@ class SparkRunner:
         """
         met = self._meetings.of(old.version)
         if met is None:
-            raise MEETING_CANCELLED(query_id=old.id)
+            raise cancelled(old.id)
         transfer = StateTransfer(
             Resting(old, self._checkpoint(old)),
             Resting(candidate, self._checkpoint(candidate)),
