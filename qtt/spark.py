@@ -248,7 +248,7 @@ class SparkDriver:
                 self._shared.sender.flush()
             self._settle()
             for query in later:
-                self._runner.start(query)
+                self._runner.resume([query])
                 self._settle()
 
     def _later_writers(self) -> list[PersistentQuery]:
