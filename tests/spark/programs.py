@@ -110,8 +110,8 @@ def shown(data):
 def begin(plan, batch):
     """Rest; wait for the test; fail, or die, once per mark file, when a certain value comes by."""
     time.sleep(plan.get("slow_s", 0))
-    if "gate" in plan:
-        await_opened(Path(plan["gate"]))
+    if "waits_at" in plan:
+        await_opened(Path(plan["waits_at"]))
     for what in ("raise", "die"):
         mark = plan.get(f"{what}_mark")
         if mark and b"CRASH" in batch.values and not Path(mark).exists():

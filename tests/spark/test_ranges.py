@@ -179,7 +179,7 @@ def test_records_that_go_while_they_are_read(desk, start, by_workers, all_record
             sink,
             reader=by_workers,
             fail_on_data_loss=all_records,
-            gate=str(gate),
+            waits_at=str(gate),
             short=True,
         )
     )
