@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 ReplaceMode = Literal["in_place", "rebuild", "auto", "backfill"]
 Replacing = ast.CreateAsSelect | ast.ReplaceQuery
+_Mode = Literal["in_place", "rebuild", "backfill"]
 _Stated = TypeVar("_Stated", bound=Replacing)
 MODE: Final = "REPLACE_MODE"
 START: Final = "START_MODE"
@@ -94,6 +95,24 @@ def replace_mode(options: With, *, or_replace: bool) -> ReplaceMode:
             return mode  # type: ignore[no-any-return] # one of the type's own words
     choices = ", ".join(get_args(ReplaceMode))
     raise InvalidValue(MODE, text, f"String must be one of: {choices}, null")
+
+
+def stated_mode(stmt: Replacing) -> _Mode:
+    """Return the kind that REPLACE_MODE states; ``auto`` counts as ``rebuild``, also if refused."""
+    stated = (p.value for p in stmt.properties if p.name.upper() == MODE)
+    text = next((value.value for value in stated if isinstance(value, ex.StringLit)), "in_place")
+    match text.lower():
+        case "in_place" | "backfill" as mode:
+            return mode
+        case _:
+            return "rebuild"
+
+
+def replaced_by(stmt: Replacing, catalog: Catalog) -> PersistentQuery | None:
+    """Return the query that a statement would replace; None if there is none."""
+    if isinstance(stmt, ast.ReplaceQuery):
+        return catalog.query(stmt.query_id)
+    return next(iter(catalog.writers(stmt.name)), None)
 
 
 def start(options: With, moment: Moment) -> str | None:

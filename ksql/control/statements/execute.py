@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.control.engine.changes import applied
 from ksql.control.engine.context import Prepared
+from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import DISTRIBUTED, prepare
 from ksql.control.planning.schemas import forget
 from ksql.control.statements import (
@@ -367,15 +368,13 @@ def _note_refusal(
     statement: ast.Statement, refused: StatementError, text: str, request: Request
 ) -> None:
     """Have a replacement that was refused kept by the history."""
-    catalog = request.engine.catalog
-    if isinstance(statement, ast.CreateAsSelect) and statement.or_replace:
-        query = next(iter(catalog.writers(statement.name)), None)
-    elif isinstance(statement, ast.ReplaceQuery):
-        query = catalog.query(statement.query_id)
-    else:
-        return
+    match statement:
+        case ast.CreateAsSelect(or_replace=True) | ast.ReplaceQuery():
+            query = rebuild.replaced_by(statement, request.engine.catalog)
+        case _:
+            return
     if query is not None:
-        mode = upgrades.stated_mode(statement)
+        mode = rebuild.stated_mode(statement)
         request.engine.note_refusal(query, refused, text, mode, request.user)
 
 

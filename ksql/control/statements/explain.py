@@ -91,11 +91,12 @@ def _dry_create(target: _Creating, text: str, request: Request, context: Context
     except UpgradeRefused as refused:
         if refused.verdict is None:
             raise
-        by_id = isinstance(target, ast.ReplaceQuery) and context.catalog.query(target.query_id)
-        running = by_id or context.catalog.writers(target.name)[0]
+        assert not isinstance(target, ast.InsertInto)  # noqa: S101 - it replaces nothing
+        running = rebuild.replaced_by(target, context.catalog)
+        assert running is not None  # noqa: S101 - its plan was compared
         plan = plan_of(running)
         report = UpgradeReport.of(refused.verdict, running.id)
-        report = _with_modes(report, target, request, {"in_place": refused})
+        report = _with_modes(report, target, request, {rebuild.stated_mode(target): refused})
         return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
     except rebuild.BeginningLost as lost:
         assert not isinstance(target, ast.InsertInto)  # noqa: S101 - nothing else is rebuilt

@@ -19,7 +19,7 @@ from ksql.control.engine.rebuild_progress import (
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeProgress
 from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
-from ksql.sql.syntax import StringLit, ast
+from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ksql.control.statements.services import Handlers, Request, Services
     from ksql.exec import BuildProgress
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild
-    from ksql.sql.upgrade import ReplacementKind
 
 WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
@@ -119,13 +118,6 @@ def replacing(statement: str, query_id: str) -> str:
     if head.upper() != "CREATE" or (rest and rest[0].upper() == "OR"):
         return statement
     return f"{head} OR REPLACE {' '.join(rest)}"
-
-
-def stated_mode(stmt: ast.CreateAsSelect | ast.ReplaceQuery) -> ReplacementKind:
-    """Return the kind that REPLACE_MODE states; ``auto`` counts as ``rebuild``, also if refused."""
-    stated = (p.value for p in stmt.properties if p.name == "REPLACE_MODE")
-    mode = next((value.value for value in stated if isinstance(value, StringLit)), "in_place")
-    return "in_place" if mode.lower() == "in_place" else "rebuild"
 
 
 def _service_id(request: Request) -> str:

@@ -254,6 +254,15 @@ def test_explain_and_the_history_show_the_mode():
     assert rebuild.mode == "backfill"
 
 
+def test_explain_gives_each_mode_its_own_reasons():
+    world = world_of(COUNT)
+    world.services.monitor.ends = lambda topics: {(topic, 0): (0, 3) for topic in topics}
+    [answer] = world.run(f"EXPLAIN {BACKFILL} SELECT B, COUNT(*) AS N FROM R GROUP BY B;")
+    reasons = {mode.mode: mode.reasons for mode in answer.query_description.upgrade.modes}
+    assert reasons["in_place"] == reasons["rebuild"] == ()
+    assert "no aggregate is added" in reasons["backfill"][0]
+
+
 def test_a_lost_beginning_needs_a_stated_start():
     world = world_of(COUNT)
     world.topics.lost = lambda _name: 2

@@ -9,10 +9,11 @@ import pytest
 
 from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
+from ksql.control.planning.rebuild import stated_mode
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
 from ksql.control.statements.services import NoReports
 from ksql.control.statements.upgradereport import UpgradeProgress
-from ksql.control.statements.upgrades import UnknownUpgrade, replacing, stated_mode
+from ksql.control.statements.upgrades import UnknownUpgrade, replacing
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.ports import BuildProgress
@@ -286,6 +287,7 @@ def test_a_statement_becomes_one_that_may_replace(text, expected):
         ("WITH (REPLACE_MODE = 'In_Place')", "in_place"),
         ("WITH (partitions = 1, replace_mode = 'rebuild')", "rebuild"),
         ("WITH (REPLACE_MODE = 'auto')", "rebuild"),
+        ("WITH (REPLACE_MODE = 'Backfill')", "backfill"),
     ],
 )
 def test_the_mode_of_an_attempt_that_is_refused(world, stated, mode):
