@@ -110,65 +110,60 @@ def replacement(new: Replacement, moment: Moment) -> Compared:
     Raises: UpgradeRefused, with all reasons at once.
     """
     rebuild.check_none(new.writer, moment.catalog)
+    old = codec.loads(new.writer.plan, moment.functions)
     if new.mode == "backfill":
-        return _backfill(new, moment)
+        return _backfill(new, old, moment)
     stems = check_replacement(new.existing, new.source)
-    in_place = _in_place(new, moment)
+    in_place = _in_place(new, old, moment)
     possible = not stems and in_place.accepted
     if new.mode == "in_place" or (new.mode == "auto" and possible):
         if not possible:
-            against = _against_rebuild(new, in_place, moment)
-            way_out = "" if against else rebuild.statement_of(new.statement)
-            raise new.refused(stems, in_place.verdict, way_out)
+            raise new.refused(stems, in_place.verdict, _way_out(new, old, in_place, moment))
         if new.mode == "in_place":
             _refuse_start(new)
         return in_place
-    return _beside(new, in_place, moment)
+    return _beside(new, old, in_place, moment)
 
 
-def _in_place(new: Replacement, moment: Moment, *, filled: bool = False) -> Compared:
+def _in_place(
+    new: Replacement, old: QueryPlan, moment: Moment, *, filled: bool = False
+) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
-    old = codec.loads(new.writer.plan, moment.functions)
     plan = inherited(new.plan, old, moment.settings.overrides)
     verdict, aligned = validate(old, plan, moment.functions, moment.generation, filled=filled)
     verdict = replace(verdict, inherited=notes(new.plan, plan))
     return Compared(aligned, _with_store(verdict, new, moment), new.writer.plan)
 
 
-def _backfill(new: Replacement, moment: Moment) -> Compared:
+def _backfill(new: Replacement, old: QueryPlan, moment: Moment) -> Compared:
     """Return the plan of a candidate that takes the state of kept aggregates over.
 
     Raises: UpgradeRefused, BeginningLost.
     """
-    aligned = _in_place(new, moment, filled=True)
+    aligned = _in_place(new, old, moment, filled=True)
     assert aligned.verdict is not None  # noqa: S101 - two plans were compared
-    old = codec.loads(new.writer.plan, moment.functions)
     verdict = backfill.backfilled(aligned.verdict, old, aligned.plan)
     stems = check_replacement(new.existing, new.source)
     if stems or not verdict.accepted:
-        against = _against_rebuild(new, _in_place(new, moment), moment)
-        way_out = "" if against else rebuild.statement_of(new.statement)
-        raise new.refused(stems, verdict, way_out)
-    if new.start is None and new.lost:
-        raise rebuild.BeginningLost(new.existing.name, new.lost)
+        in_place = _in_place(new, old, moment)
+        raise new.refused(stems, verdict, _way_out(new, old, in_place, moment))
+    _check_beginning(new)
     plan = rebuild.backfill_plan(aligned.plan, new.start)
     verdict = rebuild.filled(verdict, plan)
     return Compared(plan, verdict, new.writer.plan, rebuilds=True, backfills=True)
 
 
-def _beside(new: Replacement, in_place: Compared, moment: Moment) -> Compared:
+def _beside(new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment) -> Compared:
     """Return the plan of a candidate.
 
-    Raises: UpgradeRefused, if readers of the result could not follow.
+    Raises: UpgradeRefused, if readers of the result could not follow; BeginningLost.
     """
     verdict = in_place.verdict
     assert verdict is not None  # noqa: S101 - two plans were compared
-    stems = _against_rebuild(new, in_place, moment)
+    stems = _against_rebuild(new, old, in_place, moment)
     if stems:
         raise new.refused(stems)
-    if new.start is None and new.lost:
-        raise rebuild.BeginningLost(new.existing.name, new.lost)
-    old = codec.loads(new.writer.plan, moment.functions)
+    _check_beginning(new)
     plan = rebuild.candidate_plan(new.plan, old, moment.settings.overrides, new.start)
     verdict = rebuild.accepted(replace(verdict, inherited=notes(new.plan, plan)), plan)
     return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
@@ -186,16 +181,30 @@ def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[st
     return check_replacement(old, new)
 
 
-def _against_rebuild(new: Replacement, in_place: Compared, moment: Moment) -> list[str]:
+def _check_beginning(new: Replacement) -> None:
+    """Raises: BeginningLost, if sources have lost it and no start is stated."""
+    if new.start is None and new.lost:
+        raise rebuild.BeginningLost(new.existing.name, new.lost)
+
+
+def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment) -> str:
+    """Return the statement that would rebuild the query; empty if none would."""
+    against = _against_rebuild(new, old, in_place, moment)
+    return "" if against else rebuild.statement_of(new.statement)
+
+
+def _against_rebuild(
+    new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment
+) -> list[str]:
     """Return every reason against a rebuild, all about the readers of the result."""
-    existing, had = new.existing, codec.loads(new.writer.plan, moment.functions).partitions
+    existing = new.existing
     stems = check_readers(existing, new.source, moment.catalog)
     changes = in_place.verdict.changes if in_place.verdict is not None else ()
     stems += [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
-    if new.plan.partitions != had:
+    if new.plan.partitions != old.partitions:
         stems.append(
             f"Topic '{existing.topic}' has {new.plan.partitions} partitions and had "
-            f"{had} when the query began: its rows would move, which readers of "
+            f"{old.partitions} when the query began: its rows would move, which readers of "
             f"'{existing.name}' do not expect"
         )
     return stems

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.control.planning.plan_queries import PlannedInsert, PlannedQuery
     from ksql.control.planning.plan_sources import PlannedSource
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
+    from ksql.control.planning.schemas import Registration
     from ksql.control.planning.topics import SettledTopic
     from ksql.sql.catalog import DataSource, Topic
     from ksql.sql.plan import QueryPlan
@@ -49,7 +50,9 @@ def created_as(
         cut_over=None if old is None else old.cut_over,
     )
     if compared.rebuilds and old is not None:
-        return _rebuilt(query, resolved, planned, compared, moment)
+        registrations = schemas.of_sink(planned.source, resolved.registered)
+        like = planned.settled.topic
+        return rebuilt(query, planned.source, like, compared, moment, registrations)
     plans = {} if compared.old_plan is None else {"old": compared.old_plan}
     verdict = compared.verdict
     if verdict is not None and old is not None:
@@ -66,29 +69,33 @@ def created_as(
     )
 
 
-def _rebuilt(
+def rebuilt(
     query: PersistentQuery,
-    resolved: ResolvedQuery,
-    planned: PlannedQuery,
+    source: DataSource,
+    like: Topic,
     compared: Compared,
     moment: Moment,
+    registrations: tuple[Registration, ...] = (),
 ) -> Prepared:
-    """Begin a candidate next to the query, which runs on as it is."""
+    """Begin a candidate next to the query, which runs on as it is.
+
+    ``source`` is the result as it will be, with these schemas; its topic is ``like``.
+    """
     candidate = replace(query, version_number=moment.number, cut_over=None, paused=False)
-    topic = rebuild.results_topic(candidate, planned.settled.topic, moment)
+    topic = rebuild.results_topic(candidate, like, moment)
     begun = Rebuild(
         candidate=rebuild.writing_to(candidate, topic.name),
-        source=planned.source,
+        source=source,
         backfill=compared.backfills,
     )
     word = "Backfill" if compared.backfills else "Rebuild"
     return Prepared(
-        command_id=command_id(resolved.statement.kind.lower(), query.sink, "create"),
+        command_id=command_id(source.kind.lower(), query.sink, "create"),
         changes=(BeginRebuild(begun),),
         message=f"{word} of {query.id} begun",
         query_id=query.id,
         new_topics=(topic,),
-        later_registrations=schemas.of_sink(planned.source, resolved.registered),
+        later_registrations=registrations,
         verdict=compared.verdict,
         plans={"old": compared.old_plan or "", "new": query.plan},
     )

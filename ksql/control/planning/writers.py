@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.changes import BeginRebuild, PutQuery
+from ksql.control.engine.changes import PutQuery
 from ksql.control.engine.context import Context, Moment, Prepared, command_id, with_settings
 from ksql.control.engine.errors import BadProperty, DoesNotExist
-from ksql.control.planning import compare, plan_queries, rebuild, resolve
+from ksql.control.planning import compare, effects, plan_queries, rebuild, resolve
 from ksql.control.planning.properties import With
 from ksql.core import (
     OTHER_ID,
@@ -24,7 +24,7 @@ from ksql.core import (
     near,
     quote,
 )
-from ksql.sql.catalog import DataSource, PersistentQuery, Rebuild
+from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.syntax import StringLit, ast
 from ksql.sql.upgrade import inherited_properties
@@ -167,17 +167,6 @@ def _rebuilt(
     like = context.topics.describe(target.topic)
     if like is None:
         raise DoesNotExist(f"Topic {target.topic} of {quote(target.name)} does not exist.")
-    candidate = replace(query, version_number=context.number, cut_over=None, paused=False)
-    topic = rebuild.results_topic(candidate, like, context)
-    made_by = target.created_by == query.id
-    source = replace(target, derived_from=planned.reads) if made_by else target
-    begun = Rebuild(candidate=rebuild.writing_to(candidate, topic.name), source=source)
-    return Prepared(
-        command_id=command_id("stream", query.sink, "create"),
-        changes=(BeginRebuild(begun),),
-        message=f"Rebuild of {query.id} begun",
-        query_id=query.id,
-        new_topics=(topic,),
-        verdict=compared.verdict,
-        plans={"old": resolved.writer.plan, "new": query.plan},
-    )
+    is_creator = target.created_by == query.id
+    source = replace(target, derived_from=planned.reads) if is_creator else target
+    return effects.rebuilt(query, source, like, compared, context)
