@@ -18,8 +18,8 @@ WAIT: Final = "ksql.upgrade.wait.ms"
 
 _NAME = r"(`[^`]+`|\w+)"
 _BEGINS = re.compile(
-    rf"\s*CREATE\s+OR\s+REPLACE\s+\w+\s+{_NAME}.*\bREPLACE_MODE\s*=\s*'(?:rebuild|auto)'"
-    rf"|\s*ROLLBACK\s+UPGRADE\s+OF\s+{_NAME}",
+    rf"\s*CREATE\s+OR\s+REPLACE\s+\w+\s+{_NAME}.*\bREPLACE_MODE\s*=\s*'(?:rebuild|backfill|auto)'"
+    rf"|\s*ROLLBACK\s+UPGRADE\s+OF\s+(?:QUERY\s+(?!TO\b))?{_NAME}",
     re.IGNORECASE | re.DOTALL,
 )
 _LOOK_S: Final = 1.0
