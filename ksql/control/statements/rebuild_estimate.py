@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ksql.control.engine.context import Prepared
     from ksql.control.statements.services import Partition, Request
+    from ksql.control.statements.upgradereport import RateFrom
     from ksql.core import RawRecord
     from ksql.sql.catalog import PersistentQuery
 
@@ -83,8 +84,8 @@ def _lasts(
     held: Mapping[Partition, tuple[int, int]], firsts: Iterable[RawRecord], request: Request
 ) -> Sequence[RawRecord]:
     """Return records of the end of each partition, none that is among the first."""
-    behind = {(r.topic, r.partition): r.offset + 1 for r in firsts}
-    spans = {at: (max(behind.get(at, 0), end - _SAMPLED), end) for at, (_, end) in held.items()}
+    nexts = {(r.topic, r.partition): r.offset + 1 for r in firsts}
+    spans = {at: (max(nexts.get(at, 0), end - _SAMPLED), end) for at, (_, end) in held.items()}
     return request.services.records.read(spans)
 
 
@@ -121,18 +122,10 @@ def estimated(
     engine = request.engine
     query = engine.catalog.query(prepared.query_id or "")
     progress = None if query is None else engine.runner.progress(query.version)
-    estimate = RebuildEstimate(ASSUMED_PER_S, "assumed", 0)
-    if progress is not None:
-        measured = progress.batch_rate
-        estimate = RebuildEstimate(
-            measured or ASSUMED_PER_S,
-            "measured" if measured else "assumed",
-            0,
-            progress.state_bytes,
-            progress.free_bytes,
-        )
+    measured = 0.0 if progress is None else progress.batch_rate
+    rate = measured or ASSUMED_PER_S
+    rate_from: RateFrom = "measured" if measured else "assumed"
     limit = request.settings.number(RATE_LIMIT)
-    rate, rate_from = estimate.rate, estimate.rate_from
     if 0 < limit < rate:
         rate, rate_from = float(limit), "limit"
     records = sum({read.topic: read.records for read in reads}.values())
@@ -140,8 +133,8 @@ def estimated(
         rate,
         rate_from,
         math.ceil(records / rate),
-        estimate.state_bytes,
-        estimate.free_bytes,
+        None if progress is None else progress.state_bytes,
+        None if progress is None else progress.free_bytes,
         _results_since(query, request),
     )
 

@@ -52,6 +52,9 @@ class SourceExtent:
     compacted: bool = False
 
 
+RateFrom = Literal["measured", "assumed", "limit"]
+
+
 @dataclass(frozen=True, slots=True)
 class RebuildEstimate:
     """How long a rebuild would take, and the room that it needs.
@@ -63,7 +66,7 @@ class RebuildEstimate:
     """
 
     rate: float
-    rate_from: Literal["measured", "assumed", "limit"]
+    rate_from: RateFrom
     seconds: int
     state_bytes: int | None = None
     free_bytes: int | None = None

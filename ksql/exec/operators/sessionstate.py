@@ -136,8 +136,7 @@ class Bucket:
 
         ``by_segment``: sessions that are not found any more stay until their segment has passed.
         """
-        stored = [-1, -1, []] if (entry := store.get(_META, _CLOCK)) is None else entry
-        return cls(store, windows, *stored, by_segment=by_segment)
+        return cls(store, windows, *_clock(store), by_segment=by_segment)
 
     @property
     def live_from(self) -> int:

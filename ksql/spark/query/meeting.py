@@ -350,7 +350,7 @@ class Meetings:
 
     def end(self, version: QueryVersion) -> MeetingInProgress | None:
         """Forget the meeting of either version, if there is one, and return it."""
-        meeting = self._under_way.get(version)
+        meeting = self.of(version)
         if meeting is not None:
             for side in (meeting.old, meeting.candidate):
                 self._under_way.pop(side.version, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -34,7 +35,7 @@ from ksql.sql.plan import follows_time
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from ksql.core import QueryVersion, Trash
@@ -326,10 +327,18 @@ class SparkRunner:
             may_leave=may_leave and plan_of(old).sink.kind == "TABLE",
         )
         self._meetings.begin(MeetingInProgress(meeting, going, coming))
-        try:
+        with self._forgotten_if_it_fails(old, candidate):
             meeting.meet()
             ended = candidate if meeting.left_behind else old
             return Switch(*self._position(ended), left=meeting.left_behind)
+
+    @contextmanager
+    def _forgotten_if_it_fails(
+        self, old: PersistentQuery, candidate: PersistentQuery
+    ) -> Iterator[None]:
+        """Forget a meeting that fails in the block: both continue then."""
+        try:
+            yield
         except BaseException:
             if self._meetings.end(old.version) is not None:  # none was ended meanwhile
                 self._links.begin(old, candidate)
@@ -351,11 +360,8 @@ class SparkRunner:
             partial(self._meetings.take_over, candidate.version),
         )
         try:
-            met.meeting.backfill(transfer.prepare)
-        except BaseException:
-            if self._meetings.end(old.version) is not None:  # none was ended meanwhile
-                self._links.begin(old, candidate)
-            raise
+            with self._forgotten_if_it_fails(old, candidate):
+                met.meeting.backfill(transfer.prepare)
         finally:
             transfer.clean()
 
