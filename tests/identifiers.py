@@ -28,7 +28,6 @@ LEFT: dict[str, int] = {
     "ksql/registry/rest.py": 1,
     "ksql/registry/store.py": 1,
     "ksql/spark/checkpoint/checkpoint.py": 3,
-    "ksql/spark/query/query_supervisor.py": 2,
     "ksql/spark/query/spec.py": 1,
     "ksql/spark/session/runtime.py": 1,
     "ksql/sql/binder/keys.py": 1,

@@ -27,7 +27,7 @@ class UpgradeEntry:
     empty in entries of earlier versions. ``command_offset`` is None for a refused attempt, which
     never came into the command topic. ``candidate`` is the number of the version that a rebuild
     builds; None in place. The ``reasons`` of a rebuild say why it was not possible in place.
-    ``user`` is who has asked for it; empty without users.
+    ``user`` is who requested it; empty without users.
     """
 
     service_id: str

@@ -1,7 +1,7 @@
 """The gap of a replacement in place, as a reader of the result sees it.
 
 Orders come at a steady rate. The running query is replaced again and again, and each of its results
-names the plan that has made it. The gap is the time between the arrival of the last result of one
+names the plan that wrote it. The gap is the time between the arrival of the last result of one
 plan and that of the first result of the next.
 """
 

@@ -53,7 +53,7 @@ class Upgrade:
     """One attempt to replace a query.
 
     ``offset`` is its command's, None if it was refused. ``mode`` is how it was to be replaced,
-    ``user`` who has asked for it; empty without users.
+    ``user`` who requested it; empty without users.
     """
 
     old: PersistentQuery
@@ -336,7 +336,7 @@ class CommandExecution:
             self._register()
 
     def _recreated(self, topic: Topic) -> bool:
-        """Empty the topic of a candidate, if one that never counted has left it behind."""
+        """Empty the topic of a candidate, if one that never counted has left it."""
         begun = [c.rebuild for c in self.prepared.changes if isinstance(c, BeginRebuild)]
         if not begun or begun[0].rollback:
             return False

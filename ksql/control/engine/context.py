@@ -89,7 +89,7 @@ class Prepared:
 
     @property
     def upgrades(self) -> bool:
-        """Return whether it is of the history of upgrades: who has asked for it is kept."""
+        """Return whether it is of the history of upgrades: who requested it is kept."""
         begun = any(isinstance(change, BeginRebuild) for change in self.changes)
         return begun or self.verdict is not None
 

@@ -47,7 +47,7 @@ FORMS: Final[tuple[Form, ...]] = (
 VERSION = 6
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes. 3: also
 from which number on ids count. 4: also later versions of a query. 5: also rebuilds. 6: also
-backfills, and the user who has asked for an upgrade."""
+backfills, and the user who requested an upgrade."""
 _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = 1, 2, 3, 4, 5
 _OF_REBUILDS: Final = (
     changes.BeginRebuild,

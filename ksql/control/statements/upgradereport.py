@@ -166,7 +166,7 @@ class UpgradeProgress:
 class UpgradeInfo:
     """One upgrade of a query; times are in ms since the epoch, None if they are not known.
 
-    ``source`` is the query's result. ``user`` is who has asked for it, None if that is not known,
+    ``source`` is the query's result. ``user`` is who requested it, None if that is not known,
     or without users. ``progress`` is there while a rebuild runs on this server.
     """
 

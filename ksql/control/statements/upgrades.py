@@ -111,7 +111,7 @@ def with_former(refused: StatementError, services: Services) -> StatementError:
 
 
 def replacing(statement: str, query_id: str) -> str:
-    """Return the statement that has made a query as one that may replace it."""
+    """Return the statement that created a query as one that may replace it."""
     head, *rest = statement.split(maxsplit=2)
     if head.upper() == "INSERT":
         return f"CREATE OR REPLACE QUERY {quote(query_id)} AS {statement}"

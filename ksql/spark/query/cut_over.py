@@ -139,7 +139,7 @@ class CutOverCompletion:
         self.topics.equalize(topic, hidden, self._writing(spec))
 
     def sweep(self, known: Collection[QueryVersion], service_id: str) -> None:
-        """Delete the topics of versions that no command has made, of queries that there are.
+        """Delete the topics of versions that no command knows, of queries that there are.
 
         A server that dies while it begins a rebuild leaves such a topic. A later version may get
         the same number: it must not find rows of another plan.

@@ -486,14 +486,14 @@ class QuerySupervisor:
         if (batch := self._last_batch()) != self._batch_at_start:
             self._batch_at_start, self._attempt = batch, 0
 
-    def _rest(self, trace: str, told: str = "") -> None:
-        """Let it rest; ``told`` is what a user reads, if known, else it is found in the trace."""
-        failure = _failure(trace, told)
+    def _rest(self, trace: str, message: str = "") -> None:
+        """Let it rest; ``message`` is what a user reads; if it is unknown, the trace gives it."""
+        failure = _failure(trace, message)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1
         self._on_failure(self.version, failure)
 
 
-def _failure(trace: str, told: str = "") -> Failure:
-    return Failure(int(time.time() * 1000), told or reason(trace), trace)
+def _failure(trace: str, message: str = "") -> Failure:
+    return Failure(int(time.time() * 1000), message or reason(trace), trace)

@@ -48,7 +48,7 @@ class StartOffsets:
         return starts
 
     def _pinned(self, query: PersistentQuery) -> Offsets:
-        """Return the offsets that "latest", or a time, meant when the query was made.
+        """Return the offsets that "latest", or a time, meant when the query was created.
 
         It is written down before the first start: else a crash or a replacement before the first
         batch would lose what has come since. Newer partitions are read from their beginning.

@@ -284,7 +284,7 @@ class QueryControl:
 class UpgradeControl:
     """ABORT | ROLLBACK UPGRADE OF [QUERY] name [TO 'upgrade id']; ABORT takes no upgrade's id.
 
-    ``of_query``: the name is a query's id, else a stream or table that CREATE .. AS SELECT made.
+    ``of_query``: the name is a query's id, else a stream or table of CREATE .. AS SELECT.
     """
 
     action: UpgradeAction
