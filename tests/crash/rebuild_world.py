@@ -25,8 +25,8 @@ from tests.crash.points import ANSWER, TURN
 from tests.crash.rebuild_model import CELLS, STREAMS, History, Rebuilt, foreign, histories, live
 from tests.crash.site import Site
 from tests.crash.switch_model import KEYS, ROUND, Cell, judge
-from tests.crash.switch_world import BATCH_STEPS, Struck, noting, sound
-from tests.kafka.records import produce, read_all, topics, unique
+from tests.crash.switch_world import BATCH_STEPS, Struck, joined_table, noting, sound
+from tests.kafka.records import read_all, topics, unique
 from tests.kafka.servers import Refused
 from tests.waits import PATIENCE_S, await_true
 
@@ -152,14 +152,8 @@ class Service:
     def __init__(self, site: Site, effects: Effects) -> None:
         self.site = site
         self.effects = effects
-        self.table = unique("T").upper()
+        self.table = joined_table(site)
         self.begin_ms = (int(time.time() * 1000) - 1_800_000) // 10_000 * 10_000
-        site.http.ksql(
-            f"CREATE TABLE {self.table} (K STRING PRIMARY KEY, W STRING) "
-            f"WITH (KAFKA_TOPIC='{self.table}', PARTITIONS=2, VALUE_FORMAT='JSON');"
-        )
-        for part, key in enumerate(KEYS):
-            produce(site.broker.bootstrap, self.table, [(key, {"W": f"w{key}"})], part % 2)
         self.queries = {cell: self._create(cell) for cell in CELLS}
         self.feed(self.queries.values())
         self._verify_all(self.queries.values())

@@ -20,19 +20,15 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-import httpx
 
 from tests.crash.rebuild_model import CELLS, KINDS
 from tests.crash.rebuild_world import ACTIONS, Effects, Point, Service, Standing, points
 from tests.crash.results import Results, Row, carry_out, is_chosen, options
 from tests.crash.stage import Stage
 from tests.crash.switch_model import GUARANTEES, Cell
-from tests.kafka.servers import Refused
 
 FAULTS = ("kill", "jvm", "broker")
 _CORES = 16
@@ -77,22 +73,7 @@ class Matrix:
     def _strike(self, fault: str, chosen: dict[Cell, Point]) -> Iterable[Row]:
         if not chosen:
             return
-        began = time.monotonic()
-        try:
-            service = self._stage.ready()
-            began = time.monotonic()
-            standing = service.strike(fault, chosen)
-        except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
-            self._stage.give_up()
-            wrong = f"{type(problem).__name__}: {problem}"
-            endings = dict.fromkeys(chosen, ("", wrong, ""))
-        else:
-            endings = {
-                cell: (each.plan, each.wrong, each.refusal)
-                for cell, each in standing.items()
-                if not _missed(cell, each)
-            }
-        seconds = round(time.monotonic() - began, 1)
+        endings, seconds = self._stage.strike(lambda it: _met(it.strike(fault, chosen)), chosen)
         for cell, (plan, wrong, answer) in endings.items():
             name = chosen[cell].name
             row = Row(*cell, name, fault, plan, seconds, len(chosen), wrong, answer)
@@ -100,11 +81,15 @@ class Matrix:
             yield row
 
 
-def _missed(cell: Cell, each: Standing) -> bool:
-    """Whether the fault met the query elsewhere, and nothing was wrong; then it is no point."""
-    if each.missed and not each.wrong:
-        sys.stdout.write(f"not met: {', '.join(cell)}, {each.point.name}: {each.missed}\n")
-    return bool(each.missed and not each.wrong)
+def _met(standing: dict[Cell, Standing]) -> dict[Cell, Standing]:
+    """Leave out whom the fault met elsewhere, if nothing was wrong: that is no point."""
+    met = {}
+    for cell, each in standing.items():
+        if each.missed and not each.wrong:
+            sys.stdout.write(f"not met: {', '.join(cell)}, {each.point.name}: {each.missed}\n")
+        else:
+            met[cell] = each
+    return met
 
 
 def _some(

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
+
+import httpx
 
 from tests.crash.site import Broker, Site
+from tests.crash.switch_model import Cell
+from tests.crash.switch_world import Struck
 from tests.kafka.records import unique
+from tests.kafka.servers import Refused
 
 World = TypeVar("World")
+
+
+class Ending(NamedTuple):
+    """A query after its point: its plan, what is wrong, and the answer of a refused statement."""
+
+    plan: str
+    wrong: str
+    answer: str
 
 
 class Stage(Generic[World]):
@@ -35,6 +49,28 @@ class Stage(Generic[World]):
             self._site.start()
             self._world = self._make(self._site)
         return self._world
+
+    def strike(
+        self, strike: Callable[[World], Mapping[Cell, Struck]], cells: Iterable[Cell]
+    ) -> tuple[dict[Cell, Ending], float]:
+        """Run points of those cells; return their endings, and the seconds that it took.
+
+        If the service fails, each of them is wrong, and the next point gets a new one.
+        """
+        began = time.monotonic()
+        try:
+            world = self.ready()
+            began = time.monotonic()
+            struck = strike(world)
+        except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
+            self.give_up()
+            wrong = f"{type(problem).__name__}: {problem}"
+            endings = dict.fromkeys(cells, Ending("", wrong, ""))
+        else:
+            endings = {
+                cell: Ending(each.plan, each.wrong, each.refusal) for cell, each in struck.items()
+            }
+        return endings, round(time.monotonic() - began, 1)
 
     def give_up(self) -> None:
         """End the server; the next one is a new service, on the same broker."""

@@ -100,18 +100,24 @@ class Struck:
 S = TypeVar("S", bound=Struck)
 
 
+def joined_table(site: Site) -> str:
+    """Create the table that queries join, with a row for each key; return its name."""
+    table = unique("T").upper()
+    site.http.ksql(
+        f"CREATE TABLE {table} (K STRING PRIMARY KEY, W STRING) "
+        f"WITH (KAFKA_TOPIC='{table}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+    )
+    for part, key in enumerate(KEYS):
+        produce(site.broker.bootstrap, table, [(key, {"W": f"w{key}"})], part % 2)
+    return table
+
+
 class Service:
     """The service, and the places of each cell's effects in a replacement."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.table = unique("T").upper()
-        site.http.ksql(
-            f"CREATE TABLE {self.table} (K STRING PRIMARY KEY, W STRING) "
-            f"WITH (KAFKA_TOPIC='{self.table}', PARTITIONS=2, VALUE_FORMAT='JSON');"
-        )
-        for part, key in enumerate(KEYS):
-            produce(site.broker.bootstrap, self.table, [(key, {"W": f"w{key}"})], part % 2)
+        self.table = joined_table(site)
         self.queries = {cell: self._create(cell) for cell in CELLS}
         self._feed(self.queries.values())
         for query in self.queries.values():

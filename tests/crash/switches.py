@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import httpx
 
 from tests.crash.points import ANSWER, BETWEEN
 from tests.crash.results import Results, Row, carry_out, is_chosen, options
 from tests.crash.stage import Stage
 from tests.crash.switch_model import CELLS, GUARANTEES, KINDS, Cell
 from tests.crash.switch_world import END, Part, Point, Service
-from tests.kafka.servers import Refused
 
 QUERY_FAULTS = ("pause", "terminate", "alter", "fail")
 SERVER_FAULTS = ("broker", "jvm", "kill")
@@ -90,18 +86,7 @@ class Matrix:
 
     def run(self, point: Point, cells: Sequence[Cell]) -> list[Row]:
         """The lines of a point."""
-        began = time.monotonic()
-        try:
-            service = self._stage.ready()
-            began = time.monotonic()
-            struck = service.strike(point, cells)
-        except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
-            self._stage.give_up()
-            wrong = f"{type(problem).__name__}: {problem}"
-            endings = dict.fromkeys(cells, ("", wrong, ""))
-        else:
-            endings = {cell: (each.plan, each.wrong, each.refusal) for cell, each in struck.items()}
-        seconds = round(time.monotonic() - began, 1)
+        endings, seconds = self._stage.strike(lambda it: it.strike(point, cells), cells)
         return [
             Row(*cell, point.name(cell), point.fault, plan, seconds, len(cells), wrong, answer)
             for cell, (plan, wrong, answer) in endings.items()
