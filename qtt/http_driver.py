@@ -82,10 +82,7 @@ class HttpDriver:
 
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records and let every query process them."""
-        with self._shared.sender_lock:
-            for topic, key, value, timestamp, headers in records:
-                self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
-            self._shared.sender.flush()
+        self._shared.write(records)
         await_queries(self.catalog.queries.values(), self._service.node.runner, self._shared.admin)
 
     def records(self, topic: str) -> list[Actual]:
