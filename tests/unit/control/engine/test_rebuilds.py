@@ -312,12 +312,47 @@ def test_cut_over_that_fails_leaves_both_and_is_tried_again():
     watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
     watching.step()
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
-    assert watching.troubles[version] == "they do not meet"
+    assert watching.trouble(version) == "they do not meet"
     assert len(world.runner.running) == 2
     watching.step()
     watching.step()
     assert not world.catalog.rebuilds
-    assert not watching.troubles
+    assert watching.trouble(version) == ""
+
+
+def test_another_rollback_has_no_trouble_of_an_aborted_one():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1), ride("a", "x", 50, 2))
+    world.runner.failures = 0
+    rebuilt(world)
+    world.runner.failures = 1
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: 0.0)
+    world.run("ROLLBACK UPGRADE OF T;")
+    world.drain()
+    watching.step()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    assert watching.trouble(version) == "they do not meet"
+    world.run("ABORT UPGRADE OF T;")
+    assert watching.trouble(version) == ""
+    world.run("ROLLBACK UPGRADE OF T;")
+    assert watching.trouble(version) == ""
+    world.drain()
+    watching.step()  # the clock stands: the second one does not rest for the first one
+    assert not world.catalog.rebuilds
+    assert world.last("T") == {"a": {"N": 2}}
+
+
+def test_supervisor_forgets_what_was_given_up():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1))
+    world.run(FILTERED)
+    world.drain()
+    watching = supervisor(world)
+    watching.step()
+    assert watching._failed
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert not watching._failed
 
 
 def test_former_version_is_kept_for_a_time(world):
@@ -830,7 +865,7 @@ def test_stream_whose_query_fails_waits_for_it(monkeypatch):
     watching = supervisor(world)
     watching.step()
     assert world.catalog.rebuilds
-    [trouble] = watching.troubles.values()
+    trouble = watching.trouble(world.catalog.rebuilds[query_id].candidate.version)
     assert "the function was too slow" in trouble
     monkeypatch.setattr(world.runner, "_advance", advance)
     RebuildSupervisor(world.engine, Settings()).step()
