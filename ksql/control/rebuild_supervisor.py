@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.control.engine.catch_up import Candidate, CatchUp
-from ksql.control.engine.rebuild_progress import seconds_behind
+from ksql.control.engine.rebuild_progress import present_trouble, seconds_behind
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
@@ -142,8 +142,8 @@ class RebuildSupervisor:
 
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)
-        trouble = self.trouble(version) or (progress.trouble if progress else "")
         growth = self.growth(version)
+        trouble = present_trouble(progress, self.trouble(version))
         return trouble or (f"it {growth}" if growth else "it reads what is there")
 
     def _candidate(self, version: QueryVersion) -> Candidate | None:

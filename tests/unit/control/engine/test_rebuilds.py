@@ -342,6 +342,20 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
     assert world.last("T") == {"a": {"N": 2}}
 
 
+def test_candidate_that_fails_after_a_failed_cut_over_is_kept_by_its_failure():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1))
+    world.run(FILTERED)
+    world.drain()
+    now = iter(range(100))
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
+    watching.step()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    assert watching.wait(version, 0.0) == "they do not meet"
+    progressing(world, trouble="the candidate's disk is full")
+    assert watching.wait(version, 0.0) == "the candidate's disk is full"
+
+
 def test_supervisor_forgets_what_was_given_up():
     world = World(RIDES, COUNT, runner=Stubborn)
     world.feed("r", ride("a", "x", 5, 1))
