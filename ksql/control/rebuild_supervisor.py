@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.control.engine.catch_up import Candidate, CatchUp
 from ksql.control.engine.rebuild_progress import present_trouble, seconds_behind
+from ksql.control.planning.rebuild import is_over
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
@@ -86,8 +87,9 @@ class RebuildSupervisor:
                 progress = self._progress(rebuild)
                 if progress is not None and self._is_due(rebuild, progress):
                     self._cut_over(rebuild)
-            for former in tuple(self._engine.catalog.formers.values()):
-                if former.keep_until_ms <= self._engine.now_ms():
+            catalog = self._engine.catalog
+            for former in tuple(catalog.formers.values()):
+                if is_over(former, catalog, self._engine.now_ms()):
                     self._engine.forget_former(former.query.id, self._settings)
         finally:
             self._turn.release()

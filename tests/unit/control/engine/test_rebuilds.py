@@ -379,6 +379,23 @@ def test_former_version_is_kept_for_a_time(world):
     assert QueryVersion(query_id) not in world.catalog.versions
 
 
+def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, monkeypatch):
+    """Each try would read the command topic to its end, and hold up statements."""
+    rebuilt(world)
+    world.engine.now_ms = lambda: 86_400_001
+    world.run("ROLLBACK UPGRADE OF T;")
+    transactions, begin = [], world.engine.log.begin
+    monkeypatch.setattr(world.engine.log, "begin", lambda: transactions.append(1) or begin())
+    progressing(world, trouble="it rests")  # so that it is not cut over
+    watching = supervisor(world)
+    watching.step()
+    assert world.catalog.formers
+    assert not transactions
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert not world.catalog.formers
+
+
 @pytest.mark.parametrize(
     ("properties", "fact"),
     [
