@@ -41,7 +41,7 @@ class IoBudget:
     ) -> None:
         self._now_s = now_s
         self._blocks = blocks
-        self._seen = blocks()
+        self._seen = 0
         self._period = 0.0
         self._spent = 0.0
 
@@ -50,15 +50,17 @@ class IoBudget:
         now = self._now_s()
         if self._spent and now - self._period >= _PERIOD_S:
             self._spent = 0.0
-        return now if self._spent < _MOST_S else None
+        if self._spent >= _MOST_S:
+            return None
+        self._seen = self._blocks()
+        return now
 
     def end(self, began: float) -> None:
         """Take note that a look-up is done."""
         took = self._now_s() - began
         if took < _SLOW_S:
             return
-        before, self._seen = self._seen, self._blocks()
-        if self._seen == before:
+        if self._blocks() == self._seen:
             return
         if not self._spent:
             self._period = began

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.control.engine.catch_up import CatchUp
-from ksql.control.engine.rebuild_progress import seconds_behind
+from ksql.control.engine.catch_up import Candidate, CatchUp
+from ksql.control.engine.rebuild_progress import present_trouble, seconds_behind
+from ksql.control.planning.rebuild import is_over
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ksql.control.engine.catch_up import Growth
     from ksql.control.engine.engine import Engine
@@ -29,6 +30,14 @@ _TURN_S: Final = 1.0
 _LOOK_S: Final = 0.05
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
+
+
+class _Failed(NamedTuple):
+    """The failed tries to cut a candidate over: how many, when the next may be, why the last."""
+
+    tries: int = 0
+    next_try_s: float = 0.0
+    trouble: str = ""
 
 
 class RebuildSupervisor:
@@ -57,9 +66,7 @@ class RebuildSupervisor:
         self._turn = threading.Lock()
         self._stepped = threading.Condition()
         self._catch_up = CatchUp(clock)
-        self._tries: dict[QueryVersion, tuple[int, float]] = {}
-        self.troubles: dict[QueryVersion, str] = {}
-        """Why the last try to cut over a candidate failed."""
+        self._failed: dict[Candidate, _Failed] = {}
 
     def start(self) -> None:
         """Look at them once a second from now on."""
@@ -75,26 +82,36 @@ class RebuildSupervisor:
             return
         try:
             rebuilds = tuple(self._engine.catalog.rebuilds.values())
-            self._catch_up.keep([rebuild.candidate.version for rebuild in rebuilds])
+            self._keep([Candidate.of(rebuild) for rebuild in rebuilds])
             for rebuild in rebuilds:
                 progress = self._progress(rebuild)
                 if progress is not None and self._is_due(rebuild, progress):
                     self._cut_over(rebuild)
-            for former in tuple(self._engine.catalog.formers.values()):
-                if former.keep_until_ms <= self._engine.now_ms():
+            catalog = self._engine.catalog
+            for former in tuple(catalog.formers.values()):
+                if is_over(former, catalog, self._engine.now_ms()):
                     self._engine.forget_former(former.query.id, self._settings)
         finally:
             self._turn.release()
             with self._stepped:
                 self._stepped.notify_all()
 
+    def _keep(self, candidates: Collection[Candidate]) -> None:
+        """Forget all candidates but these: the others were cut over or given up."""
+        self._catch_up.keep(candidates)
+        for gone in self._failed.keys() - set(candidates):
+            del self._failed[gone]
+
     def growth(self, version: QueryVersion) -> Growth | None:
         """Return the speeds of a candidate that does not catch up; None if it does."""
-        return self._catch_up.growth(version)
+        candidate = self._candidate(version)
+        return None if candidate is None else self._catch_up.growth(candidate)
 
     def trouble(self, version: QueryVersion) -> str:
         """Return why the last try to cut a candidate over failed; empty if none did."""
-        return self.troubles.get(version, "")
+        candidate = self._candidate(version)
+        failed = None if candidate is None else self._failed.get(candidate)
+        return "" if failed is None else failed.trouble
 
     def wait(self, version: QueryVersion, timeout_s: float) -> str:
         """Wait until a candidate was cut over or given up.
@@ -102,7 +119,8 @@ class RebuildSupervisor:
         Returns: what keeps it, if it is still built after that time; else nothing.
         """
         deadline = self._clock() + timeout_s
-        while self._is_candidate(version):
+        candidate = self._candidate(version)
+        while candidate is not None and self._candidate(version) == candidate:
             if self._clock() >= deadline:
                 return self._kept_by(version)
             if self._worker.alive:
@@ -116,7 +134,7 @@ class RebuildSupervisor:
     def _step_and_rest(self, version: QueryVersion) -> None:
         """Take the step that no thread takes: the query tests have none."""
         self.step()
-        if self._is_candidate(version):
+        if self._candidate(version) is not None:
             self._sleep(_LOOK_S)
 
     def _await_turn(self, deadline: float) -> None:
@@ -126,38 +144,40 @@ class RebuildSupervisor:
 
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)
-        trouble = self.troubles.get(version, "") or (progress.trouble if progress else "")
-        growth = self._catch_up.growth(version)
+        growth = self.growth(version)
+        trouble = present_trouble(progress, self.trouble(version))
         return trouble or (f"it {growth}" if growth else "it reads what is there")
 
-    def _is_candidate(self, version: QueryVersion) -> bool:
+    def _candidate(self, version: QueryVersion) -> Candidate | None:
+        """Return the candidate that a version is; None if it is none any more."""
         rebuild = self._engine.catalog.rebuilds.get(version.query_id)
-        return rebuild is not None and rebuild.candidate.version == version
+        candidate = None if rebuild is None else Candidate.of(rebuild)
+        return candidate if candidate is not None and candidate.version == version else None
 
     def _progress(self, rebuild: Rebuild) -> BuildProgress | None:
         """Return how far a candidate is, and note it; None if it does not run."""
-        version = rebuild.candidate.version
+        version, candidate = rebuild.candidate.version, Candidate.of(rebuild)
         progress = None
         if self._engine.catalog.running(version) is not None:
             progress = self._engine.runner.progress(version)
         if progress is None or progress.trouble:
-            self._catch_up.forget(version)
+            self._catch_up.forget(candidate)
             return None
-        self._catch_up.look(version, progress, self._most_s())
+        self._catch_up.look(candidate, progress, self._most_s())
         return progress
 
     def _is_due(self, rebuild: Rebuild, progress: BuildProgress) -> bool:
         """Return whether a candidate has caught up, and is not resting after a failed try."""
-        candidate = rebuild.candidate
-        _, next_try = self._tries.get(candidate.version, (0, 0.0))
-        if self._clock() < next_try:
+        if self._clock() < self._failed.get(Candidate.of(rebuild), _Failed()).next_try_s:
             return False
         behind_s = seconds_behind(progress)
         if behind_s is None:
             return False
         most_s = self._most_s()
         # the position of a version is that of its last batch: the running one has a lag as well
-        return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(candidate.id)
+        return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(
+            rebuild.candidate.id
+        )
 
     def _most_s(self) -> float:
         return self._settings.number(MAX_LAG) / 1000
@@ -168,15 +188,13 @@ class RebuildSupervisor:
         return (seconds_behind(progress) or 0.0) if progress is not None else 0.0
 
     def _cut_over(self, rebuild: Rebuild) -> None:
-        version = rebuild.candidate.version
+        version, candidate = rebuild.candidate.version, Candidate.of(rebuild)
         try:
             self._engine.cut_over(version.query_id, self._settings)
         except KsqlError as problem:
-            tries, _ = self._tries.get(version, (0, 0.0))
-            pause_s = min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S)
-            self._tries[version] = tries + 1, self._clock() + pause_s
-            self.troubles[version] = problem.text()
+            tries = self._failed.get(candidate, _Failed()).tries
+            next_try_s = self._clock() + min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S)
+            self._failed[candidate] = _Failed(tries + 1, next_try_s, problem.text())
             _log.warning("cut_over_failed", extra={"query": version.name, "why": problem.text()})
         else:
-            self._tries.pop(version, None)
-            self.troubles.pop(version, None)
+            self._failed.pop(candidate, None)

@@ -8,7 +8,8 @@ read writes nothing, so that it does not notice either that the topic of its res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -55,11 +56,21 @@ class TopicWatch:
         self._blind = ""
 
     def look(self) -> None:
-        """Look once, and give each user the answer."""
-        watched = [user() for user in self._users]
-        answer = self._ask({topic for user in watched for topic in user.topics})
-        for user in watched:
-            user.compare(answer)
+        """Look once, and give each user the answer; one that fails hides it from no other.
+
+        Raises: what the first user that failed has raised, when all have the answer.
+        """
+        failures: list[Exception] = []
+        watched: list[Watched] = []
+        for user in self._users:
+            with _postponed(failures):
+                watched.append(user())
+        answer = self._ask({topic for part in watched for topic in part.topics})
+        for part in watched:
+            with _postponed(failures):
+                part.compare(answer)
+        if failures:
+            raise failures[0]
 
     def _ask(self, topics: Set[str]) -> Identities | None:
         try:
@@ -81,6 +92,15 @@ class TopicWatch:
         if self._blind != topics:
             self._blind = topics
             _log.warning("topics_not_compared", extra={"topics": topics, "reason": error.text()})
+
+
+@contextmanager
+def _postponed(failures: list[Exception]) -> Iterator[None]:
+    """Note what the block raises."""
+    try:
+        yield
+    except Exception as failure:  # noqa: BLE001 - raised when the others are done
+        failures.append(failure)
 
 
 # --- who reads and writes -------------------------------------------------------------------------

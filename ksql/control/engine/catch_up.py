@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.exec import BuildProgress
+    from ksql.sql.catalog import Rebuild
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +21,21 @@ SPAN_S: Final = 30.0
 """So long a candidate must have fallen back."""
 
 _KEPT_S: Final = 60.0
+
+
+class Candidate(NamedTuple):
+    """A version that is built, and the offset of the command that began it.
+
+    Another rollback after an aborted one builds the same version again: it is another candidate.
+    """
+
+    version: QueryVersion
+    begun: int
+
+    @classmethod
+    def of(cls, rebuild: Rebuild) -> Candidate:
+        """Return what tells a rebuild's candidate from all others."""
+        return cls(rebuild.candidate.version, rebuild.candidate.offset)
 
 
 class Growth(NamedTuple):
@@ -49,30 +65,30 @@ class CatchUp:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._looks: dict[QueryVersion, deque[_Look]] = {}
-        self._growths: dict[QueryVersion, Growth] = {}
+        self._looks: dict[Candidate, deque[_Look]] = {}
+        self._growths: dict[Candidate, Growth] = {}
 
-    def growth(self, version: QueryVersion) -> Growth | None:
+    def growth(self, candidate: Candidate) -> Growth | None:
         """Return the speeds of a candidate that does not catch up; None if it does."""
-        return self._growths.get(version)
+        return self._growths.get(candidate)
 
-    def keep(self, versions: Collection[QueryVersion]) -> None:
+    def keep(self, candidates: Collection[Candidate]) -> None:
         """Forget all candidates but these."""
-        for gone in self._looks.keys() - set(versions):
+        for gone in self._looks.keys() - set(candidates):
             self.forget(gone)
 
-    def forget(self, version: QueryVersion) -> None:
+    def forget(self, candidate: Candidate) -> None:
         """Forget the looks at a candidate: it has ended, or does not run."""
-        self._looks.pop(version, None)
-        self._growths.pop(version, None)
+        self._looks.pop(candidate, None)
+        self._growths.pop(candidate, None)
 
-    def look(self, version: QueryVersion, progress: BuildProgress, max_lag_s: float) -> None:
+    def look(self, candidate: Candidate, progress: BuildProgress, max_lag_s: float) -> None:
         """Note how far it is; the log has the beginning and the end of its falling back.
 
         One whose lag is at most so many seconds has caught up.
         """
         position = sum(sum(offsets.values()) for offsets in progress.position.values())
-        looks = self._looks.setdefault(version, deque())
+        looks = self._looks.setdefault(candidate, deque())
         if looks and looks[-1].position == position:
             return
         looks.append(_Look(self._clock(), position, records_to_read(progress)))
@@ -84,13 +100,12 @@ class CatchUp:
             return
         read = (last.position - first.position) / passed_s
         falls_back = last.left >= first.left and last.left > max_lag_s * read
-        before = self._growths.pop(version, None)
+        before = self._growths.pop(candidate, None)
         if falls_back:
             growth = Growth(read, read + (last.left - first.left) / passed_s)
-            self._growths[version] = growth
+            self._growths[candidate] = growth
             if before is None:
-                _log.warning(
-                    "rebuild_falls_back", extra={"query": version.name, "why": str(growth)}
-                )
+                extra = {"query": candidate.version.name, "why": str(growth)}
+                _log.warning("rebuild_falls_back", extra=extra)
         elif before is not None:
-            _log.info("rebuild_catches_up", extra={"query": version.name})
+            _log.info("rebuild_catches_up", extra={"query": candidate.version.name})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
     from ksql.control.engine.context import Context, Moment
     from ksql.control.planning.properties import With
-    from ksql.sql.catalog import Catalog, PersistentQuery
+    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
     from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import Verdict
 
@@ -294,17 +294,20 @@ def forgotten(query_id: str, context: Context) -> Prepared:
     """Return the effects of a former version's end; a warning if none may be given up."""
     query = context.catalog.query(query_id)
     former = None if query is None else context.catalog.formers.get(query.id)
-    kept = Prepared(warning=f"{query_id} has no former version to give up")
-    if query is None or former is None or former.keep_until_ms > context.now_ms:
-        return kept
-    rebuild = context.catalog.rebuilds.get(query.id)
-    if rebuild is not None and rebuild.rollback:
-        return kept
+    if query is None or former is None or not is_over(former, context.catalog, context.now_ms):
+        return Prepared(warning=f"{query_id} has no former version to give up")
     return Prepared(
         command_id=command_id("upgrade", query.sink, "forget"),
         changes=(ForgetFormer(query.id), *deletion(former.query, context)),
         query_id=query.id,
     )
+
+
+def is_over(former: FormerVersion, catalog: Catalog, now_ms: int) -> bool:
+    """Return whether a former version may be given up: its time is over, and it does not run."""
+    under_way = catalog.rebuilds.get(former.query.id)
+    rolls_back = under_way is not None and under_way.rollback
+    return former.keep_until_ms <= now_ms and not rolls_back
 
 
 def service_id(moment: Moment) -> str:

@@ -12,6 +12,7 @@ from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
     percent,
+    present_trouble,
     records_read,
     records_to_read,
     seconds_behind,
@@ -208,8 +209,9 @@ def _with_progress(
     progress = services.engine.runner.progress(version)
     if progress is None:
         return upgrade
-    trouble, growth = services.rebuild_trouble(version), services.rebuild_growth(version)
-    trouble = progress.trouble or trouble or (str(growth) if growth else "")
+    growth = services.rebuild_growth(version)
+    trouble = present_trouble(progress, services.rebuild_trouble(version))
+    trouble = trouble or (str(growth) if growth else "")
     return replace(upgrade, progress=_progress(progress, trouble, growth, services.now_ms()))
 
 

@@ -5,6 +5,7 @@ Source: Protocol Buffers, language specification (proto2, proto3).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.descriptor_pb2 import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 _F = FieldDescriptorProto
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCALARS: Final[Mapping[int, str]] = {
     number: name.removeprefix("TYPE_").lower()
     for name, number in _F.Type.items()
@@ -77,7 +79,7 @@ def text(file: FileDescriptorProto) -> str:
     if file.package:
         lines.append(f"package {file.package};")
     if file.dependency:
-        lines += ["", *(f'import "{name}";' for name in file.dependency)]
+        lines += ["", *(f"import {_quoted(name)};" for name in file.dependency)]
     for message in file.message_type:
         lines += ["", *_message(message, file)]
     for enum in file.enum_type:
@@ -148,19 +150,23 @@ def _options(one: FieldDescriptorProto) -> str:
     if one.HasField("default_value"):
         options.append(f"default = {_default(one)}")
     if one.json_name and one.json_name != _json_name(one.name):
-        options.append(f'json_name = "{one.json_name}"')
+        options.append(f"json_name = {_quoted(one.json_name)}")
     return f" [{', '.join(options)}]" if options else ""
 
 
 def _default(one: FieldDescriptorProto) -> str:
     match one.type:
         case _F.TYPE_STRING:
-            quoted = one.default_value.replace("\\", "\\\\").replace('"', '\\"')
-            return f'"{quoted}"'
+            return _quoted(one.default_value)
         case _F.TYPE_BYTES:  # escaped already
             return f'"{one.default_value}"'
         case _:
             return one.default_value
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _CONTROL.sub(lambda char: f"\\{ord(char[0]):03o}", escaped) + '"'
 
 
 def _json_name(name: str) -> str:

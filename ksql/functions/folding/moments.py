@@ -73,7 +73,13 @@ def _spread_step(state: Sums, value: Any) -> Sums:
 
 def _spread_undo(state: Sums, value: Any) -> Sums:
     total, count, squares = state
-    return [total - value, count - 1, squares - _share(total, count, value)]
+    left = squares - _share(total, count, value) if count > 2 else 0.0
+    return [total - value, count - 1, _not_negative(left)]
+
+
+def _not_negative(squares: float) -> float:
+    """Return a sum of squares without the rounding that undo leaves below zero; NaN stays NaN."""
+    return 0.0 if squares < 0 else squares
 
 
 def _spread_merge(first: Sums, second: Sums) -> Sums:
@@ -86,7 +92,8 @@ def _spread_merge(first: Sums, second: Sums) -> Sums:
 
 
 def _variance(state: Sums) -> float:
-    return float(state[2] / (state[1] - 1)) if state[1] > 1 else 0.0
+    # a stored state of an earlier release may be below zero
+    return float(_not_negative(state[2]) / (state[1] - 1)) if state[1] > 1 else 0.0
 
 
 def _spread(kind: str, result: Callable[[Sums], float]) -> AggregateFunction:
@@ -111,8 +118,9 @@ def _pair_sums(state: Sums, x: Any, y: Any, sign: int) -> Sums:
 def _correlation(state: Sums) -> float:
     """Return Pearson's coefficient; NaN as long as one side does not vary."""
     count, sum_x, sum_y, square_x, square_y, product = map(float, state)
-    spread = (count * square_x - sum_x * sum_x) * (count * square_y - sum_y * sum_y)
-    if spread <= 0:
+    spread_x, spread_y = count * square_x - sum_x * sum_x, count * square_y - sum_y * sum_y
+    # rounding makes one without spread negative: the product of two such ones is positive
+    if spread_x <= 0 or spread_y <= 0 or (spread := spread_x * spread_y) <= 0:
         return math.nan
     return (count * product - sum_x * sum_y) / math.sqrt(spread)
 

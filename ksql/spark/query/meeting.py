@@ -79,10 +79,14 @@ class Version(OldPlan, Protocol):
 
 @dataclass(frozen=True)
 class Side:
-    """A version and the offsets of its last finished batch, or where it begins."""
+    """A version and its last finished batch: number and offsets; -1 and where it begins."""
 
     version: Version
-    position: Callable[[], Offsets]
+    position: Callable[[], tuple[int, Offsets]]
+
+    def offsets(self) -> Offsets:
+        """Return the offsets of its last finished batch, or where it begins."""
+        return self.position()[1]
 
 
 class Meeting:
@@ -113,8 +117,9 @@ class Meeting:
         """Why the running version was left behind, if it was."""
         self._old = old.version
         self._candidate = candidate.version
-        self._old_position = old.position
-        self._candidate_position = candidate.position
+        self._sides = old, candidate
+        self._old_position = old.offsets
+        self._candidate_position = candidate.offsets
         self._common = common
         self._bound = bound
         self._limit_s = limit_s
@@ -129,8 +134,10 @@ class Meeting:
         """Have it go no further; for another thread. Ending a version is the caller's part."""
         self._cancelled = True
 
-    def meet(self) -> None:
+    def meet(self) -> tuple[int, Offsets]:
         """End both versions at one position.
+
+        Returns: the last batch of the running version, or of the candidate if that is alone there.
 
         Raises: NotMet and MeetingFailed; both versions continue then.
         """
@@ -148,7 +155,10 @@ class Meeting:
             self.since = self._clock()
             # the candidate has read to its goal, and one that was left behind may be before it
             self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
+            old, candidate = self._sides
+            position = (candidate if self.left_behind else old).position()
             self._enter(MeetingState.MET)
+            return position
         except BaseException as problem:
             self._end_bound()
             extra = {"state": self.state.name, "reason": _cause(problem)}

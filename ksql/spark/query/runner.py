@@ -319,8 +319,8 @@ class SparkRunner:
         going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
         meeting = Meeting(
-            Side(going, lambda: self._position(old)[1]),
-            Side(coming, lambda: self._position(candidate)[1]),
+            Side(going, lambda: self._position(old)),
+            Side(coming, lambda: self._position(candidate)),
             common,
             partial(self._meetings.end_at, candidate.version),
             self._limit_s(),
@@ -328,9 +328,7 @@ class SparkRunner:
         )
         self._meetings.begin(MeetingInProgress(meeting, going, coming))
         with self._forgotten_if_it_fails(old, candidate):
-            meeting.meet()
-            ended = candidate if meeting.left_behind else old
-            return Switch(*self._position(ended), left=meeting.left_behind)
+            return Switch(*meeting.meet(), left=meeting.left_behind)
 
     @contextmanager
     def _forgotten_if_it_fails(

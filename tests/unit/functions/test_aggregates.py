@@ -368,6 +368,63 @@ def test_undo_to_empty():
         assert result(instance, instance.undo(fold(instance, [5]), 5)) == 0.0
 
 
+@pytest.mark.parametrize("name", ["STDDEV_SAMP", "STDDEV_SAMPLE"])
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE"])
+@settings(max_examples=examples(200), deadline=None)
+@given(data=st.data())
+def test_deviations_are_never_negative_after_undo(name, kind, data):
+    number = {"INT": st.integers(-(2**31), 2**31 - 1), "BIGINT": st.integers(-(2**62), 2**62)}
+    numbers = number.get(kind, st.floats(-1e3, 1e3))
+    first, other = data.draw(numbers), data.draw(numbers)
+    instance, _ = aggregate(name, kind)
+    state = instance.undo(fold(instance, [first, other, first]), other)
+    assert result(instance, state) >= 0.0
+    assert result(instance, instance.step(instance.undo(state, first), first)) >= 0.0
+
+
+def test_deviation_of_equal_values_is_zero_after_undo():
+    first, other = 671.5302078397394, -134.4658641898933
+    for name in ("STDDEV_SAMP", "STDDEV_SAMPLE"):
+        instance, _ = aggregate(name, "DOUBLE")
+        state = instance.undo(fold(instance, [first, other, first]), other)
+        assert result(instance, state) == 0.0
+
+
+def test_stored_negative_sum_of_squares_is_zero():
+    instance, _ = aggregate("STDDEV_SAMPLE", "DOUBLE")
+    assert result(instance, [1343.06, 2, -1.2e-10]) == 0.0
+
+
+def test_deviation_of_no_number_is_no_number_after_undo():
+    instance, _ = aggregate("STDDEV_SAMPLE", "DOUBLE")
+    state = instance.undo(fold(instance, [1.0, NAN, 2.0, 3.0]), 1.0)
+    assert math.isnan(result(instance, state))
+
+
+def test_undo_to_one_value_leaves_no_rest():
+    instance, _ = aggregate("STDDEV_SAMP", "DOUBLE")
+    state = fold(instance, [0.1, 1e9, 0.3])
+    for value in (1e9, 0.3):
+        state = instance.undo(state, value)
+    assert state[2] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "back"),
+    [
+        ([(2.2, -0.1), (-2.8, -1.8), (2.2, -0.1)], (-2.8, -1.8)),
+        ([(-1.3, -2.6)] * 3, None),
+        ([(1.5, 2.0), (1.5, 3.0)], None),
+    ],
+)
+def test_correlation_without_spread_is_no_number(rows, back):
+    instance, _ = aggregate("CORRELATION", "DOUBLE; DOUBLE")
+    state = fold(instance, rows)
+    if back is not None:
+        state = instance.undo(state, *back)
+    assert math.isnan(result(instance, state))
+
+
 def test_state_types():
     _, chosen = aggregate("AVG", "INT")
     assert str(chosen.state) == "STRUCT<`SUM` INTEGER, `COUNT` BIGINT>"

@@ -260,6 +260,33 @@ def test_a_denied_topic_of_one_query_hides_no_deletion_from_another(ids, problem
     assert problem in said
 
 
+class Broken(User):
+    """Fails before the request, or after it."""
+
+    def __init__(self, *, early):
+        super().__init__("a")
+        self.early = early
+
+    def watched(self):
+        if self.early:
+            raise ValueError("broken")
+        return super().watched()._replace(compare=self.fail)
+
+    def fail(self, _now):
+        raise ValueError("broken")
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_user_that_fails_hides_the_answer_from_no_other(early):
+    kafka, before, after = Kafka(a="1", b="2"), User("a"), User("b")
+    users = [before, Broken(early=early), Broken(early=not early), after]
+    topic_watch = TopicWatch(kafka.identities, [user.watched for user in users])
+    with pytest.raises(ValueError, match="broken"):  # the periodic worker logs it
+        topic_watch.look()
+    there = {"a": Identity("1", 1), "b": Identity("2", 1)}
+    assert before.answers == after.answers == [there]
+
+
 def test_an_answer_that_does_not_come_is_told_to_all():
     kafka, user, idle = Kafka(a="1"), User("a"), User()
     kafka.away = True

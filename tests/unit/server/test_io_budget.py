@@ -53,5 +53,12 @@ def test_slow_ones_that_are_far_apart_add_nothing_up():
         case.now += 1
 
 
+def test_what_others_have_read_before_does_not_count():
+    case = Case()
+    for _ in range(100):
+        assert case.look_up(0.001, 8)  # a quick one, or the loop's own work
+        assert case.look_up(0.01, 0)
+
+
 def test_this_thread_s_blocks_are_counted():
     assert blocks_read() >= 0

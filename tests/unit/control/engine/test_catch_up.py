@@ -7,12 +7,12 @@ import logging
 import pytest
 
 from ksql.control.engine import catch_up
-from ksql.control.engine.catch_up import SPAN_S, CatchUp, Growth
+from ksql.control.engine.catch_up import SPAN_S, Candidate, CatchUp, Growth
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.ports import BuildProgress
 
-VERSION = QueryVersion(QueryId("CTAS_N_1"), 7)
+CANDIDATE = Candidate(QueryVersion(QueryId("CTAS_N_1"), 7), 7)
 
 
 class Watch:
@@ -25,8 +25,8 @@ class Watch:
     def look(self, at_s, position, end, max_lag_s=1.0):
         self.now = at_s
         progress = BuildProgress({"s": {0: 0}}, {"s": {0: position}}, {"s": {0: end}})
-        self.watch.look(VERSION, progress, max_lag_s)
-        return self.watch.growth(VERSION)
+        self.watch.look(CANDIDATE, progress, max_lag_s)
+        return self.watch.growth(CANDIDATE)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_only_the_last_minute_counts(watch):
 def test_a_candidate_that_does_not_run_begins_anew(watch):
     watch.look(0, 0, 1_000_000)
     assert watch.look(SPAN_S, 90_000, 1_150_000) is not None
-    watch.watch.forget(VERSION)
+    watch.watch.forget(CANDIDATE)
     assert watch.look(SPAN_S + 1, 90_001, 1_200_000) is None
     watch.watch.keep([])
     assert not watch.watch._looks

@@ -312,12 +312,61 @@ def test_cut_over_that_fails_leaves_both_and_is_tried_again():
     watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
     watching.step()
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
-    assert watching.troubles[version] == "they do not meet"
+    assert watching.trouble(version) == "they do not meet"
     assert len(world.runner.running) == 2
     watching.step()
     watching.step()
     assert not world.catalog.rebuilds
-    assert not watching.troubles
+    assert watching.trouble(version) == ""
+
+
+def test_another_rollback_has_no_trouble_of_an_aborted_one():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1), ride("a", "x", 50, 2))
+    world.runner.failures = 0
+    rebuilt(world)
+    world.runner.failures = 1
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: 0.0)
+    world.run("ROLLBACK UPGRADE OF T;")
+    world.drain()
+    watching.step()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    assert watching.trouble(version) == "they do not meet"
+    world.run("ABORT UPGRADE OF T;")
+    assert watching.trouble(version) == ""
+    world.run("ROLLBACK UPGRADE OF T;")
+    assert watching.trouble(version) == ""
+    world.drain()
+    watching.step()  # the clock stands: the second one does not rest for the first one
+    assert not world.catalog.rebuilds
+    assert world.last("T") == {"a": {"N": 2}}
+
+
+def test_candidate_that_fails_after_a_failed_cut_over_is_kept_by_its_failure():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1))
+    world.run(FILTERED)
+    world.drain()
+    now = iter(range(100))
+    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
+    watching.step()
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    assert watching.wait(version, 0.0) == "they do not meet"
+    progressing(world, trouble="the candidate's disk is full")
+    assert watching.wait(version, 0.0) == "the candidate's disk is full"
+
+
+def test_supervisor_forgets_what_was_given_up():
+    world = World(RIDES, COUNT, runner=Stubborn)
+    world.feed("r", ride("a", "x", 5, 1))
+    world.run(FILTERED)
+    world.drain()
+    watching = supervisor(world)
+    watching.step()
+    assert watching._failed
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert not watching._failed
 
 
 def test_former_version_is_kept_for_a_time(world):
@@ -328,6 +377,23 @@ def test_former_version_is_kept_for_a_time(world):
     supervisor(world).step()
     assert not world.catalog.formers
     assert QueryVersion(query_id) not in world.catalog.versions
+
+
+def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, monkeypatch):
+    """Each try would read the command topic to its end, and hold up statements."""
+    rebuilt(world)
+    world.engine.now_ms = lambda: 86_400_001
+    world.run("ROLLBACK UPGRADE OF T;")
+    transactions, begin = [], world.engine.log.begin
+    monkeypatch.setattr(world.engine.log, "begin", lambda: transactions.append(1) or begin())
+    progressing(world, trouble="it rests")  # so that it is not cut over
+    watching = supervisor(world)
+    watching.step()
+    assert world.catalog.formers
+    assert not transactions
+    world.run("ABORT UPGRADE OF T;")
+    watching.step()
+    assert not world.catalog.formers
 
 
 @pytest.mark.parametrize(
@@ -830,7 +896,7 @@ def test_stream_whose_query_fails_waits_for_it(monkeypatch):
     watching = supervisor(world)
     watching.step()
     assert world.catalog.rebuilds
-    [trouble] = watching.troubles.values()
+    trouble = watching.trouble(world.catalog.rebuilds[query_id].candidate.version)
     assert "the function was too slow" in trouble
     monkeypatch.setattr(world.runner, "_advance", advance)
     RebuildSupervisor(world.engine, Settings()).step()

@@ -166,6 +166,15 @@ def test_a_cut_over_that_fails_is_the_trouble(world):
     assert row.progress.trouble == "they did not meet"
 
 
+def test_a_candidate_that_fails_is_the_trouble_after_a_failed_cut_over(world):
+    begin(world)
+    world.services.history = History(BUILDING)
+    world.runner.progress = {CANDIDATE: reading(400, 0.0, trouble="it failed")}.get
+    world.services.rebuild_trouble = {CANDIDATE: "they did not meet"}.get
+    [row] = one(world, "SHOW UPGRADES;").upgrades
+    assert row.progress.trouble == "it failed"
+
+
 def test_a_rebuild_that_does_not_catch_up_has_no_end(world):
     begin(world)
     world.services.history = History(BUILDING)

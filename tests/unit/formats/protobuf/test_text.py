@@ -4,15 +4,16 @@ import base64
 import contextlib
 
 import pytest
-from google.protobuf import wrappers_pb2
+from google.protobuf import text_encoding, wrappers_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.core.error_table import MESSAGE_NOT_FOUND
 from ksql.formats.connect import NotInferable, sql_type
+from ksql.formats.protobuf import printer
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.formats.protobuf.text import BrokenProtobuf, parse
+from ksql.formats.protobuf.text import BrokenProtobuf, parse, tokens
 
 EVERYTHING = """
 /* a comment
@@ -121,6 +122,24 @@ def test_a_descriptor_in_base64():
     wrappers_pb2.DESCRIPTOR.CopyToProto(file)
     text = base64.b64encode(file.SerializeToString()).decode()
     assert type_of(text, "google.protobuf.BoolValue") == "STRUCT<`value` BOOLEAN>"
+
+
+ODD = st.text(
+    alphabet=st.sampled_from("\n\r\t\0\x01\x7f\"'\\\u00e90n") | st.characters(codec="utf-8")
+)
+
+
+@given(default=ODD, json_name=ODD.filter(bool))
+def test_texts_in_a_descriptor_are_escaped(default, json_name):
+    file = FileDescriptorProto(name="s.proto", syntax="proto2")
+    field = file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
+    field.default_value, field.json_name = default, json_name
+    text = printer.text(file)
+    assert parse(text).descriptor.message_type[0].field[0].name == "a"
+    options = [word for word in tokens(text) if word[0] == '"']
+    shown = [text_encoding.CUnescape(word[1:-1]).decode() for word in options]
+    expected = ["proto2", default, *([json_name] if json_name != "a" else [])]
+    assert shown == expected
 
 
 def test_imports_of_other_subjects():

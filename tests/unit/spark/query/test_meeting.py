@@ -58,7 +58,7 @@ class Version:
 
     def position(self):
         self._called("position")
-        return {"s": {0: self.at}, f"only {self.version}": {0: 99}}
+        return 3, {"s": {0: self.at}, f"only {self.version}": {0: 99}}
 
     def hold(self):
         self._called("hold")
@@ -155,7 +155,8 @@ def room():
 
 
 def test_both_end_at_the_same_offsets(room):
-    room.meeting.meet()
+    _, offsets = room.meeting.meet()
+    assert offsets == {"s": {0: 25}, "only v0": {0: 99}}
     assert room.meeting.state is MeetingState.MET
     assert (room.old.at, room.candidate.at) == (25, 25)
     assert [(side.runs, side.held) for side in (room.old, room.candidate)] == [(False, True)] * 2
@@ -371,7 +372,8 @@ def table(room):
 
 
 def left_behind(room, because):
-    room.meeting.meet()
+    _, offsets = room.meeting.meet()
+    assert offsets == {"s": {0: room.candidate.at}, "only v7": {0: 99}}
     assert room.meeting.state is MeetingState.MET
     assert because in room.meeting.left_behind
     assert not room.old.runs

@@ -169,6 +169,35 @@ def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(de
         assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
+@pytest.mark.parametrize(
+    "problem", [OSError("the disk does not answer"), KsqlError("Kafka is away")], ids=str
+)
+def test_both_continue_if_their_position_cannot_be_read_once_they_have_met(
+    desk, old, candidate, monkeypatch, problem
+):
+    committed, ended = checkpoint.committed, desk.runner.checkpoint(old.version)
+
+    def fails_when_held(directory):
+        held = [side._start_locked for side in desk.runner.running.values()]
+        if directory == ended and held == [True, True] and desk.runner._meetings._untils == {}:
+            monkeypatch.undo()
+            raise problem
+        return committed(directory)
+
+    run_on(desk, old, 20)
+    monkeypatch.setattr(checkpoint, "committed", fails_when_held)
+    with pytest.raises(MeetingFailed) as caught:
+        desk.runner.meet(old, candidate)
+    assert str(problem) in caught.value.text()
+    for query in (old, candidate):
+        running = desk.runner.running[query.version]
+        assert running.status().state is State.RUNNING
+        assert not running._start_locked
+    assert ends_of(desk)[3:] == [(0, None), (7, None)]
+    run_on(desk, old, 30)
+    assert desk.runner.meet(old, candidate).offsets == {"s": {0: 30}}
+
+
 @pytest.mark.parametrize("ended", ["old", "candidate"])
 def test_a_version_that_is_stopped_ends_the_meeting(desk, old, candidate, ended):
     stopped, other = (old, candidate) if ended == "old" else (candidate, old)
