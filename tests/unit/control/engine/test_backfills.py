@@ -135,6 +135,19 @@ def test_window_that_no_state_knows_any_more_keeps_its_row():
     assert values(world)[0] == {"N": 2}
 
 
+def test_session_that_gets_other_bounds_has_one_row():
+    create, replace = (text.format("SESSION (9 SECONDS)") for text in WINDOWED)
+    world = World(RIDES)
+    world.feed("r", ride("a", 5, 1))
+    world.run(create.replace("TABLE T AS", "TABLE T WITH (START_MODE='now') AS"))
+    world.feed("r", ride("a", 7, 2), ride("b", 8, 3))
+    before = len(world.out("T"))
+    backfilled(world, replace)
+    written = [value for _, value, _ in world.out("T")[before:]]
+    assert written == [{"N": 1, "S": 12}, {"N": 1, "S": 8}, None]
+    assert sorted(row["S"] for row in values(world)) == [8, 12]
+
+
 def test_columns_over_kept_and_added_aggregates():
     world = world_of("CREATE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;")
     backfilled(
