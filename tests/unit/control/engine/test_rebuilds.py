@@ -442,7 +442,9 @@ def test_abort_of_a_rollback_keeps_the_former_version(world):
 
 def test_abort_of_a_streams_rollback_leaves_no_trace():
     world = World(RIDES, "CREATE STREAM F AS SELECT B, M FROM R;")
-    more = "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
+    more = (
+        "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
+    )
     rebuilt(world, more)
     before = world.catalog, set(world.topics.known), set(world.runner.running)
     world.run("ROLLBACK UPGRADE OF F;")
