@@ -5,32 +5,35 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, Literal
 
-from ksql.control.engine.errors import UpgradeRefused
-from ksql.control.rebuild_supervisor import RebuildSupervisor
-from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
-from ksql.functions.registry import BUILTINS, Functions
-from ksql.functions.udf import load_sources
-from ksql.sql.upgrade.verdict import Verdict
-from tests.unit.world import World, load
 from tests.upgrades.chance import LATE_S, LATE_TO_A_JOIN_S, Chance, Event, records
-from tests.upgrades.model import Key, Model, Values, acceptable, same, says_null, starts_empty
+from tests.upgrades.filled import filled
+from tests.upgrades.hosts import Host, InMemory
+from tests.upgrades.model import Key, Model, Values
+from tests.upgrades.rules import (
+    acceptable,
+    fillable,
+    rebuildable,
+    returnable,
+    same,
+    says_null,
+    starts_empty,
+)
 from tests.upgrades.spec import STREAM, TABLE, Query, sources
 
 EVENTS = 14
 REBUILT = 0.7
 """How often what is refused in place is rebuilt."""
-BUMP = """from typing import Optional
-from ksql.functions.udf import udf
-@udf
-def bump(x: Optional[int]) -> Optional[int]:
-    return None if x is None else x + {}
-"""
+ROLLED_BACK, AT_ONCE, FILLED = 0.15, 0.07, 0.4
+"""How often a pair is a rollback, a rebuild at once, and of aggregates a backfill."""
+FED_BETWEEN, ABORTED = 0.5, 0.25
+"""How often records come before the cut-over of a candidate, and how often it is given up."""
+Mode = Literal["rebuild", "backfill", "rollback"]
 
 
 class Disagreement(AssertionError):
@@ -55,91 +58,17 @@ class Tally:
         return f"{self.pairs} pairs: {outcomes}"
 
 
-class Host(Protocol):
-    """Where a chain runs."""
+@dataclass
+class Version:
+    """A version of the query: what it has come to.
 
-    tag: str
-    start_s: int
-    recodes: bool
-    """Whether there is the user's function, and ``recode`` changes it."""
+    ``built_with`` are the columns of stream and table of which no row that it keeps lacks one.
+    ``read`` is how many of the chain's records it has read when it was replaced.
+    """
 
-    def run(self, text: str) -> None:
-        """Execute statements that must be accepted."""
-
-    def replace(self, text: str) -> Verdict | None:
-        """Execute a replacement; None if it was refused, with a reason."""
-
-    def rebuild(self, text: str) -> bool:
-        """Execute a rebuild and await its cut-over; False if readers of the result forbid it."""
-
-    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Write the records and wait until they are processed; gives the order in which."""
-
-    def as_candidate(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the records in the order in which a candidate reads them."""
-
-    def recode(self, number: int) -> None:
-        """Start again with a user's function that adds another number."""
-
-    def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
-        """Keys and values of a topic."""
-
-
-class InMemory:
-    """One process, no Kafka, no Spark."""
-
-    tag = ""
-    start_s = 4000  # late records are not before the epoch
-    recodes = True
-
-    def __init__(self) -> None:
-        self.world = World(functions=functions(1))
-
-    def recode(self, number: int) -> None:
-        engine, runner = self.world.engine, self.world.runner
-        load(engine, runner, functions(number))
-        for version in list(runner.running):
-            runner.stop(version)
-        runner.resume(engine.catalog.queries.values())
-
-    def run(self, text: str) -> None:
-        self.world.run(text)
-
-    def replace(self, text: str) -> Verdict | None:
-        statement = self.world.parse(text)
-        try:
-            verdict = self.world.engine.dry_run(statement, text, self.world.settings).verdict
-        except UpgradeRefused as refused:
-            if refused.verdict and refused.verdict.reasons:
-                return None
-            raise
-        self.world.run(text)
-        return verdict
-
-    def rebuild(self, text: str) -> bool:
-        try:
-            self.world.engine.dry_run(self.world.parse(text), text, self.world.settings)
-        except UpgradeRefused:
-            return False
-        self.world.run(text)
-        self.world.drain()
-        RebuildSupervisor(self.world.engine, Settings()).step()
-        self.world.drain()  # the readers of the difference
-        return True
-
-    def as_candidate(self, events: Sequence[Event]) -> Sequence[Event]:
-        return events  # their order over all topics is kept
-
-    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        for event in events:
-            self.world.topics.append(
-                event.source, event.key.encode(), event.value, event.time_s * 1000
-            )
-        self.world.drain()
-        return events
-
-    def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
-        return [(each.key, each.value) for each in self.world.topics.records.get(topic, [])]
+    model: Model
+    built_with: tuple[set[str], set[str]]
+    read: int = 0
 
 
 class Chain:
@@ -152,10 +81,12 @@ class Chain:
         self.chance = Chance(self.random, bumps=self.host.recodes)
         self.story: list[str] = []
         self.events: list[Event] = []
+        self.lost: Counter[str] = Counter()
         self.now_s = self.host.start_s
-        self.built_with = set(STREAM), set(TABLE)  # the columns of which no kept row lacks one
         query = self.chance.query()
-        self.model = Model(query)
+        self.version = Version(Model(query), (set(STREAM), set(TABLE)))
+        self.candidate: Version | None = None
+        self.former: Version | None = None
         self._run(sources(self.host.tag))
         self._run(query.text(tag=self.host.tag))
         self.reads = query.kind == "STREAM" or not query.window_s
@@ -163,6 +94,11 @@ class Chain:
         if self.reads:
             for text in readers(query, self.host.tag):
                 self._run(text)
+
+    @property
+    def model(self) -> Model:
+        """That of the version that runs."""
+        return self.version.model
 
     def run(self, pairs: int, tally: Tally) -> None:
         """Records, a replacement, records, and so on."""
@@ -172,8 +108,10 @@ class Chain:
                 self._grow()
             if self.host.recodes and self.random.random() < 0.15:
                 self._recode()
+            if self.host.loses and self.random.random() < 0.1:
+                self._lose()
             tally.pairs += 1
-            tally.outcomes[self.replace(self.chance.other(self.model.query))] += 1
+            tally.outcomes[self._upgrade()] += 1
             self.feed()
 
     def feed(self) -> None:
@@ -184,15 +122,26 @@ class Chain:
         for event in self.host.feed(events):
             self.story.append(f"{event.source} {event.key} {event.row} at {event.time_s}")
             tell(self.model, event)
+            if self.candidate is not None:
+                tell(self.candidate.model, event)
             self.events.append(event)
         self._compare()
 
+    def _upgrade(self) -> str:
+        """Try one upgrade or its rollback; gives what became of it."""
+        query, turn = self.model.query, self.random.random()
+        if turn < (ROLLED_BACK if self.former else ROLLED_BACK / 5):
+            return self.roll_back()
+        if turn < ROLLED_BACK + AT_ONCE:
+            return self.rebuild(self.chance.other(query))
+        if self.random.random() < (FILLED if query.shape == "grouped" else FILLED / 10):
+            return self.backfill(self.chance.filled(query))
+        return self.replace(self.chance.other(query))
+
     def replace(self, new: Query) -> str:
-        """Try a replacement; gives what became of it."""
+        """Try a replacement in place; what is refused may be rebuilt."""
         old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
-        known = set(self.chance.stream), set(self.chance.table)
-        grown = tuple(now - before for now, before in zip(known, self.built_with, strict=True))
-        later, recoded = grown[old.shape != "met"], self.model.recoded
+        later, recoded = self._later(old), self.model.recoded
         expected = acceptable(old, new, later, recoded=recoded)
         self.story.append(f"{'+' if expected else '-'} {text}")
         try:
@@ -202,7 +151,7 @@ class Chain:
         if (verdict is not None) != expected:
             raise self._differs("refused" if expected else "accepted")
         if verdict is None:
-            return self._rebuild(new) if self.random.random() < REBUILT else "refused"
+            return self.rebuild(new) if self.random.random() < REBUILT else "refused"
         note = verdict.guarantees[0].note
         if ("start empty" in note) != starts_empty(old, new):
             raise self._differs(f"what starts empty: {note}")
@@ -217,34 +166,134 @@ class Chain:
         self.model.replace(new, (*self.chance.stream, *self.chance.table))
         return "transparent" if unchanged else "accepted"
 
-    def _rebuild(self, new: Query) -> str:
-        """Rebuild what is refused in place; the result is that of a query over all records."""
-        text = new.text(replace=True, tag=self.host.tag, rebuild=True)
-        self.story.append(f"* {text}")
-        before = self._records("U")
+    def _later(self, query: Query) -> set[str]:
+        """The columns that rows which the query keeps may lack."""
+        known = set(self.chance.stream), set(self.chance.table)
+        grown = [now - before for now, before in zip(known, self.version.built_with, strict=True)]
+        return grown[query.shape != "met"]
+
+    # --- candidates
+
+    def rebuild(self, new: Query) -> str:
+        """Build the query beside; its result is that of a query over all that is read."""
+        return self._beside(new, "rebuild", rebuildable(self.model.query, new, reads=self.reads))
+
+    def backfill(self, new: Query) -> str:
+        """Build added aggregates beside; the others go on."""
+        model = self.model
+        return self._beside(new, "backfill", fillable(model.query, new, recoded=model.recoded))
+
+    def roll_back(self) -> str:
+        """Go back to the version before the last cut-over; it has read nothing since."""
+        former, query = self.former, self.model.query
+        text = f"ROLLBACK UPGRADE OF U{self.host.tag};"
+        if former is None or not returnable(query, former.model.query, reads=self.reads):
+            return self._begun(text, former, "rollback", expected=False)
+        former.model.code = self.model.code
+        ahead = [event for n, event in self._left("") if n >= former.read]
+        return self._begun(text, former, "rollback", expected=True, ahead=ahead)
+
+    def _beside(self, new: Query, mode: Mode, possible: bool) -> str:
+        start = self.chance.start(self.host.start_s, self.now_s)
+        text = new.text(replace=True, tag=self.host.tag, mode=mode, start=start)
+        known = self.chance.stream, self.chance.table
+        kept = (*dict.fromkeys((*Model(new).kept, *known[0], *known[1])),)
+        model = Model(new, kept, self.model.code, self.model.code)
+        candidate = Version(model, (set(known[0]), set(known[1])))
+        ahead = [event for _, event in self._left(start)]
+        expected = possible and bool(start or not self._has_lost(self.model.query, new))
+        return self._begun(text, candidate, mode, expected=expected, ahead=ahead)
+
+    def _begun(
+        self,
+        text: str,
+        candidate: Version | None,
+        mode: Mode,
+        *,
+        expected: bool,
+        ahead: Sequence[Event] = (),
+    ) -> str:
+        """Begin a candidate that reads what is ``ahead`` of it; cut over to it, or give it up."""
+        self.story.append(f"{'*' if expected else '-'} {text}")
+        before, traces = self._records("U"), self.host.traces()
         try:
-            if not self.host.rebuild(text):
-                return "refused for readers"
+            accepted = self.host.begin(text)
         except KsqlError as error:
             raise self._differs(f"{error}") from error
-        self.built_with = set(self.chance.stream), set(self.chance.table)
-        written = self.model.written
-        kept = (*dict.fromkeys((*Model(new).kept, *self.chance.stream, *self.chance.table)),)
-        self.model = Model(new, kept, self.model.code, self.model.code)
-        for event in self.host.as_candidate(self.events):
-            tell(self.model, event)
-        if new.kind == "STREAM":
-            self.model.written = written
-        else:
+        if accepted != expected:
+            raise self._differs("refused" if expected else "accepted")
+        if not accepted or candidate is None:
+            return f"{mode} refused"
+        for event in self.host.as_candidate(ahead):
+            tell(candidate.model, event)
+        if self.host.waits and self.random.random() < FED_BETWEEN:
+            self.candidate = candidate
+            self.feed()
+            self.candidate, before = None, self._records("U")
+        if self.host.waits and self.random.random() < ABORTED:
+            return self._abort(candidate, traces, mode)
+        self._cut_over(candidate, before, mode)
+        return f"{mode} cut over"
+
+    def _abort(self, candidate: Version, traces: Any, mode: Mode) -> str:
+        """Give a candidate up: there must be no trace of it."""
+        self._run(f"ABORT UPGRADE OF U{self.host.tag};")
+        candidate.read = len(self.events)
+        for was, now in zip(traces, self.host.traces(), strict=True):
+            self._equal("traces", was, now)
+        self._compare()
+        return f"{mode} aborted"
+
+    def _cut_over(
+        self, candidate: Version, before: list[tuple[Key, Values | None]], mode: Mode
+    ) -> None:
+        """The candidate takes over: of a table the rows that differ were written, no others."""
+        self.host.cut_over()
+        old = self.version
+        if mode == "backfill":
+            candidate.model = filled(old.model, candidate.model)
+        candidate.model.written = [*old.model.written]
+        old.read = len(self.events)
+        self.version, self.former = candidate, old
+        if self.model.query.kind == "TABLE":
             self._difference(before)
         self._compare()
-        return "rebuilt"
 
     def _difference(self, before: list[tuple[Key, Values | None]]) -> None:
         """At the cut-over the rows that differ were written, and no others."""
         rows, now = folded(before), self.model.result
-        changed = {key for key in rows | now if rows.get(key) != now.get(key)}
-        self._equal("U", changed, {key for key, _ in self._records("U")[len(before) :]})
+        changed = {key: now.get(key) for key in rows | now if rows.get(key) != now.get(key)}
+        written = self._records("U")[len(before) :]
+        self._equal("U", sorted(changed.items()), sorted(written))
+
+    def _left(self, start: str) -> Iterator[tuple[int, Event]]:
+        """The records that a query reads which begins there, numbered; tables from the first on."""
+        numbers: Counter[str] = Counter()
+        begun: set[str] = set()
+        for number, event in enumerate(self.events):
+            is_left = numbers[event.source] >= self.lost[event.source]
+            numbers[event.source] += 1
+            if is_left and _has_begun(event, start):
+                begun.add(event.source)
+            if is_left and event.source in begun:
+                yield number, event
+
+    def _has_lost(self, *queries: Query) -> bool:
+        """Whether a stream that they read has lost its beginning."""
+        return any(self.lost[name] for query in queries for name in query.streams)
+
+    def _lose(self) -> None:
+        """Retention takes records that every version has read."""
+        read = self.events[: self.former.read if self.former else None]
+        topic = self.random.choice("SR")
+        count = sum(event.source == topic for event in read)
+        most = self.random.randint(0, count)
+        if most > self.lost[topic]:
+            self.lost[topic] = most
+            self.story.append(f"-- {topic} has lost {most} records")
+            self.host.lose(topic, most)
+
+    # --- what happens beside
 
     def _run(self, text: str) -> None:
         self.story.append(text)
@@ -319,20 +368,19 @@ def readers(query: Query, tag: str) -> list[str]:
     return [copy] if query.kind == "STREAM" else [copy, counts]
 
 
+def _has_begun(event: Event, start: str) -> bool:
+    """Whether a query that begins there reads from that record of a topic on."""
+    if event.source in "TV" or start in ("", "earliest"):
+        return True
+    return start != "now" and event.time_s >= datetime.fromisoformat(start).timestamp()
+
+
 def tell(model: Model, event: Event) -> None:
     """The record to the model."""
     if event.source in "TV":
         model.table(event.source, event.key, event.row)
     elif event.row is not None:
         model.stream(event.source, event.key, event.row, event.time_s)
-
-
-@cache
-def functions(number: int) -> Functions:
-    """All functions, and the user's that adds this number."""
-    library, problems = load_sources({"bump.py": BUMP.format(number)})
-    assert not problems
-    return BUILTINS.with_(library)
 
 
 def by_key(records: Sequence[tuple[str, Values | None]]) -> dict[str, list[Values | None]]:

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.upgrades.spec import (
@@ -49,6 +50,11 @@ class Event:
     def value(self) -> bytes | None:
         """As it is written."""
         return None if self.row is None else json.dumps(self.row).encode()
+
+
+def timestamp(time_s: int) -> str:
+    """A time as START_MODE takes it."""
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def records(chance: random.Random, start: int, count: int, late_s: int = LATE_S) -> Iterator[Event]:
@@ -176,6 +182,17 @@ class Chance:
         for _ in range(self.chance.choice((1, 1, 2))):
             query = self.chance.choice(self._changes(query))(query)
         return query
+
+    def filled(self, query: Query) -> Query:
+        """Another query with, most often, another aggregate and nothing that forbids a backfill."""
+        change = self.chance.choice([self._append, self._append, self._having, self._column])
+        query = change(query)
+        return query if self.chance.random() < 0.7 else self.other(query)
+
+    def start(self, first_s: int, now_s: int) -> str:
+        """START_MODE, or nothing."""
+        kind = self.chance.choice(("", "", "", "earliest", "now", "time"))
+        return timestamp(self.chance.randint(first_s, now_s)) if kind == "time" else kind
 
     def _changes(self, query: Query) -> list[Any]:
         often = [self._where, self._having_of, self._having, self._append, self._reworded]

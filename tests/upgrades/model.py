@@ -6,7 +6,7 @@ A row that a record touches is as the plan of that moment says; what nothing tou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,71 +30,6 @@ Values = tuple[Any, ...]
 
 EMPTY: dict[str, Any] = {"COUNT": 0, "SUM": 0}
 EARLIEST = "EARLIEST_BY_OFFSET"
-TABLES_KEPT = ("joined", "paired", "chained", "foreign")
-
-
-def same(old: Query, new: Query) -> bool:
-    """Whether both say the same in other words."""
-
-    def meaning(query: Query) -> tuple[Any, ...]:
-        conditions = frozenset(query.where), frozenset(query.having)
-        waits = query.window_s or (query.shape == "met" and query.outer)
-        window = (query.window_s, query.grace_s) if waits else 0
-        return (query.shape, query.columns, conditions, query.group, window, query.outer,
-                query.format, query.session, query.final, query.within_s)  # fmt: skip
-
-    return meaning(old) == meaning(new)
-
-
-def acceptable(
-    old: Query, new: Query, later: Collection[str] = (), *, recoded: bool = False
-) -> bool:
-    """Whether what is stored and what was written lets the new query go on.
-
-    ``later`` are the columns that rows kept by a join may lack: of a table's no condition may ask.
-    ``recoded``: the user's function is another one than the old query was made with.
-    """
-    if recoded and old.bumps and new.keeps_bumps:
-        return False
-    if new.shape == "met" and new.outer and new.grace_s != old.grace_s:
-        return False  # it decides how long records are kept
-    if new.session and new.final and new.grace_s > old.grace_s:
-        return False
-    conditions = {_column(cond.left) for cond in set(new.where) - set(old.where)}
-    if new.shape in TABLES_KEPT and conditions & set(later):
-        return False
-    fixed = ("shape", "group", "window_s", "outer", "format", "session", "final", "within_s")
-    if any(getattr(old, name) != getattr(new, name) for name in fixed):
-        return False
-    if [name for name, _ in old.columns] != [name for name, _ in new.columns[: len(old.columns)]]:
-        return False
-    if new.format == "DELIMITED" and len(new.columns) > len(old.columns):
-        return False
-    added = new.folds - old.folds
-    if any(_fold(expr) in added for _, expr in new.columns[: len(old.columns)]):
-        return False
-    return new.shape != "undone" or (not added and set(old.where) == set(new.where))
-
-
-def says_null(new: Query, later: Collection[str]) -> bool:
-    """Whether results may have nothing where a row that a join keeps lacks a column."""
-    read = {_column(expr) for _, expr in new.columns} | {_column(cond.left) for cond in new.where}
-    return new.shape in (*TABLES_KEPT, "met") and bool(read & set(later))
-
-
-def starts_empty(old: Query, new: Query) -> bool:
-    """Whether there is an aggregate that has seen nothing yet."""
-    return bool(new.folds - old.folds)
-
-
-def _fold(expr: Expr) -> Expr:
-    return expr.of if isinstance(expr, Plus) else expr
-
-
-def _column(expr: Expr) -> str:
-    inner = _fold(expr)
-    inner = inner.of if isinstance(inner, Bump) else inner
-    return inner.name if isinstance(inner, Col) else ""
 
 
 @dataclass
@@ -152,10 +87,10 @@ class Model:
     result: dict[Key, Values] = field(default_factory=dict)
     written: list[tuple[str, Values]] = field(default_factory=list)
     _rows: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    _groups: dict[str, list[Open]] = field(default_factory=dict)
+    groups: dict[str, list[Open]] = field(default_factory=dict)
     _met: dict[str, list[Kept]] = field(default_factory=dict)
-    _time_s: float = 0
-    _folded: int = 0
+    time_s: float = 0
+    count: int = 0
 
     def replace(self, new: Query, grown: Iterable[str]) -> None:
         """Go on with another query over sources that have got these columns by now.
@@ -163,7 +98,7 @@ class Model:
         Aggregates that it does not have are forgotten.
         """
         self.kept = (*dict.fromkeys((*self.kept, *grown)),)
-        for each in (each for group in self._groups.values() for each in group):
+        for each in (each for group in self.groups.values() for each in group):
             for fold in set(each.state) - new.folds:
                 del each.state[fold]
         self.query = new
@@ -201,9 +136,9 @@ class Model:
     def _meet(self, source: str, key: str, row: dict[str, Any], time_s: float) -> None:
         """A record of one of two streams: those of the other one that are near, and who waited."""
         query, known = self.query, self._met.setdefault(key, [])
-        self._time_s = max(self._time_s, time_s)
-        limit_s = self._time_s - query.within_s - query.grace_s
-        closes = query.outer and time_s == self._time_s
+        self.time_s = max(self.time_s, time_s)
+        limit_s = self.time_s - query.within_s - query.grace_s
+        closes = query.outer and time_s == self.time_s
         for name, records in self._met.items() if closes else ():
             for each in records:
                 if each.alone and each.time_s < limit_s:
@@ -218,7 +153,7 @@ class Model:
             each.alone = False
             self._write(key, {**row, **each.row})
         alone = source == "S" and not near
-        if alone and query.outer and time_s + query.within_s < self._time_s:
+        if alone and query.outer and time_s + query.within_s < self.time_s:
             self._write(key, row)  # what would match it has been passed
             alone = False
         known.append(Kept(time_s, source, row, alone=alone))
@@ -279,28 +214,28 @@ class Model:
 
     def _undo(self, group: str, row: dict[str, Any], by: int) -> None:
         if self._passes(self.query.where, row):
-            [aggregate] = self._groups.setdefault(group, [Open(0, 0)])
+            [aggregate] = self.groups.setdefault(group, [Open(0, 0)])
             self._fold(aggregate, row, by)
-            self._give(group, aggregate)
+            self.give(group, aggregate)
 
     def _count(self, group: str, row: dict[str, Any], time_s: float) -> None:
         query = self.query
-        self._time_s = max(self._time_s, time_s)
+        self.time_s = max(self.time_s, time_s)
         window = self._window(group, int(time_s))
         if window is None:
             return
         self._fold(window, row, 1)
         if not query.final:
-            self._give(group, window)
+            self.give(group, window)
             return
-        for name, known in self._groups.items():
+        for name, known in self.groups.items():
             for each in [each for each in known if not each.given and self._has_closed(each)]:
                 each.given = True
-                self._give(name, each)
+                self.give(name, each)
 
     def _window(self, group: str, time_s: int) -> Open | None:
         """The window or session of a record; None if it is closed."""
-        known, size_s = self._groups.setdefault(group, []), self.query.window_s
+        known, size_s = self.groups.setdefault(group, []), self.query.window_s
         if self.query.session:
             return self._session(group, time_s)
         start = time_s // size_s * size_s if size_s else 0
@@ -315,7 +250,7 @@ class Model:
 
     def _session(self, group: str, time_s: int) -> Open | None:
         """The session of a record, grown by those that it joins; None if it is closed."""
-        query, known = self.query, self._groups[group]
+        query, known = self.query, self.groups[group]
         gap_s = query.window_s
         near = [each for each in known if each.start - gap_s <= time_s <= each.end + gap_s]
         grown = Open(
@@ -336,18 +271,18 @@ class Model:
         """Whether no record can change it: a session must have been passed, a window reached."""
         query = self.query
         if query.session:
-            return window.end + query.window_s + query.grace_s < self._time_s
-        return window.start + query.window_s + query.grace_s <= self._time_s
+            return window.end + query.window_s + query.grace_s < self.time_s
+        return window.start + query.window_s + query.grace_s <= self.time_s
 
     def _fold(self, window: Open, row: dict[str, Any], by: int) -> None:
-        self._folded += 1
+        self.count += 1
         for fold in self.query.folds:
             before = window.state.get(fold, EMPTY.get(fold.name))
             window.state[fold] = folded(fold, before, row, by, self.code)
             if row.get(fold.arg) is not None and not (fold.name == EARLIEST and before is not None):
-                window.origins[fold] = self._folded
+                window.origins[fold] = self.count
 
-    def _give(self, group: str, aggregate: Open) -> None:
+    def give(self, group: str, aggregate: Open) -> None:
         there = self._passes(self.query.having, aggregate.state)
         values = self._projected(aggregate.state) if there else None
         self._put((group, aggregate.start, aggregate.end), values)

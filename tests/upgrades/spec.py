@@ -120,6 +120,12 @@ class Query:
         return "STREAM" if self.shape in ("stream", "joined", "met", "chained") else "TABLE"
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that it reads."""
+        joined = {"met": ("S", "R")}.get(self.shape, ("S",))
+        return joined if self.kind == "STREAM" or self.shape == "grouped" else ()
+
+    @property
     def folds(self) -> frozenset[Fold]:
         """The aggregates that columns and HAVING need."""
         exprs = [expr for _, expr in self.columns] + [cond.left for cond in self.having]
@@ -137,17 +143,25 @@ class Query:
     @property
     def keeps_bumps(self) -> bool:
         """Whether what it stores was computed by the user's function."""
-        filtered = self.shape == "undone" and any(isinstance(_in(c.left), Bump) for c in self.where)
-        return filtered or any(fold.bump for fold in self.folds)
+        taken_back = self.shape == "undone" and self.picks_by_bumps
+        return taken_back or any(fold.bump for fold in self.folds)
 
-    def text(self, *, replace: bool = False, tag: str = "", rebuild: bool = False) -> str:
-        """The statement; ``tag`` ends the names of all sources."""
+    @property
+    def picks_by_bumps(self) -> bool:
+        """Whether the user's function decides which records count."""
+        return any(isinstance(_in(cond.left), Bump) for cond in self.where)
+
+    def text(self, *, replace: bool = False, tag: str = "", mode: str = "", start: str = "") -> str:
+        """The statement; ``tag`` ends the names of all sources.
+
+        ``mode`` is REPLACE_MODE, ``start`` START_MODE; neither is stated if it is empty.
+        """
         verb = "CREATE OR REPLACE" if replace else "CREATE"
         options = [f"VALUE_FORMAT='{self.format}'"]
         if self.wrap:
             options.append("WRAP_SINGLE_VALUE=true")
-        if rebuild:
-            options.append("REPLACE_MODE='rebuild'")
+        stated = {"REPLACE_MODE": mode, "START_MODE": start}
+        options += [f"{name}='{value}'" for name, value in stated.items() if value]
         return f"{verb} {self.kind} U{tag} WITH ({', '.join(options)}) AS {self._select(tag)};"
 
     def _select(self, tag: str) -> str:

@@ -198,10 +198,14 @@ def _rebuilt(
 
 
 def _cut_over(catalog: Catalog, change: CutOverQuery) -> Catalog:
-    old = catalog.queries.get(change.query.id)
-    if old is not None and old.version != change.query.version:
-        source = catalog.sources.get(old.sink, change.source)
-        former = FormerVersion(query=old, source=source, keep_until_ms=change.keep_until_ms)
+    old, rebuild = (known.get(change.query.id) for known in (catalog.queries, catalog.rebuilds))
+    if old is not None and rebuild is not None and old.version != change.query.version:
+        former = FormerVersion(
+            query=old,
+            source=catalog.sources.get(old.sink, change.source),
+            keep_until_ms=change.keep_until_ms,
+            replaced_by=rebuild,
+        )
         catalog = catalog.with_former(former)
     catalog = catalog.without_rebuild(change.query.id).with_source(change.source)
     return _with_query(catalog, change.query)

@@ -15,6 +15,7 @@ from ksql.control.engine.changes import (
     Change,
     CutOverQuery,
     EndQuery,
+    EndRebuild,
     IdsFrom,
     PauseQuery,
     PutQuery,
@@ -329,6 +330,9 @@ class Engine:
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
                     self._unlike |= before.versions_of(query_id)
+                case EndRebuild(query_id) if query_id in before.rebuilds:
+                    # a former version stays in the catalog, and runs no more
+                    self._unlike.add(before.rebuilds[query_id].candidate.version)
                 case _:
                     continue
         self._unlike |= set(before.versions) - set(self.catalog.versions)

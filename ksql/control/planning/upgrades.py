@@ -70,11 +70,12 @@ def by_id(query_id: str, catalog: Catalog) -> PersistentQuery:
 
 
 def _aborted(query: PersistentQuery, context: Context) -> Prepared:
-    """Give up the candidate; the results of a former version stay for another rollback."""
+    """Give up the candidate; the rows of a table's former version stay for another rollback."""
     under_way = context.catalog.rebuilds.get(query.id)
     if under_way is None:
         raise NO_REBUILD(query_id=query.id, name=quote(query.sink))
-    gone = () if under_way.rollback else rebuild.deletion(under_way.candidate, context)
+    has_rows = under_way.rollback and query.kind == "CTAS"
+    gone = () if has_rows else rebuild.deletion(under_way.candidate, context)
     return Prepared(
         command_id=command_id("upgrade", query.sink, "abort"),
         changes=(EndRebuild(query.id), *gone),

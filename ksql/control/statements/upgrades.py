@@ -163,7 +163,7 @@ def _of_catalog(catalog: Catalog, service_id: str) -> Iterator[UpgradeDescriptio
         old = catalog.queries[rebuild.candidate.id]
         yield _building(rebuild, old, service_id)
     for former in catalog.formers.values():
-        yield _switched(former, catalog.queries[former.query.id], service_id)
+        yield _switched(former, service_id)
 
 
 def _building(rebuild: Rebuild, old: PersistentQuery, service_id: str) -> UpgradeDescription:
@@ -180,17 +180,8 @@ def _building(rebuild: Rebuild, old: PersistentQuery, service_id: str) -> Upgrad
     )
 
 
-def _switched(former: FormerVersion, query: PersistentQuery, service_id: str) -> UpgradeDescription:
-    return UpgradeDescription(
-        id=query.version.upgrade_id(service_id),
-        query_id=query.id,
-        source=query.sink,
-        mode="rebuild",
-        classes=(),
-        status="switched",
-        former_statement=former.query.statement,
-        statement=query.statement,
-    )
+def _switched(former: FormerVersion, service_id: str) -> UpgradeDescription:
+    return replace(_building(former.replaced_by, former.query, service_id), status="switched")
 
 
 def _id(rebuild: Rebuild, service_id: str) -> str:

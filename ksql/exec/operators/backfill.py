@@ -6,8 +6,9 @@ are the state of the new plan. Cells of slots that both plans have come from the
 of added slots from the built one. A group that only one of them knows has empty aggregates in place
 of what the other would know.
 
-Every group is given as a record, so that the result's topic can be brought to the new rows. Putting
-the same states together again gives the same.
+Every group is given as a record, so that the result's topic can be brought to the new rows. A
+session that gets other bounds is a deletion and a new row. Putting the same states together again
+gives the same.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ class Backfill:
         for key, group in groups.items():
             merged[key] = list(self._joined(folds, group, windows.gap_ms))
             values = tuple(keys.unpack(key))
+            yield from _outgrown(processor.results, key, group.kept, merged[key])
             for session in merged[key]:
                 bounds = (session.start, session.end)
                 yield from _records(folds, key, values, session.state or [], bounds, log)
@@ -160,6 +162,22 @@ def _whole(folds: Folds, sessions: Sequence[Session]) -> State | None:
         assert folds.merge is not None  # noqa: S101 - aggregates of sessions have it
         folds.merge(whole, state)
     return whole
+
+
+def _outgrown(
+    results: int, key: bytes, kept: Sequence[Session], merged: Sequence[Session]
+) -> Iterator[Record]:
+    """Yield a deletion of each row whose session has other bounds now.
+
+    ``results`` is how many columns the aggregates make.
+    """
+    bounds = {(session.start, session.end) for session in merged}
+    values, unknown = tuple(keys.unpack(key)), (None,) * results
+    for session in kept:
+        end = session.end
+        if (session.start, end) not in bounds:
+            old = (*values, *unknown, end, session.start, end)
+            yield Record(port=0, key=key, row=None, timestamp=end, old=old, sequence_key=end)
 
 
 def _plain(state: State, mark: bytes | None) -> State:

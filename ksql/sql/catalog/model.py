@@ -149,11 +149,15 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerVersion:
-    """A version that was replaced by a rebuild, kept until then for ROLLBACK (Unix time in ms)."""
+    """A version that was replaced by a rebuild, kept until then for ROLLBACK (Unix time in ms).
+
+    ``replaced_by`` is that rebuild, as it was begun.
+    """
 
     query: PersistentQuery
     source: DataSource
     keep_until_ms: int
+    replaced_by: Rebuild
 
 
 @dataclass(frozen=True, slots=True)

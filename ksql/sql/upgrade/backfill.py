@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
+    Explode,
+    Filter,
     ForeignKeyJoin,
     QueryPlan,
     StreamStreamJoin,
     TableTableJoin,
 )
-from ksql.sql.plan.walk import nodes, result_kind
+from ksql.sql.plan.walk import calls, nodes, result_kind
+from ksql.sql.upgrade.settings import bearing
 from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
@@ -59,6 +62,9 @@ def _against(old: QueryPlan, aligned: QueryPlan) -> Iterator[Difference]:
     if aggregate is None:
         yield _refused("GROUP BY", "there are no aggregates whose state could be kept")
         return
+    if _passing(old) != _passing(aligned):
+        text = f"a setting, or the code of a function that it calls, has changed; {_OTHER_RECORDS}"
+        yield _refused("WHERE", text)
     first = first_added(old)
     if all(fold.slot < first for fold in aggregate.folds):
         yield _refused("SELECT", "no aggregate is added: nothing is to be computed")
@@ -72,6 +78,22 @@ def _against(old: QueryPlan, aligned: QueryPlan) -> Iterator[Difference]:
     if any(isinstance(node, kept) for node in nodes(aggregate.source)):
         text = "the join remembers rows that a query which begins now may not find any more"
         yield _refused("JOIN", text)
+
+
+def _passing(plan: QueryPlan) -> tuple[object, ...]:
+    """Return what decides, besides the statement, which records an aggregate folds."""
+    below = [
+        step
+        for aggregate in nodes(plan.sink)
+        if isinstance(aggregate, Aggregate)
+        for step in nodes(aggregate.source)
+    ]
+    parts = [step.predicate for step in below if isinstance(step, Filter)]
+    exploded = [call for step in below if isinstance(step, Explode) for call in step.calls]
+    parts += [arg for call in exploded for arg in call.args]
+    called = {call.function for call in (*exploded, *calls(tuple(parts)))}
+    code = [entry for entry in plan.code if entry[0] in called]
+    return bearing(plan.settings, parts, ()), code
 
 
 def _refused(clause: str, text: str) -> Difference:

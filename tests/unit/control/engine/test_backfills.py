@@ -10,7 +10,8 @@ import pytest
 from ksql.control.engine.errors import BESIDE
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.core.config import Settings
-from tests.unit.world import World
+from tests.unit.world import World, load
+from tests.upgrades.hosts import functions
 
 RIDES = "CREATE STREAM R (B STRING KEY, D STRING, M INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);"
 COUNT = "CREATE TABLE T AS SELECT B, COUNT(*) AS N FROM R GROUP BY B;"
@@ -133,6 +134,19 @@ def test_window_that_no_state_knows_any_more_keeps_its_row():
     backfilled(world, replace)
     assert [value for _, value, _ in world.out("T")[before:]] == [{"N": 1, "S": 3}]
     assert values(world)[0] == {"N": 2}
+
+
+def test_session_that_gets_other_bounds_has_one_row():
+    create, replace = (text.format("SESSION (9 SECONDS)") for text in WINDOWED)
+    world = World(RIDES)
+    world.feed("r", ride("a", 5, 1))
+    world.run(create.replace("TABLE T AS", "TABLE T WITH (START_MODE='now') AS"))
+    world.feed("r", ride("a", 7, 2), ride("b", 8, 3))
+    before = len(world.out("T"))
+    backfilled(world, replace)
+    written = [value for _, value, _ in world.out("T")[before:]]
+    assert written == [{"N": 1, "S": 12}, {"N": 1, "S": 8}, None]
+    assert sorted(row["S"] for row in values(world)) == [8, 12]
 
 
 def test_columns_over_kept_and_added_aggregates():
@@ -296,6 +310,27 @@ def test_refused_with_the_statement_that_rebuilds(reason):
         statement = error.hint.split(f"{BESIDE}:\n")[1].split("\nOr create")[0]
         world.run(statement)
         assert not next(iter(world.catalog.rebuilds.values())).backfill
+
+
+def test_refused_where_a_setting_lets_other_records_count():
+    where = "FROM R WHERE CAST(M AS STRING) <> 'null'"
+    world = world_of(COUNT.replace("FROM R", where))
+    other = {"ksql.cast.strings.preserve.nulls": "false"}
+    text = SUMMED.replace("FROM R", where)
+    assert "WHERE: a setting, or the code of a function" in world.refuse(text, **other).text()
+    world.run(text)
+    assert world.catalog.rebuilds
+
+
+def test_refused_where_the_code_of_a_function_lets_other_records_count():
+    where = "FROM R WHERE BUMP(M) > 6"
+    world = World(RIDES, COUNT.replace("FROM R", where), functions=functions(1))
+    load(world.engine, world.runner, functions(2))
+    text = SUMMED.replace("FROM R", where)
+    assert "WHERE: a setting, or the code of a function" in world.refuse(text).text()
+    load(world.engine, world.runner, functions(1))
+    world.run(text)
+    assert world.catalog.rebuilds
 
 
 def test_refused_over_a_table():

@@ -494,14 +494,32 @@ def test_rollback_of_a_rollback(world):
 
 def test_abort_of_a_rollback_keeps_the_former_version(world):
     rebuilt(world)
+    running = set(world.runner.running)
     world.run("ROLLBACK UPGRADE OF T;")
     world.run("ABORT UPGRADE OF T;")
     assert world.catalog.formers
+    assert set(world.runner.running) == running
     assert world.last("T") == {"a": {"N": 1}, "b": None}
     world.run("ROLLBACK UPGRADE OF T;")
     world.drain()
     supervisor(world).step()
     assert world.last("T") == {"a": {"N": 2}, "b": {"N": 1}}
+
+
+def test_abort_of_a_streams_rollback_leaves_no_trace():
+    world = World(RIDES, "CREATE STREAM F AS SELECT B, M FROM R;")
+    more = (
+        "CREATE OR REPLACE STREAM F WITH (REPLACE_MODE='rebuild') AS SELECT B, M + 1 AS M FROM R;"
+    )
+    rebuilt(world, more)
+    before = world.catalog, set(world.topics.known), set(world.runner.running)
+    world.run("ROLLBACK UPGRADE OF F;")
+    world.feed("r", ride("a", "x", 5, 1))
+    world.run("ABORT UPGRADE OF F;")
+    assert (world.catalog, set(world.topics.known), set(world.runner.running)) == before
+    rebuilt(world, "ROLLBACK UPGRADE OF F;")
+    world.feed("r", ride("a", "x", 7, 2))
+    assert world.out("F") == [("a", {"M": 6}, 1), ("a", {"M": 7}, 2)]
 
 
 def test_drop_takes_all_versions_and_their_topics(world):

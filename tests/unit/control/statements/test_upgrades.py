@@ -10,10 +10,12 @@ import pytest
 from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
 from ksql.control.planning.rebuild import stated_mode
+from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
 from ksql.control.statements.services import NoReports
 from ksql.control.statements.upgradereport import UpgradeProgress
 from ksql.control.statements.upgrades import UnknownUpgrade, replacing
+from ksql.core.config import Settings
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.ports import BuildProgress
@@ -26,6 +28,12 @@ ID = QueryId("CTAS_N_1")
 CANDIDATE = QueryVersion(ID, 7)
 BUILDING = replace(UPGRADE, status="building", finished=None, gap_ms=None)
 OTHER = replace(UPGRADE, id="af01", query_id="CTAS_M_2", source="M", mode="in_place")
+
+BACKFILLED = (
+    "CREATE OR REPLACE TABLE N WITH (REPLACE_MODE='backfill') AS "
+    "SELECT K, COUNT(*) AS C, SUM(A) AS A FROM S GROUP BY K"
+)
+BACKFILL = f"{BACKFILLED};"
 
 
 class History(NoReports):
@@ -49,17 +57,24 @@ def world():
     return world
 
 
-def begin(world):
+def begin(world, **modes):
     query = replace(world.query("N"), version_number=7, offset=7, statement=MORE)
-    rebuild = Rebuild(candidate=query, source=world.catalog.source("N"))
+    rebuild = Rebuild(candidate=query, source=world.catalog.source("N"), **modes)
     world.engine.catalog = applied(world.catalog, BeginRebuild(rebuild))
     return query
 
 
-def cut_over(world):
-    query = replace(begin(world), cut_over=CutOver(8, 0))
+def cut_over(world, **modes):
+    query = replace(begin(world, **modes), cut_over=CutOver(8, 0))
     change = CutOverQuery(query, world.catalog.source("N"), 5000)
     world.engine.catalog = applied(world.catalog, change)
+
+
+def run_to_cut_over(world, text):
+    world.run(text)
+    world.drain()
+    RebuildSupervisor(world.engine, Settings()).step()
+    assert not world.catalog.rebuilds
 
 
 def one(world, text):
@@ -228,6 +243,47 @@ def test_the_catalog_knows_the_last_cut_over(world):
     world.services.history = NoReports()
     [row] = one(world, "SHOW UPGRADES FOR N;").upgrades
     assert (row.id, row.status, row.begun) == (UPGRADE.id, "switched", None)
+
+
+@pytest.mark.parametrize(
+    ("modes", "mode"),
+    [({}, "rebuild"), ({"backfill": True}, "backfill"), ({"rollback": True}, "rollback")],
+)
+def test_the_catalog_knows_how_a_query_was_replaced(world, modes, mode):
+    cut_over(world, **modes)
+    world.services.history = NoReports()
+    [building] = one(world, "SHOW UPGRADES;").upgrades
+    assert (building.mode, building.status) == (mode, "switched")
+
+
+def without_history(world):
+    world.services.history = NoReports()
+    [row] = one(world, "SHOW UPGRADES;").upgrades
+    return row
+
+
+def test_the_catalog_knows_a_backfill_that_was_replaced_in_place_since():
+    world = World(S, COUNT)
+    run_to_cut_over(world, BACKFILL)
+    in_place = BACKFILLED.replace(" WITH (REPLACE_MODE='backfill')", "")
+    world.run(f"{in_place} HAVING COUNT(*) > 1;")
+    again = World(log=world.log, topics=world.topics)
+    for offset, command in enumerate(world.log.commands):
+        again.engine.replay(offset, command)
+    for server in (world, again):
+        row = without_history(server)
+        assert (row.id, row.mode, row.status) == ("default_/CTAS_N_1/2", "backfill", "switched")
+        described = one(server, f"DESCRIBE UPGRADE '{row.id}';").upgrade_description
+        assert (described.former_statement, described.statement) == (COUNT, BACKFILL)
+
+
+def test_the_catalog_knows_a_rollback_by_its_own_id():
+    world = World(S, COUNT)
+    run_to_cut_over(world, BACKFILL)
+    run_to_cut_over(world, "ROLLBACK UPGRADE OF N;")
+    row = without_history(world)
+    offset = next(iter(world.catalog.formers.values())).replaced_by.candidate.offset
+    assert (row.id, row.mode) == (f"default_/CTAS_N_1/0-{offset}", "rollback")
 
 
 def test_a_rollback_is_built_under_an_id_of_its_own(world):
