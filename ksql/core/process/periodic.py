@@ -89,7 +89,6 @@ class PeriodicWorker:
         self._at_once = at_once
         self._at_end = at_end
         self._stopping = threading.Event()
-        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -115,14 +114,9 @@ class PeriodicWorker:
             self._thread.join(limit_s)
         return not self.alive
 
-    def wake(self) -> None:
-        """Have the next step taken now, or after the one that is under way."""
-        self._woken.set()
-
     def end(self) -> None:
         """Take no more steps; the one that is under way is not waited for."""
         self._stopping.set()
-        self._woken.set()
 
     def stop(self, limit_s: float | None = None) -> bool:
         """Take no more steps, and wait as ``join`` does."""
@@ -140,10 +134,7 @@ class PeriodicWorker:
 
     def _rest(self) -> bool:
         """Wait until the next step is due; False if none follows."""
-        if not self.stopping:
-            self._woken.wait(self._period_s())
-            self._woken.clear()
-        return not self.stopping
+        return not self.stopping and not self._stopping.wait(self._period_s())
 
     def _try(self) -> None:
         try:

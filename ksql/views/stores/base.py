@@ -135,10 +135,6 @@ class Rows(Protocol):
         """Return all rows in order."""
         return self.range()
 
-    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
-        """Return the rows whose key starts with those bytes, in order."""
-        return self.range(prefix, after(prefix))
-
 
 class Store(Rows, Protocol):
     """The rows of one table partition and how far its topic has been read.

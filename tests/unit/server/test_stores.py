@@ -46,6 +46,7 @@ from server.users import Users
 from tests.unit.http.clients import hosted
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask as call
+from tests.unit.views.stores.support import prefixed
 
 HOME = "CTAS_T_1"
 SOURCE = type("Source", (), {"name": "T", "topic": "T", "created_by": HOME})
@@ -675,7 +676,7 @@ def test_the_copy_that_answers_says_which_windows_it_hides(at):
         hidden = Hidden(5, 8_000, 1_000)
         rows, _ = opened(ranked, peers, at)
         assert rows.hidden() is None  # it has read nothing
-        assert [row.value for row in rows.prefix(b"a")] == [b"new"]
+        assert [row.value for row in prefixed(rows, b"a")] == [b"new"]
         assert rows.hidden() == hidden
         rows, _ = opened(ranked, peers, at)
         assert rows.get(window_key(b"a", 5)) is None

@@ -68,29 +68,6 @@ def test_the_first_step_comes_after_a_rest_or_at_once(at_once):
     assert rests[:2] == ([1, 2] if at_once else [0, 1])
 
 
-def test_a_worker_that_rests_is_woken():
-    steps = Steps()
-    worker = steps.worker(3600.0)
-    worker.start()
-    for _ in range(3):
-        worker.wake()
-        steps.await_steps(1)
-    assert worker.stop(PATIENCE_S)
-    assert len(steps.threads) == 3
-
-
-def test_a_worker_that_is_woken_during_a_step_takes_another():
-    steps, release = Steps(), threading.Event()
-    steps.during = release.wait
-    worker = steps.worker(3600.0, at_once=True)
-    worker.start()
-    steps.await_steps(1)
-    worker.wake()
-    release.set()
-    steps.await_steps(1)
-    assert worker.stop(PATIENCE_S)
-
-
 def test_a_failed_step_is_followed_by_others_and_logged_once(caplog):
     same = [ServerError("away"), ServerError("away")]
     steps = Steps(*same, None, ServerError("away"), OSError("full"))

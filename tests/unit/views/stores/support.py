@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ksql.core.records import Offset
+from ksql.views.stores.base import after
 from tests.stored.plain_store import PlainStore
 
 
@@ -36,3 +37,8 @@ def files_of(store):
 def database_of(store):
     """The database below a store, for rows that the store would not write."""
     return files_of(store)._db
+
+
+def prefixed(store, prefix):
+    """The rows whose key starts with those bytes, in order."""
+    return store.range(prefix, after(prefix))

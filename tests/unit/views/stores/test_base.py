@@ -14,7 +14,7 @@ from ksql.views.stores.base import StoreClosed, Stored, StoredRow, StoreFailed, 
 from ksql.views.stores.rocks import Rocks
 from ksql.views.stores.store_types import TYPES, open_store
 from tests.examples import examples
-from tests.unit.views.stores.support import apply
+from tests.unit.views.stores.support import apply, prefixed
 
 
 def test_an_empty_store_has_neither_rows_nor_a_position(store):
@@ -77,10 +77,10 @@ def test_ranges_are_half_open_and_in_byte_order(store):
     assert keys_in(None, b"a") == [b"", b"\x00"]
     assert keys_in(b"b", None) == keys[5:]
     assert keys_in(b"c", b"b") == []
-    assert [row.key for row in store.prefix(b"a")] == [b"a", b"a\x00", b"ab"]
-    assert [row.key for row in store.prefix(b"\xff")] == keys[6:]
-    assert [row.key for row in store.prefix(b"\xff\xff")] == keys[7:]
-    assert [row.key for row in store.prefix(b"")] == keys
+    assert [row.key for row in prefixed(store, b"a")] == [b"a", b"a\x00", b"ab"]
+    assert [row.key for row in prefixed(store, b"\xff")] == keys[6:]
+    assert [row.key for row in prefixed(store, b"\xff\xff")] == keys[7:]
+    assert [row.key for row in prefixed(store, b"")] == keys
 
 
 def test_an_iterator_shows_the_rows_as_they_were(store):
@@ -105,7 +105,7 @@ def test_nothing_works_after_close(store):
     for use in (
         lambda: store.get(b"a"),
         store.scan,
-        lambda: store.prefix(b"a"),
+        lambda: prefixed(store, b"a"),
         store.position,
         lambda: store.put([]),
         lambda: store.commit(Offset(1)),
@@ -159,7 +159,7 @@ def test_the_owner_reads_what_is_put_and_others_may_ask_for_what_is_committed(st
     committed = store.committed()
     assert list(committed.scan()) == old
     assert committed.get(b"a") == Stored(*old[0][1:])
-    assert [row.key for row in committed.prefix(b"b")] == [
+    assert [row.key for row in prefixed(committed, b"b")] == [
         row.key for row in old if row.key == b"b"
     ]
     assert (store.uncommitted_bytes > 0) == store.transactional

@@ -9,7 +9,7 @@ from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import carry, open_store
 from ksql.views.stores.txn import TxnStore
-from tests.unit.views.stores.support import apply
+from tests.unit.views.stores.support import apply, prefixed
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -24,7 +24,7 @@ def test_windows_up_to_the_retention_before_the_newest_are_forgotten():
     apply(store, [put(0), put(1), put(HOUR - 1)], 3)
     apply(store, [put(HOUR, key=b"x")], 4)
     assert store.get(window_key(b"k", 0)) is None
-    assert [row.key for row in store.prefix(b"k")] == [
+    assert [row.key for row in prefixed(store, b"k")] == [
         window_key(b"k", 1),
         window_key(b"k", HOUR - 1),
     ]
@@ -111,7 +111,7 @@ def test_nothing_is_hidden_as_long_as_all_is_shown():
 def test_a_read_learns_of_the_windows_that_it_passes_over():
     store = hidden_by([put(5), put(6), put(7, key=b"x")], [put(DAY)])
     assert store.hidden() is None
-    assert [row.key for row in store.prefix(b"x")] == []
+    assert [row.key for row in prefixed(store, b"x")] == []
     assert store.hidden() == Hidden(7, DAY - HOUR, HOUR)
     assert store.get(window_key(b"k", 6)) is None
     assert store.hidden() == Hidden(6, DAY - HOUR, HOUR)
@@ -123,7 +123,7 @@ def test_removed_windows_stay_known_as_hidden():
     store = hidden_by([put(5)], [put(DAY)])
     assert store.tidy() == 1
     apply(store, [], 3)
-    assert list(store.prefix(b"x")) == []
+    assert list(prefixed(store, b"x")) == []
     assert store.hidden() == Hidden(5, DAY - HOUR, HOUR)
     assert store.hidden_from() == 5
 
