@@ -1,6 +1,6 @@
 """The drivers of a case: the local driver in memory, or the whole service on Kafka and Spark.
 
-The functions that the test files call besides the built-in ones.
+The drivers also load the functions that the test files call besides the built-in ones.
 """
 
 from __future__ import annotations

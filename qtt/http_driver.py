@@ -1,7 +1,4 @@
-"""Drives one REST case on a shared server and real Kafka: waits, reads topics, imports schemas.
-
-Steps of all cases on real Kafka: wait for queries, read topics, register imports.
-"""
+"""Drives one REST case on a shared server and real Kafka: waits, reads topics, imports schemas."""
 
 from __future__ import annotations
 

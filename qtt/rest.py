@@ -1,6 +1,6 @@
 """REST cases: a whole server, spoken to as clients do. Source: qtt/README.md#a-rest-case.
 
-Answers in protobuf, made comparable: one text for messages that are equal.
+Answers in protobuf are made comparable: messages that are equal have one text.
 """
 
 from __future__ import annotations

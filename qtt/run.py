@@ -1,7 +1,5 @@
 """Runs a case on a driver and judges it; reads SQL files as blocks of statements and assertions.
 
-Blocks of SQL files: statements, inserts and assertions in turn.
-
 Source: qtt/README.md#an-sql-file.
 """
 

@@ -1,12 +1,10 @@
-"""The API's description as OpenAPI has it, and the pages /openapi.json and /docs.
+"""Describes the API as OpenAPI has it, and serves the pages /openapi.json and /docs.
 
 Answers are entities and other dataclasses that become JSON by ``server.wire.to_wire``. Their
 schemas are made from the same classes by the same rules, so they cannot differ. Source: OpenAPI
 3.1; JSON Schema 2020-12.
 
-The page of the API: /openapi.json, and /docs to read it with and try it out.
-
-The page loads nothing from elsewhere: a foreign script could send statements.
+The page /docs loads nothing from elsewhere: a foreign script could send statements.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The HTTP application: routes and error handlers in one list; a server inside a process.
 
-A service over HTTP inside a process that does more than serve: the demo, test files.
+The demo and the test files have a service over HTTP inside a process that does more than serve.
 """
 
 from __future__ import annotations

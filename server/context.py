@@ -1,6 +1,6 @@
 """The context of every route: the service, its threads, readiness, and quick answers.
 
-A query that was run to its end where it was started: its rows wait for nothing.
+The rows of a query that was run to its end where it was started wait for nothing.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 FastAPI's own bodies need a JSON content type; clients of ksqlDB, and ``curl -d``, send others.
 
-Which of an endpoint's media types a client wants.
+Of an endpoint's media types, the client's headers choose one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 Each is stronger than the one before.
 
-The environment variables of ksqlDB's image: ``KSQL_LISTENERS`` is the property ``listeners``.
+The environment variables are those of ksqlDB's image: ``KSQL_LISTENERS`` is the property
+``listeners``.
 
-Without the prefix, in small letters; one underscore is a point, two are one, three are a hyphen. A
-variable whose name then is no property's is left alone: other parts and other tools have some, too.
+A property's name is the variable's without the prefix, in small letters. One underscore is a point,
+two are one, three are a hyphen. A variable whose name then is no property's is left alone: other
+parts and other tools have some, too.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A websocket of a browser cannot send a header: there the credentials may be the 
 ``access_token``.
 Source: RFC 7617.
 
-The doors between servers: with a secret of theirs, they are open to nobody else.
+With a secret of the servers, the paths between them are open to nobody else.
 
 A request that shows the secret needs no user: the server that sent it has asked for one.
 """

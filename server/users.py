@@ -5,7 +5,7 @@ A JAAS file has an entry that names Jetty's login module and its file of users; 
 again when they have changed, so a user who was removed is refused. Source: ksqlDB security
 reference, HTTP basic authentication; Jetty's PropertyFileLoginModule.
 
-SIGHUP: users and certificates are read again. It never ends the server.
+On SIGHUP users and certificates are read again. It never ends the server.
 
 Before the server is up there is nothing to read again: what it opens then is as the files are.
 """

@@ -2,8 +2,9 @@
 
 ``python -m tests.prose [FILE..]`` prints file, line, phrase and a suggestion, and exits with 1 if
 there is any; called by ``make lint``. It looks for the phrases below, for sentences of more than 25
-words in docstrings and documents, for sentences of documents without a verb, and for hints that do
-not begin with what to do. Text between backquotes and in blocks of code is spared.
+words in docstrings and documents, for sentences of documents without a verb, for hints that do
+not begin with what to do, and for a later paragraph of a module's docstring that is a noun phrase.
+Text between backquotes and in blocks of code is spared.
 
 What is left stands in ``prose_left.toml`` with its number for each file. The numbers may only
 shrink: ``python -m tests.prose --shrink`` writes the smaller ones.
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tests import sentences
-from tests.sentences import LONGEST, Sentence, has_verb
+from tests.sentences import LONGEST, Sentence, has_verb, is_noun_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +143,11 @@ def findings(name: str, source: str) -> list[Finding]:
         others = [*_sentences(sentences.of_markdown(source), verbs=name not in NOUNS)]
     else:
         passages = [*_python(source, verb_first=name.startswith(VERB_FIRST))]
-        others = [*_sentences(_documented_sentences(passages)), *_hints(source)]
+        others = [
+            *_sentences(_documented_sentences(passages)),
+            *_hints(source),
+            *_orphans(passages),
+        ]
     phrases = [finding for passage in passages for finding in _check(passage)]
     return sorted([*phrases, *others], key=lambda finding: finding.line)
 
@@ -151,6 +156,24 @@ def _documented_sentences(passages: list[Passage]) -> Iterator[Sentence]:
     for passage in passages:
         if passage.docstring:
             yield from sentences.of_docstring(passage.text, passage.line)
+
+
+def _orphans(passages: list[Passage]) -> Iterator[Finding]:
+    """Find later paragraphs of a module's docstring that are a second summary: a noun phrase."""
+    for passage in passages:
+        if passage.module:
+            line = passage.line
+            for number, paragraph in enumerate(passage.text.split("\n\n")):
+                if number and paragraph[:1].isalpha() and not paragraph.startswith("Source"):
+                    yield from _orphan(paragraph, line)
+                line += paragraph.count("\n") + 2
+
+
+def _orphan(paragraph: str, line: int) -> Iterator[Finding]:
+    parts = list(sentences.of_docstring(paragraph, line))
+    if len(parts) == 1 and parts[0].text.endswith(".") and is_noun_phrase(parts[0].text):
+        better = "a sentence with a subject and a verb, or a part of the first line"
+        yield Finding(line, " ".join(paragraph.split()), better)
 
 
 def _sentences(parts: Iterator[Sentence], *, verbs: bool = False) -> Iterator[Finding]:

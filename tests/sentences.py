@@ -30,8 +30,25 @@ _VERB = re.compile(
     r"stood|took|went|wrote|ask|add|apply|build|change|check|choose|come|copy|create|count|declare|drop|"
     r"follow|get|give|go|keep|leave|let|lie|look|lose|mean|mount|name|need|open|pass|prefer|raise|remain|"
     r"remove|restart|restore|run|see|send|shape|show|start|stay|stop|take|try|use|stand|wait|write|"
-    r"\w+(?:ed|es|s))\b",
+    r"know|lead|recognise|reach|begin|differ|load|\w+(?:ed|es|s))\b",
     re.IGNORECASE,
+)
+# words that begin a clause with a verb of its own
+_CLAUSE = re.compile(
+    r"\b(?:that(?! of\b)|which|who|whose|whom|where|what|when|whether|how|if|while|until|since|"
+    r"because|(?<!such )(?<!same )(?<!far )(?<!long )as(?! (?:far as|long as|an?|the)\b))\b",
+    re.IGNORECASE,
+)
+_SUBJECT = re.compile(r"(?:It|They|This|These|There|Each|We|You|Nobody|Nothing|Both|All)\b")
+_QUESTION = re.compile(r"(?:Which|Whether|Why|How)\b")
+# after these a word such as "stores" or "names" is a noun
+_BEFORE_NOUN = re.compile(
+    r"\b(?:the|an?|of|and|or|its|their|some|for|to|in|every|no|on|one|by|from|several|two|"
+    r"this|into|at|than|own|\w+'s?)$",
+    re.IGNORECASE,
+)
+_NO_VERB = re.compile(
+    r"as|its|this|always|less|across|perhaps|besides|others|ones|times", re.IGNORECASE
 )
 # parts of a docstring of which each line is an entry
 _SECTION = re.compile(r"^\s*(?:Args|Raises|Source|Returns|Yields|Attributes|Example)s?:.*$")
@@ -63,6 +80,24 @@ class _Block:
 def has_verb(sentence: Sentence) -> bool:
     """Return whether some word may be a verb; nouns in plural pass, too."""
     return bool(_VERB.search(sentence.text))
+
+
+def is_noun_phrase(text: str) -> bool:
+    """Return whether each verb of a text belongs to a clause that follows a noun.
+
+    Words that may be verbs or nouns count by the word before them.
+    """
+    text = _CODE.sub("x", text).partition(":")[0]
+    if _SUBJECT.match(text) or _QUESTION.match(text):
+        return bool(_QUESTION.match(text))
+    clauses = len(_CLAUSE.findall(text))
+    verbs = 0
+    for match in _VERB.finditer(text):
+        before, after = text[: match.start()].rstrip(" ,"), text[match.end() :]
+        noun = not before or _BEFORE_NOUN.search(before) or after.startswith("'")
+        verbs += not noun and not _NO_VERB.fullmatch(match.group())
+    opening = re.match(r"(?:If|While|When|Until|Since|As|What)\b", text)
+    return verbs <= clauses - bool(opening)
 
 
 def of_markdown(source: str) -> Iterator[Sentence]:

@@ -1,4 +1,4 @@
-"""The settings of a service's parts: of Spark and of queries; its user functions."""
+"""Builds a service's parts from its settings: Spark, query runner, heartbeats, user functions."""
 
 from __future__ import annotations
 

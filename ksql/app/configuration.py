@@ -2,7 +2,7 @@
 
 Types and bounds of single properties are checked where the configuration is read.
 
-Refuses open ports without a password, unless an operator says that nobody can reach them.
+Open ports without a password are refused, unless an operator states that nobody can reach them.
 
 Spark's ports run the code of anyone who reaches them; the embedded registry and the embedded
 broker know neither users nor TLS.

@@ -1,11 +1,9 @@
 """Watches Kafka, the embedded broker (restarts it) and the topics of commands and schemas.
 
-Questions about the service's health are answered from here, without waiting for Kafka or Spark.
+Requests for the service's health are answered from here, without waiting for Kafka or Spark.
 
-The topics that cannot be rebuilt, watched: the command topic and that of the schemas.
-
-Nothing else would notice that they are gone: queries continue without them, and the next start is
-refused.
+The topics of commands and schemas cannot be rebuilt. Nothing else would notice that they are gone:
+queries continue without them, and the next start is refused.
 """
 
 from __future__ import annotations

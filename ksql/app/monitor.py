@@ -1,12 +1,10 @@
-"""Decides the state and warnings of each query, for SHOW, DESCRIBE and health; its progress, too.
+"""Decides the state, warnings and progress of each query, for SHOW, DESCRIBE and health.
 
-The warning of a query whose stream time is ahead of the clock.
+Three conditions give a warning. The query's stream time is ahead of the clock. It handles none of
+the records that it reads. It drops more of them than a few, because they are late or cannot be
+handled.
 
-Queries that handle none of the records that they read: they run, and yet all is lost on them.
-
-Queries that drop more of what they read than a few records: late, or not to be handled.
-
-The progress of persistent queries, asked of the server that runs them, and topics' ends.
+A follower asks the leader for the queries' progress, and Kafka for the ends of topics.
 """
 
 from __future__ import annotations

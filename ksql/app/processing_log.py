@@ -1,6 +1,6 @@
 """The processing log: its topic, the stream over it, and the records of failed queries in it.
 
-Writes failed queries to the processing log, for users who watch it, not SHOW QUERIES.
+A failed query is written there, too, for users who watch the log and not SHOW QUERIES.
 """
 
 from __future__ import annotations

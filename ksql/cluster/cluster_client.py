@@ -1,10 +1,8 @@
-"""Asks other servers for the queries, numbers and push queries that one request shows.
+"""Asks other servers, and the leader, for the queries, numbers and push queries of one request.
 
 Each is asked once a request, when something of it is needed. All are asked at the same time, and no
 longer than a bound. A missing report is left out of the answer, and a warning names it. Source:
 ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.seconds``.
-
-The leader of the service as its followers see it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The servers of a service as each of them sees the others, and their state on the wire.
 
-The state of a service's servers on the wire.
-
 Source: ksqlDB developer guide, REST API, endpoint /clusterStatus.
 """
 

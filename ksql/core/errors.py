@@ -1,7 +1,4 @@
-"""The base of all errors (code, fact, detail, hint, place in the text), and shortened texts.
-
-The part of a long text that a message or a log may carry.
-"""
+"""The base of all errors (code, fact, detail, hint, place in the text), and shortened texts."""
 
 from __future__ import annotations
 

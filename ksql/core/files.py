@@ -1,12 +1,11 @@
 """A server's files: paths of the state directory, atomic small files, and the trash directory.
 
-Small files that are whole or not there, also after a crash or a loss of power.
+A small file is whole or not there, also after a crash or a loss of power.
 
-A trash directory for unknown state: its entries are dated, listed, and removed after a time.
+Unknown state goes into the trash directory, whose entries are dated, listed, and removed after a
+time.
 
 Each entry is a directory ``<time>-<number>-<name>`` with ``about.json`` and what was moved.
-
-The paths of a server's state.
 """
 
 from __future__ import annotations

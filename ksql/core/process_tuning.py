@@ -4,9 +4,7 @@ By default Python searches for cyclic garbage after every 700 new objects, and f
 looks through all that the process has. A batch of records is thousands of objects without a cycle,
 and a server's own objects stay until its end. The search doubled the cost of a stored record.
 
-The number of files and sockets that this process may have open.
-
-Python's search for cyclic garbage, put off while a task runs and made short after it.
+Python's search for cyclic garbage is put off while a task runs, and made short after it.
 
 A task makes hundreds of thousands of tuples that live until its end. They hold no cycles, but the
 collector looks through them again and again: that doubled the cost of a record. PySpark searches

@@ -1,6 +1,6 @@
 """The shapes of rows and records for all layers, and names of quantities (Millis, Offset, ..).
 
-Names for the quantities that are plain numbers and texts at run time.
+Quantities are plain numbers and texts at run time; their names are for type checkers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hides secrets: which properties are secret, texts without passwords, secrets read from files.
 
-Secrets by file: neither a command line nor a list of properties shows them.
+Neither a command line nor a list of properties shows a secret that is read from a file.
 
 A container gets a secret as a file, such as ``/run/secrets/postgres_password``.
 """

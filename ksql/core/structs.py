@@ -6,7 +6,7 @@ names of classes and fields, so that renaming those changes nothing stored. A co
 classes it may build, nothing else is ever instantiated, and only with values of the types that
 their fields declare.
 
-Checks that a value has the type that a field declares, when stored data is read.
+Each field's value must have the type that the field declares, when stored data is read.
 
 Containers are looked into, dataclasses are not. Stored data is built from the inside out, so the
 fields of an inner dataclass were checked when that was made.

@@ -1,6 +1,6 @@
 """Consistency tokens, which clients hand back, and signatures by which servers know each other.
 
-A text for what a client has written or read, which it hands back: up to where, in which topics.
+A token says what a client has written or read: up to where, in which topics.
 
 A read with a token is answered only from copies that hold all of that. The text is opaque to
 clients; the form in it has a version of its own. Offsets mean something in one Kafka cluster only,
@@ -8,7 +8,7 @@ and a service knows its own queries only: a token names both, and is refused els
 
 Source: ksqlDB's consistency tokens (``consistencyToken`` of pull queries).
 
-A signature by which the servers of a service recognise each other.
+Servers of a service recognise each other by a signature.
 
 They share a secret. A request carries its time, signed with the secret together with its path and
 its server. So nobody who receives it can use it at another server, or later.

@@ -1,6 +1,6 @@
 """The interface of a format with registered schemas, and the wording of incompatibilities.
 
-The reasons why two schemas are not compatible, in words that name the place.
+The reasons why two schemas are not compatible name the place.
 """
 
 from __future__ import annotations

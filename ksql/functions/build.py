@@ -1,7 +1,4 @@
-"""Makes functions of a library table's rows, and types of results by the arguments' types.
-
-The rules by which a result's type follows from the types of the arguments.
-"""
+"""Makes functions of a library table's rows, and types of results by the arguments' types."""
 
 from __future__ import annotations
 

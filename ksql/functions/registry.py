@@ -1,8 +1,8 @@
 """All functions by name, built-in and users', and the names of other databases for them.
 
-The names here of functions that other databases know.
+Names that other databases use are mapped to the names here.
 
-Only names with the same meaning, or whose first choice here is clear.
+Only names with the same meaning are listed, or whose first choice here is clear.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Exact fits win over fits by implicit casts; among several, fixed parameters win 
 then longer over shorter signatures, then fewer type variables. A remaining tie is refused as
 ambiguous.
 
-The name of an overload in a stored plan: its signature, whatever its place in a list.
+A stored plan names an overload by its signature, whatever its place in a list.
 
-Fits the type of an argument to a declared parameter.
+An argument's type is fitted to the declared parameter.
 """
 
 from __future__ import annotations

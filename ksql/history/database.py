@@ -1,8 +1,8 @@
 """The ledger's database: connections, dialects, errors by their remedy, migrations.
 
-The errors of the ledger's database, a class for each kind of remedy.
+Each kind of remedy has an error class of its own.
 
-Bringing a database to the schema of this version; safe when several servers start at once.
+Several servers may start at once: bringing a database to this version's schema is safe then.
 """
 
 from __future__ import annotations

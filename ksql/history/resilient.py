@@ -4,7 +4,7 @@ A background thread writes. While the database is away, locked or full, entries 
 queue and are written later, in order. A SQLite file that was deleted is created again, one that is
 damaged is set aside. Failures are logged; no running query notices.
 
-The jobs that may wait to be written into the ledger, and how each is written.
+Each job that may wait says how it is written into the ledger.
 """
 
 from __future__ import annotations

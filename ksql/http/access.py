@@ -5,7 +5,7 @@ another origin sent is refused. So is one under a name that is not this server's
 to point at any address. Clients that are no browsers see no difference. Source: the Fetch standard
 on ``Origin``; W3C, Fetch Metadata; rest-utils on ``access.control.*``.
 
-Puts the guard before an application, with CORS headers for the pages of allowed origins.
+The guard comes before an application, with CORS headers for the pages of allowed origins.
 """
 
 from __future__ import annotations

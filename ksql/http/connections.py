@@ -3,8 +3,6 @@
 At the limit, the connection that has been idle longest makes room for a new one. It is one of the
 same address, if that has its share already, else one of the address that has most. One whose client
 waits for an answer is never closed so; where there are only such, a new one is refused.
-
-Sockets that listen, and the URLs by which clients reach them.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """HTTP/1.1: a short way for ordinary requests, with a parser of heads; else h11 by uvicorn.
 
-A connection of HTTP/1.1 as long as its requests are ordinary ones, as nearly all are.
+A connection takes the short way as long as its requests are ordinary ones, as nearly all are.
 
 h11 looks at every byte in Python, which takes longer than a look-up by key. It gets the connection
 for good with the first head that is not ordinary, or that does not come in one piece. It alone
 handles limits, bad requests, bodies in chunks and websockets.
 
-The heads of ordinary requests: what means the same to every reader of HTTP/1.1.
+The head of an ordinary request means the same to every reader of HTTP/1.1.
 
 A head that fits is framed by one Content-Length at most, is addressed to one host and asks for no
 change of the protocol. Any other is for h11, which knows all that there is.
 Source: RFC 9112.
-
-HTTP/1.1 as h11 and uvicorn have it, for all other requests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs an application in uvicorn over open sockets; accepts targets that are whole URLs.
 
-Requests whose target is a whole URL, as proxies and some clients send them.
+Proxies and some clients send a whole URL as the target of a request.
 
 Source: RFC 9112, section 3.2.2: a server accepts them, and the URL's host counts.
 """

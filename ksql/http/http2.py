@@ -2,8 +2,6 @@
 
 Source: RFC 9113. The frames are read and written by ``h2``; uvicorn has the sockets and the stop.
 
-One request and its answer on an HTTP/2 connection, as ASGI has them.
-
 Both directions are bounded. A body that the application has not read is not credited to the client.
 The application waits while the client has given no credit for more of the answer. Source: ASGI
 specification, HTTP; RFC 9113, flow control.

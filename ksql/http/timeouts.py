@@ -5,7 +5,7 @@ A head that has begun to come, and the first one of a connection, have seconds o
 Clients keep connections to ask again, and each costs a socket. A request that never comes whole
 is such a connection too.
 
-Hangs up on a client that takes nothing of what it is sent.
+A client that takes nothing of what it is sent is hung up on.
 
 What waits for such a client is bounded: the application waits too. But its query, its place among
 the queries and its memory would be kept for as long as the connection lives.

@@ -1,8 +1,8 @@
 """JSON texts as Jackson reads and writes them, and the paths of EXTRACTJSONFIELD.
 
-JSON texts as Jackson reads and writes them: exact decimals, what follows the value ignored.
+Decimals are exact, and what follows the value is ignored.
 
-The paths of EXTRACTJSONFIELD: ``$.name[0]["other name"]``.
+A path of EXTRACTJSONFIELD is like ``$.name[0]["other name"]``.
 """
 
 from __future__ import annotations

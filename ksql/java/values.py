@@ -1,7 +1,4 @@
-"""Equality and order of SQL values as Java's objects have them, and a function's errors.
-
-Errors of a function on the values of a row.
-"""
+"""Equality and order of SQL values as Java's objects have them, and a function's errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Errors of Kafka in our words, retries until a time limit, and a client's last error.
 
-The errors that a Kafka client's own threads report.
+A Kafka client's own threads report errors, too.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Consumer groups: their offsets, their deletion, their coordinators, membership in one.
 
-Requests that the coordinators of consumer groups answer.
+A process is a member while it lives, and all others see it.
 
-A process as a member of a consumer group: there while it lives, seen by all others.
-
-Nothing is read: the group is only a list of the living, which Kafka keeps. A member that ends in
-order leaves at once; one that is killed or cut off, after the session's time.
+Nothing is read: the group is only a list of the living processes, which Kafka keeps. A member that
+ends in order leaves at once; one that is killed or cut off, after the session's time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads records of Kafka for the service itself."""
+"""A Kafka consumer of assigned partitions, without a group: for views, push queries and backups."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Kafka's client properties: Java's names to librdkafka's, tried before anything is started.
-
-The configuration of Kafka's clients, tried before anything is started.
-"""
+"""Kafka's client properties: Java's names to librdkafka's, tried before anything is started."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kafka's topics as the engine wants them, and sampled sizes of records.
 
-The sizes of some records of a topic, to know those of the others by.
+The sizes of some records of a topic stand for those of all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The embedded registry's REST interface, as Confluent's, and the thread that serves it.
+"""Serves the embedded registry's REST interface, as Confluent's, in a thread of the service.
 
 Source: Confluent Schema Registry API reference.
-
-The embedded registry over HTTP, in a thread of the service.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The registry's objects, the state that its topic adds up to, and a transaction's changes.
-
-The objects that a registry keeps, as its rules see them.
-"""
+"""The registry's objects, the state that its topic adds up to, and a transaction's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and responses of the registry's REST interface, as Confluent's clients know them.
+"""JSON bodies of the embedded Schema Registry's REST API, in Confluent's form.
 
 Source: Confluent Schema Registry API reference.
 """

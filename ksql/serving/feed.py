@@ -1,4 +1,4 @@
-"""The records that a client's query reads, as they come."""
+"""Raw records for push queries: the feed's interface, and one that reads Kafka by itself."""
 
 from __future__ import annotations
 

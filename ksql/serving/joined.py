@@ -1,7 +1,4 @@
-"""JOIN in a pull query: binds it, reads one table and looks up the others' rows by key.
-
-JOIN in a pull query: each row's partner is looked up by its key in the other table's stores.
-"""
+"""JOIN in a pull query: binds it, reads one table and looks up the others' rows by key."""
 
 from __future__ import annotations
 

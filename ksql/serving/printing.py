@@ -2,8 +2,6 @@
 
 Source: docs/sql/reading.md#print.
 
-The formats that fit the bytes of keys and values, and the bytes as each of them shows them.
-
 Names and their order are ksqlDB's: a key may be one of a window, and what is UTF-8 may be a text.
 Unlike there, letters are never shown as a number: a text of four or eight of them is a text.
 

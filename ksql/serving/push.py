@@ -1,17 +1,15 @@
 """Push queries and pull queries over streams: merged by time; which of them are scalable.
 
-A plan hosted in this process, fed by a reader of its own. Starting one costs a consumer, not a
-Spark query; its state lives in memory and ends with it.
+The plan is hosted in this process and fed by a reader of its own. Starting one costs a consumer,
+not a Spark query; its state lives in memory and ends with it.
 
-Which push queries ksqlDB calls scalable.
-
-They read on from the newest record of what one running query writes. Ours read its topic, as all
-push queries do: no query has to be started for them. Clients still see a difference in the ids, and
-records without key are left out.
+Push queries that ksqlDB calls scalable read on from the newest record of what one running query
+writes. Ours read its topic, as all push queries do: no query has to be started for them. Clients
+still see a difference in the ids, and records without key are left out.
 
 Source: docs/sql/reading.md#push-queries.
 
-Records of several partitions in the order of their times, until all have come to the present.
+Records of several partitions come in the order of their times, until all have come to the present.
 
 A consumer gives what has arrived, perhaps all of one topic before the first record of another. A
 stream would be joined with a table that is not there yet. Windows would close before half of their

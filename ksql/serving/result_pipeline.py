@@ -3,8 +3,6 @@
 FROM gives rows. WHERE, GROUP BY, HAVING and SELECT are the same compiled code as in queries that
 run on. ORDER BY, OFFSET and LIMIT come after them.
 Source: docs/sql/reading.md#pull-queries.
-
-GROUP BY in a pull query: rows to one row per group, in bounded memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A table's stores for pull queries and how far they are, and the topics that fill them.
-
-The topics that tables are kept from, as far as reads need to know them.
-"""
+"""A table's stores for pull queries and how far they are, and the topics that fill them."""
 
 from __future__ import annotations
 

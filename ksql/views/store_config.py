@@ -2,8 +2,6 @@
 
 What a query was made with comes before the server's configuration, so that a changed default
 reaches the tables that state nothing.
-
-The retention of a windowed table's rows, and the note of a pull query on hidden ones.
 """
 
 from __future__ import annotations

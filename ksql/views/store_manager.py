@@ -2,7 +2,7 @@
 
 A store lies under the query that writes its table, as a dropped table's name may come again.
 
-Records the Kafka topic id that a table's stores were filled from, in a file next to them.
+The Kafka topic id that a table's stores were filled from is in a file next to them.
 
 A topic that is deleted and recreated keeps its name, not its id. Its offsets begin again. A store
 that continues at its position keeps rows of the former topic, and leaves out the first records of

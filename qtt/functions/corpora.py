@@ -1,6 +1,6 @@
 """The functions that ksqlDB's test files call and that are no part of the language.
 
-Loaded like any user's file: ``ksql.extension.dir`` points to this directory.
+They are loaded like any user's file: ``ksql.extension.dir`` points to this directory.
 """
 
 from __future__ import annotations

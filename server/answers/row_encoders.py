@@ -2,7 +2,7 @@
 
 Source: ksqlDB developer guide, REST API, endpoints /query-stream and /query.
 
-A run-time value as JSON: one converter per type, made once per query.
+Each type has one converter of run-time values to JSON, made once per query.
 
 ``None`` instead of a converter says that the JSON writer takes the value as it is. So a row of
 plain columns costs nothing here. Source: ksqlDB developer guide, REST API, value encoding in rows.

@@ -1,8 +1,6 @@
 """The terminal's own commands, a table from name to function, and its version.
 
 Source: docs/terminal.md.
-
-The terminal's version.
 """
 
 from __future__ import annotations

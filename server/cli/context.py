@@ -1,6 +1,6 @@
 """Completion: where the cursor is in a statement, and the words that fit there.
 
-The place of the cursor: the words of the statement before it, and the sources it reads.
+The place of the cursor is the words of the statement before it, and the sources it reads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Long descriptions in the terminal: a source, a query, an upgrade.
 
-An upgrade report as a person reads it: verdict, changes, guarantees, point of the switch.
+An upgrade report shows verdict, changes, guarantees and the point of the switch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The texts of EXPLAIN about a rebuild before it begins: its records, its time, its room.
 
-The rows that differ between the old and the new plan.
+It also shows the rows that differ between the old and the new plan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A table that fits its terminal (columns, or a block per row), and values in its cells.
-
-Values as a cell shows them.
-"""
+"""A table that fits its terminal (columns, or a block per row), and values in its cells."""
 
 from __future__ import annotations
 

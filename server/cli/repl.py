@@ -1,7 +1,4 @@
-"""The prompt: statements over several lines, history, completion, colours, Ctrl-C and Ctrl-D.
-
-Colours for what is being typed.
-"""
+"""The prompt: statements over several lines, history, completion, colours, Ctrl-C and Ctrl-D."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs what the user wrote: the terminal's commands, statements; hints for other terminals'.
 
-Commands of other terminals, which begin with a backslash: what to write here instead.
+A command that begins with a backslash is one of another terminal: the hint says what to write here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The frame of a demo: a service, signals, errors, exit status; repeated tasks, memory in use.
 
-Repeats a task in the background of the demo.
-
-The memory that this process and its descendants hold: JVMs, Python workers and all.
+The memory in use is that of this process and its descendants: JVMs, Python workers and all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Talk between servers: /clusterStatus, /heartbeat, /lag; absent while heartbeats are off.
+"""Cluster routes: /clusterStatus for clients; /heartbeat and /lag between servers.
 
 Source: ksqlDB developer guide, REST API, endpoint /clusterStatus.
 """

@@ -2,7 +2,7 @@
 
 Source: ksqlDB developer guide, REST API, endpoint /inserts-stream.
 
-Rows that a client sends while it reads what became of them: one acknowledgement per row.
+The client sends rows while it reads one acknowledgement per row.
 """
 
 from __future__ import annotations

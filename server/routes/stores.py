@@ -2,7 +2,7 @@
 
 Source: KIP-535 (allLocalStorePartitionLags, queryMetadataForKey); docs/rest.md#stores.
 
-A read of one copy as bytes for another server: frames, made in the threads for other servers.
+A read of one replica is sent to another server in frames, made in threads for other servers.
 
 Those threads never wait for another server, so two servers cannot wait for each other.
 """

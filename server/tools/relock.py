@@ -1,6 +1,6 @@
 """Writes the jars' lock file again: resolves the roots, downloads what they need, notes checksums.
 
-For maintainers, after a version was changed here: ``python -m server.tools.relock``.
+Maintainers run it after a version was changed here: ``python -m server.tools.relock``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Calls of all functions with odd arguments: in good time, and of no more memory than is allowed.
 
-Patterns that multiply what is tried, texts that double, counts without end, one call in another.
+It tries patterns that multiply what is tried, texts that double, counts without end, one call in
+another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A process that asks for a group's members all the time; its arguments: the brokers, the group.
 
-Ends when its standard input does; prints a line for each try, ``answered`` or ``failed``.
+It ends when its standard input does, and prints a line for each try, ``answered`` or ``failed``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results of Kafka Streams that are kept, on Spark: all records in one micro-batch.
 
-Of one partition, and over several.
+Topics have one partition, or several.
 """
 
 from __future__ import annotations

@@ -167,3 +167,33 @@ def test_what_is_listed_may_only_shrink(tmp_path, capsys, monkeypatch):
     file.write_text("# without effect\n")
     assert prose.main(["--shrink"]) == 0
     assert left.read_text().splitlines()[1:] == []
+
+
+@pytest.mark.parametrize(
+    "paragraph",
+    [
+        "The paths of a server's state.",
+        "Types as they are written in statements.",
+        "The errors that a client's own threads report.",
+        "Which servers hold the store of a table's partition.",
+        "Small files: whole or not there.",
+    ],
+)
+def test_a_second_summary_of_a_module_is_found(paragraph):
+    (finding,) = prose.findings("module.py", f'"""Files.\n\nIt has two.\n\n{paragraph}\n"""\n')
+    assert (finding.line, finding.phrase) == (5, paragraph)
+
+
+@pytest.mark.parametrize(
+    "paragraph",
+    [
+        "A file that was lost is written again.",
+        "It holds the paths of a server's state.",
+        "Source: the paths of a server's state.",
+        "``a``  the paths of a server's state.",
+        "The paths of a server's state. They are short.",
+        "Each type is text as it is written in statements.",
+    ],
+)
+def test_a_later_paragraph_may_be_a_sentence_a_source_or_a_list(paragraph):
+    assert prose.findings("module.py", f'"""Files.\n\n{paragraph}\n"""\n') == []

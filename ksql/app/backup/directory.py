@@ -1,8 +1,7 @@
-"""The directory of a backup: written at once, read and checked; and the state directory's files.
+"""Writes and verifies a backup folder; decides which files of the state directory go into it.
 
-Nobody may use the state directory while it is copied.
-
-The folder of a backup: made at once or not at all, and compared in whole before it is used.
+Nobody may use the state directory while it is copied. The folder is there in whole or not at all,
+and is compared in whole before it is used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything is compared before anything is changed. From then on a file in the state directory keeps
 servers from starting until all is done: after a crash the command is repeated.
 
-The records of a command topic that is brought back: each at its offset, then a new count of ids.
+Each record of a restored command topic gets its offset back; after them a new count of ids begins.
 
 Commands name offsets of other commands, and the ids of queries are made of them. So every offset
 that had no command, as the ends of transactions have none, gets a command that does nothing.

@@ -1,7 +1,7 @@
-"""``ksql backup``: what cannot be rebuilt is saved in a folder of its own.
+"""``ksql backup``: saves the command topic, ``_schemas`` and, offline, the state directory.
 
 The topics are saved while servers run, too: what is committed at that moment. The state directory
-only while none does, since checkpoints of different moments are none.
+is saved only while none runs, since checkpoints of different moments do not fit together.
 """
 
 from __future__ import annotations

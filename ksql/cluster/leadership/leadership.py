@@ -1,4 +1,4 @@
-"""Leader election: one server at a time leads a service.
+"""Leader election by claims in a fenced Kafka topic: one server at a time leads a service.
 
 A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``).
 A server that finds a living claim of another one refuses to start. A claim that is not repeated for

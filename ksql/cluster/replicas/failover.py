@@ -3,7 +3,7 @@
 A read that fails on its way continues at the next replica, after the last key that came. All
 replicas have the order of the keys' bytes.
 
-Which server is asked next for a partition, after what others have answered; pure.
+The choice of the next server is pure: it follows from what the others have answered.
 
 The active copy comes first. It may not be there yet, because the partition has just moved, or lack
 more than a stated limit. Then the next copy that runs answers in its place. If its server does not

@@ -2,7 +2,7 @@
 
 Source: KIP-535.
 
-Tracks how far topics are ahead of the stores that follow them, in offsets and in time.
+The lag is how far topics are ahead of the stores that follow them, in offsets and in time.
 
 The ends of topics are asked for now and then. Offsets: the end last seen, less the position. Time:
 how long ago the latest end was seen that the store has reached. So it needs no record's timestamp

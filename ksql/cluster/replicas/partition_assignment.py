@@ -7,8 +7,6 @@ later, and not run yet.
 Servers that wait for those of an earlier store format divide all partitions among themselves, so
 that they can take over at once. Until then the earlier servers assign them nothing.
 
-Which servers hold the store of a table's partition.
-
 Every server ranks all servers for each partition by a hash of both, so they agree without talking.
 The first is the active one, the next are standbys. When a server comes or goes, the others keep
 their order among themselves: only partitions that it has or had move.

@@ -2,8 +2,6 @@
 
 The forms have a version; a server answers only those that it knows.
 
-One copy of a partition as its readers see it, here or on another server.
-
 Source: KIP-535.
 """
 

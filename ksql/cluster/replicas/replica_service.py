@@ -1,4 +1,4 @@
-"""Wires a server's replicas: its own, the way to other servers', their lags, and the secret."""
+"""Wires a server's replicas to the other servers; answers which server holds a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The carrying out of one command, written down as a state machine.
+"""Executes one command as a state machine: make topics, start queries, log it, or undo it.
 
     PREPARED -> MAKING -> STARTING -> WRITING -> exit
 

@@ -1,6 +1,6 @@
 """The state that a statement is planned against, the planned statement, and a query's settings.
 
-The settings of a query's batches and stores, which do not change its results.
+The settings of a query's batches and stores do not change its results.
 """
 
 from __future__ import annotations

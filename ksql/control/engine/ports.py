@@ -1,7 +1,4 @@
-"""The engine's interface of the command log, with one in memory, and of a command's progress.
-
-The progress of a command, as ``/status`` shows it.
-"""
+"""Interfaces that the engine uses: the command log, with one in memory, and command progress."""
 
 from __future__ import annotations
 

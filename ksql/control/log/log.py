@@ -1,10 +1,10 @@
 """The command topic, in order and transactional, and the file of the applied offset.
 
-The command topic: one partition, never compacted, written in transactions. The order of truth.
+The command topic is the order of truth: one partition, never compacted, written in transactions.
 
 Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
 
-The position up to which the log was carried out: a small file in the state directory.
+A small file in the state directory holds the applied offset.
 """
 
 from __future__ import annotations

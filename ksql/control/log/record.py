@@ -2,7 +2,7 @@
 
 A version that is newer than ours is refused, an older one is read.
 
-The stored forms of a command's changes; see ``ksql.core.types.schema``.
+``ksql.core.types.schema`` explains the stored forms of a command's changes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Step 2, *plan*: makes the query's plan, checks co-partitioning and cycles, fits INSERT INTO.
 
-Pure: nothing is asked for and nothing is changed.
+It is pure: nothing is asked for and nothing is changed.
 
-Checks that the sides of each join have as many partitions, where they meet under one key.
+The sides of a join must have as many partitions, where they meet under one key. A query that reads
+its own result, directly or through other queries, is refused. The columns of INSERT INTO are
+converted to those of the stream.
 
 Source: docs/sql/joins.md.
-
-May a query read what it reads? Not if that is, or follows from, what it writes.
-
-The result of a query fitted to the stream that it is inserted into.
 """
 
 from __future__ import annotations

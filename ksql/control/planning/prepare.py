@@ -1,10 +1,8 @@
 """Plans any distributed statement against the catalog of this moment; nothing is changed.
 
-Four steps, each a function from values to a value: resolve, plan, compare, effects.
+There are four steps, each a function from values to a value: resolve, plan, compare, effects.
 
-TERMINATE, PAUSE and RESUME.
-
-CREATE TYPE and DROP TYPE.
+TERMINATE, PAUSE, RESUME, CREATE TYPE and DROP TYPE take no steps.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The result is one value with every default filled in: formats, topics, registered schemas, the
 source or query to be replaced. Only this step asks Kafka and the schema registry.
 
-The ids of new queries: they name directories, groups and transactions, so they are bounded.
+Ids of queries name directories, groups and transactions, so they are bounded.
 """
 
 from __future__ import annotations

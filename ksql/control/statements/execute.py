@@ -1,9 +1,4 @@
-"""Executes a request's statements by their handlers, after a sandbox; health and identity, too.
-
-The service's answers apart from entities: failed requests, its identity, its health.
-
-The handler of each kind of statement, from the modules that hold them.
-"""
+"""Executes a request's statements by their handlers, after a sandbox; health and identity, too."""
 
 from __future__ import annotations
 

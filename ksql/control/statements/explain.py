@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan of a query that runs, or of one that could be created."""
+"""EXPLAIN: the plan of a query, or what a CREATE OR REPLACE would do in each upgrade mode."""
 
 from __future__ import annotations
 

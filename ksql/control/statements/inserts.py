@@ -1,4 +1,4 @@
-"""Rows of JSON, each a record of its own: what /inserts-stream does.
+"""Writes the JSON rows of /inserts-stream to a stream: coerces, encodes and produces each one.
 
 Source: docs/rest.md#inserts-stream.
 """

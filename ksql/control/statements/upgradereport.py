@@ -1,7 +1,4 @@
-"""The report of a replacement, as the answers to CREATE OR REPLACE and EXPLAIN have it.
-
-The upgrades of the history, as SHOW UPGRADES and DESCRIBE UPGRADE have them.
-"""
+"""Data classes of upgrade reports: CREATE OR REPLACE, EXPLAIN, SHOW UPGRADES, DESCRIBE UPGRADE."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds the Java that Kafka and Spark run on.
 
-Standard library only: the set-up imports it before anything is installed.
+It uses the standard library only: the set-up imports it before anything is installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An exclusive lock of a directory across processes, and orphaned processes that still hold it.
 
-Processes that outlived the service that started them, found by the lock they still hold.
+A process that outlived the service that started it is found by the lock that it still holds.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Run as a script: ``python supervise.py PATIENCE stdin|signal COMMAND..``. It hol
 of a pipe whose writing end only the parent has. When the pipe closes, by intent or by the parent's
 death, the child is asked to end. Its standard input is closed, or it gets SIGTERM. It is killed
 when it does not end within PATIENCE seconds. A byte in the pipe has it killed at once. On Linux the
-child dies with this process, and what it leaves behind becomes ours and is killed. Standard library
-only, so that it starts at once.
+child dies with this process, and what it leaves behind becomes ours and is killed. It uses the
+standard library only, so that it starts at once.
 """
 
 from __future__ import annotations

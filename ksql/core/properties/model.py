@@ -1,7 +1,4 @@
-"""The rows of the table of properties: loads ``table.toml``, and checks a value against its row.
-
-All properties, by subject and by name, as ``table.toml`` has them.
-"""
+"""The table of properties: loads ``table.toml``, finds a property, and checks a value."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ Part = Literal["plan", "query", "statement", "service"]
 
 ``plan``       it changes results: kept in the query's plan; a replacement inherits the running
                plan's value unless its request or session states one, and a difference is a change
-               ``query``      how a query is run, not what it gives: kept with the query, inherited
-               alike ``statement``  read while a statement is prepared or answered; its effect is
-               part of the plan ``service``    one value for the whole server; cannot be SET
+``query``      how a query is run, not what it gives: kept with the query, inherited alike
+``statement``  read while a statement is prepared or answered; its effect is part of the plan
+``service``    one value for the whole server; cannot be SET
 """
 
 Scope = Literal["server", "session", "query"]

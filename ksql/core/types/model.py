@@ -4,8 +4,6 @@ Values look the same everywhere at run time: in decoded rows, functions and stat
 INTEGER and BIGINT int; DOUBLE float; DECIMAL decimal.Decimal; STRING str; BYTES bytes. DATE is int
 (epoch days); TIME int (milliseconds of the day); TIMESTAMP int (epoch milliseconds). ARRAY is list;
 MAP dict; STRUCT a dict from field name to value (all fields, declared order). NULL is None.
-
-Types as they are written in statements.
 """
 
 from __future__ import annotations

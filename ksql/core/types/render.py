@@ -1,8 +1,7 @@
 """Values as Java prints them (CAST to STRING and some functions), and the order of a HashMap.
 
-The order in which Java's HashMap gives its entries back.
-
-Functions of maps that depend on an order (REDUCE over DOUBLEs, the text of a map) follow it.
+Functions of maps that depend on an order (REDUCE over DOUBLEs, the text of a map) follow the order
+of Java's HashMap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The shape of a row (key, value, header, pseudo columns), and its stored form.
 
-The stored forms of types, columns and formats: tags and keys, which never change.
+The tags and keys of stored types, columns and formats never change.
 
 After renaming a class or a field, leave them as they are and write ``key=field`` here.
 """

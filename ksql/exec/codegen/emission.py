@@ -1,6 +1,6 @@
-"""The end of a plan that ends with a join, as statements for a loop over the rows that meet.
+"""Generated code for the last step after a stream join: filter, project, encode.
 
-They make the printed document of the two sides' rows, ``left`` and ``right``, the packed ``key``,
+It makes the printed document of the two sides' rows, ``left`` and ``right``, the packed ``key``,
 the time ``t`` and the headers ``h``. There is no joined row, no projected one, no key and value of
 it. A key that is the join's own is encoded once, however many records have it.
 """

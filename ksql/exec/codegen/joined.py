@@ -4,7 +4,7 @@ The other road (``JoinProcessor``, then ``exits``, then ``Encoder``) makes a joi
 record, then the rest of it. Both mean the same. The table's changes are stored when everything is
 encoded: where that fails the other road begins from the start and words why.
 
-Turns the records of two streams into the sink's records: joined rows are printed at once.
+Joined rows of two streams are printed at once, without a row in between.
 
 The other road (the processor's own records, then ``exits``, then ``Encoder``) makes a joined row of
 each pair, then the rest of it. Both mean the same. Joins whose records wait for a match take the

@@ -1,7 +1,4 @@
-"""A plan compiled: the ``Program`` of workers, push queries and memory; its code for EXPLAIN.
-
-The code of a query as text, for EXPLAIN.
-"""
+"""A plan compiled: the ``Program`` of workers, push queries and memory; its code for EXPLAIN."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The layout of every row in a program is made here.
 
-Joins in a row: which of them one stage does, and which columns their rows have of their own.
+Of joins in a row it decides which ones one stage does, and which columns their rows have of their
+own.
 
 A join whose rows are joined again under the same key needs no other exchange. Every record goes
 through all of these joins before the next one, as it does within a task of Kafka Streams.

@@ -1,6 +1,6 @@
 """Makes a stored plan a program, with the user functions and registry that travel with it.
 
-The things that travel with a plan: user functions, and where the schema registry is.
+User functions travel with a plan, and so does the address of the schema registry.
 
 The texts of the functions' files travel, so an executor on another machine needs no copy of the
 directory. An executor that lives on across an upgrade never runs old code: another text is another

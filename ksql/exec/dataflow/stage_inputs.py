@@ -1,6 +1,6 @@
 """The generated segments between sources, stages and the sink; table functions over a batch.
 
-Table functions over a batch: rows in, more or fewer rows out.
+Table functions take the rows of a batch and give more or fewer rows.
 """
 
 from __future__ import annotations

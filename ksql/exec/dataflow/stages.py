@@ -1,15 +1,12 @@
 """Makes the operator of a stage from its node: aggregates, joins; decides who combines early.
 
-The processor of a join, or of several under one key, made from a stage.
-
-Which aggregates fold records before the exchange, and why the others do not.
-
-It is for what may emit less than every change. Without windows any aggregate that merges does so,
-except those that may fail. A failure is one record's, not that of all records that were folded with
-it. These are users' own, and sums of DECIMAL, which overflow. In windows it must not show at all.
-``operators.panes`` keeps late records as they are, and only functions that do not depend on the
-order of records are combined. A session's bounds, and so its late records, are found record by
-record. Plans of earlier versions count time by bucket, of which a task knows nothing.
+Folding before the exchange is for what may emit less than every change. Without windows any
+aggregate that merges does so, except those that may fail. A failure is one record's, not that of
+all records that were folded with it. These are users' own, and sums of DECIMAL, which overflow. In
+windows it must not show at all. ``operators.panes`` keeps late records as they are, and only
+functions that do not depend on the order of records are combined. A session's bounds, and so its
+late records, are found record by record. Plans of earlier versions count time by bucket, of which a
+task knows nothing.
 """
 
 from __future__ import annotations

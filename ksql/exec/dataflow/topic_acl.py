@@ -4,8 +4,6 @@ A topic of Kafka's or of any service's own inner workings (command topics, chang
 offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,
 and the processing log, can be read and nothing else. Source:
 docs/configuration.md#topics-that-no-setting-opens.
-
-Which topics a stored query reads, and where a new one begins in each.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Comparisons, IN and LIKE as Python code; LIKE in linear time.
 
-Comparisons, IN and LIKE as Python code. With a NULL they are false, LIKE excepted: it raises.
+With a NULL, comparisons and IN are false; LIKE raises.
 
 Source: docs/sql/expressions.md#comparisons.
 
-LIKE in linear time: ``%`` is any run of characters and ``_`` any one, but for line ends.
+LIKE takes linear time: ``%`` is any run of characters and ``_`` any one, but for line ends.
 """
 
 from __future__ import annotations

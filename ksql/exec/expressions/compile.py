@@ -3,7 +3,7 @@
 The generated source is plain: columns in local variables, a condition, the outputs, each in a
 guard of its own. ``Projection.text`` shows it.
 
-The functions whose arguments are patterns: a program with one has a budget of its own.
+A program that calls functions whose arguments are patterns has a budget of its own.
 """
 
 from __future__ import annotations

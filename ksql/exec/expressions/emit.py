@@ -5,7 +5,7 @@ it) becomes statements before it. A guard is a ``try`` statement around its own 
 Python 3.11 a ``try`` that catches nothing costs nothing, so there is no second, guarded version of
 the code. Each expression is evaluated exactly once, functions with side effects included.
 
-Expressions that cannot be NULL, as far as that is known before they run.
+It also shows which expressions are known not to be NULL before they run.
 """
 
 from __future__ import annotations

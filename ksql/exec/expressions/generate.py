@@ -1,10 +1,8 @@
 """Bound expressions to Python code: access, constructors, conditions, calls and CAST.
 
-Source of the meaning: docs/sql/expressions.md.
+The common casts need no call.
 
-CAST as Python code; the common ones need no call.
-
-Source: docs/sql/types.md#conversions.
+Source: docs/sql/expressions.md; docs/sql/types.md#conversions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Topics have one partition. Records are processed one by one in the order in which they were appended
 to any topic. So a query over several topics sees them in the order of the test.
-
-The records of topics in memory for the queries of clients, and where those topics end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The interfaces of a stateful operator: records, a small store, an error log.
 
-No Spark, no Kafka.
+They know neither Spark nor Kafka.
 """
 
 from __future__ import annotations

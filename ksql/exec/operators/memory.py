@@ -1,6 +1,6 @@
 """State in memory (memory driver, push queries, tests), with or without a bound on its size.
 
-A store in memory that refuses to grow without end: the state of a query in the server.
+The state of a query in the server lies in a store that refuses to grow without end.
 """
 
 from __future__ import annotations

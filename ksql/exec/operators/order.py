@@ -7,7 +7,7 @@ is a record's sequence key. It is found where the partition is read, before anyt
 Records that are left out have one, too; without it results would depend on how micro-batches were
 cut.
 
-Records of one partition on their way to a stage, with nothing in them that all have alike.
+Records of one partition on their way to a stage leave out what all of them have alike.
 
 An exchange has them column by column: a ``Record`` of each would be made and taken apart at once.
 Iterating over it gives the records.

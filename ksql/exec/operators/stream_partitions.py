@@ -1,6 +1,6 @@
 """The stream partitions of a bucket, each with a clock of its own and a part of the store.
 
-A part of a store: of one join of a chain, or of one lane.
+The part of a store belongs to one join of a chain, or to one stream partition.
 """
 
 from __future__ import annotations

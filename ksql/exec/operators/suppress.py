@@ -5,7 +5,8 @@ the results of all of them. The earliest window comes first; within a window the
 the groups' keys. Windows that begin longer before the latest one than RETENTION are forgotten by
 then: they are logged instead. Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
 
-EMIT FINAL over SESSION windows: each session once, when no record can join it in time any more.
+EMIT FINAL over SESSION windows emits each session once, when no record can join it in time any
+more.
 
 A session closes when stream time has passed its end by more than gap and grace. With the record
 that brings that about leave all sessions that have closed, by their ends, their starts and the

@@ -1,6 +1,6 @@
 """Keys that wait for a time, found by it: EMIT FINAL's windows before their close.
 
-Keys lie in slots of time, each a space: so only the slots whose time has come are looked through.
+Each slot of time is a space of keys: so only the slots whose time has come are looked through.
 """
 
 from __future__ import annotations

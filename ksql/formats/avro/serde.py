@@ -1,8 +1,6 @@
 """AVRO: records with their schema's id before them, and its schemas for topics and registries.
 
 Source: docs/formats.md#avro.
-
-Avro's schemas for topics and registries.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The demands on a schema besides its structure are a matter of ``Rules``.
 
-Avro schemas as text, in the one way that Avro's own library prints them.
-
 Two texts that differ only in white space or in the order of their attributes are one schema.
 Source: the Avro specification 1.11; the order of attributes is that of Avro's Java library.
 """

@@ -3,7 +3,7 @@
 Generated readers test for the expected Python class themselves and come here with everything else.
 Source: docs/formats.md#json.
 
-A JSON value that is of one of several types: a struct with a member for each.
+A value of one of several types becomes a struct with a member for each.
 
 The first type that the value may be of counts; among objects it is the one that shares most names.
 Source: docs/formats.md#json_sr; Confluent's converter (``oneOf``).

@@ -3,8 +3,6 @@
 The written type decides first whether a column can take it. The text is then read as the written
 type. If a column wants text, numbers become text as Java prints the written type. Source:
 docs/formats.md#json_sr.
-
-JSON's schemas for topics and registries.
 """
 
 from __future__ import annotations

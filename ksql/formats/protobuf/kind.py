@@ -1,6 +1,6 @@
 """Protobuf's schemas for topics and registries, and the record's index of its message.
 
-The part of a record that says which of its schema's messages it is.
+The index says which of its schema's messages a record is.
 
 Source: Confluent's wire format.
 """

@@ -1,6 +1,7 @@
 """Protobuf schemas as a registry sees them: files with every name resolved.
 
-A schema comes as the text of a .proto file or, from some clients, as its descriptor in Base64.
+A schema comes in two forms: the text of a .proto file or, from some clients, its descriptor in
+Base64.
 """
 
 from __future__ import annotations

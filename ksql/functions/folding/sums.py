@@ -1,4 +1,4 @@
-"""COUNT, SUM, SUM_LIST: one number per group."""
+"""COUNT, SUM and SUM_LIST: their state is one number per group."""
 
 from __future__ import annotations
 

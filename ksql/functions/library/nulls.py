@@ -1,4 +1,4 @@
-"""Conditions: choosing between values, above all around NULL."""
+"""Scalar functions around NULL: COALESCE, IFNULL, NULLIF, GREATEST, LEAST; also AS_VALUE."""
 
 from __future__ import annotations
 

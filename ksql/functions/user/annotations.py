@@ -2,8 +2,6 @@
 
 A function annotated with ``datetime.date`` gets dates; without annotation it gets what the engine
 holds: epoch days.
-
-Errors in a function that a user wrote.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes Java's patterns for RE2 and ``regex``; sets of characters as ranges of code points.
 
-Sets of characters as sorted ranges of code points, with Java's predefined classes.
+Sets of characters are sorted ranges of code points, with Java's predefined classes.
 """
 
 from __future__ import annotations

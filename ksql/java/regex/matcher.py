@@ -3,7 +3,7 @@
 RE2 knows no back references, lookaround, atomic groups and possessive quantifiers. Its end of a
 text is Java's ``$`` only for a text without a line's end. Both engines prefer matches as Java does.
 
-The time that a match may take if it cannot be promised to be linear.
+A match may take a limited time if it cannot be promised to be linear.
 
 Each query has a budget of its own: what one wastes is not taken from the others.
 """

@@ -1,6 +1,6 @@
 """Turns a parsed text's fields into a moment, as java.time resolves them; values to be printed.
 
-The values that a pattern prints: a DATE, a TIME, or a TIMESTAMP in a zone.
+A pattern prints a DATE, a TIME, or a TIMESTAMP in a zone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``DateTimeFormatter``: compiles a pattern to printer and parser; a short way for plain digits.
 
-A short cut for the patterns that most texts follow: plain digits of fixed width.
+Most texts follow patterns of plain digits of fixed width; these take a short cut.
 """
 
 from __future__ import annotations

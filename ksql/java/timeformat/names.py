@@ -1,6 +1,6 @@
 """The English names that java.time prints and reads: months, days, eras, and time zones.
 
-The names of time zones in texts: abbreviations, and long English names (by Babel).
+A time zone has abbreviations and a long English name (by Babel).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A Kafka transaction per task and micro-batch, with calls that end and one process per task.
 
-The number is kept as the offset of a consumer group of the task's own. So a batch that is run
-again, by any worker, finds that it has been written. A task keeps its transactional id: opening it
-again aborts what a dead predecessor left open and fences a living one.
+The batch's number is kept as the offset of a consumer group of the task's own. So a batch that is
+run again, by any worker, finds that it has been written. A task keeps its transactional id: opening
+it again aborts what a dead predecessor left open and fences a living one.
 
 Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
 taken the id over meanwhile. Those of one machine notice by a lease, a small file; between
@@ -10,13 +10,11 @@ machines the first call of a transaction, which writes the batch's number, fails
 
 Source: KIP-98 and KIP-447.
 
-Calls of Kafka's client that end, whatever the client makes of its own time limit.
+Each call of Kafka's client ends in time, even if the client exceeds its own time limit.
 
-The process of this machine that writes for a task: named in a small file.
-
-A producer whose transactional id was taken by another would learn so from the broker, as a fatal
-error that its library shouts out. Nothing depends on the file but that noise: who holds a stale
-turn is still fenced by the broker.
+A small file names the process of this machine that writes for a task. Without it, a producer whose
+transactional id was taken would learn so from the broker: a fatal error that its library logs.
+Nothing else depends on the file: the broker still fences a process that holds a stale turn.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ librdkafka takes a 0 for "no timestamp given" and writes the present time instea
 rare but legal, and ROWTIME must travel: they leave through kafka-python's producer, which writes
 the time it is given.
 
-Kafka's security for kafka-python: the same as for librdkafka, or an error.
+The security is the same as for librdkafka, or an error.
 
 It writes the records of the epoch only, so that a difference would be found long after the start.
 """

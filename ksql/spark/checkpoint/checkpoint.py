@@ -6,14 +6,13 @@ batch (``commits/N``).
 Source: Spark's Structured Streaming Programming Guide, on recovering from failures with
 checkpointing.
 
-The operator's permits to leave a checkpoint behind; each query has them for its first launch.
+Each query has the operator's permits to leave a checkpoint behind for its first launch.
 
 They are given for one start of the server, to mend what is wrong at that time. A later
 fault of a checkpoint is another matter, and an error of its query again.
 
-The offsets where a query begins: a small file in its checkpoint, written before its start.
-
-The file holds the offsets that "latest" meant when the query was made.
+A small file in the checkpoint, written before the query's start, holds the offsets where the query
+begins. They are the offsets that "latest" meant when the query was made.
 """
 
 from __future__ import annotations

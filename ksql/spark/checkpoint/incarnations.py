@@ -5,7 +5,7 @@ written). So do the numbers of its batches. Kafka's notes of batches are therefo
 id and the incarnation's random name. This name is written into the checkpoint before the first
 start. A replacement continues the incarnation of the plan that it replaces.
 
-The paths to the schemas of a query's state: into its checkpoint, wherever that lies.
+The paths to the schemas of a query's state lead into its checkpoint, wherever that lies.
 
 Spark notes them with their whole paths and knows no other form, in
 ``state/OPERATOR/_metadata/v2/BATCH``: a line ``v2``, then one JSON object. In a checkpoint that was

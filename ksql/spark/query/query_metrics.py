@@ -1,7 +1,4 @@
-"""The metrics of a query since this server began, and the share of records dropped lately.
-
-The records that a query has dropped of those that it has read lately.
-"""
+"""The metrics of a query since this server began, and the share of records dropped lately."""
 
 from __future__ import annotations
 

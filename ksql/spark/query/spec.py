@@ -1,7 +1,4 @@
-"""Specifications, states and errors of queries, and the settings that all queries share.
-
-The settings, properties and directories that the queries of a runner share.
-"""
+"""Specifications, states and errors of queries, and the settings that all queries share."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ always. The switch leaves by one of two exits, and each leaves exactly one plan 
 Between the two plans no batch is half done, but for one that the old plan cannot finish. ``leave``
 decides whether the new plan may run it.
 
-A batch that a plan has begun and cannot finish: may another plan run it?
+A batch that the old plan has begun and cannot finish may be run by another plan, or not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every query continues from its checkpoint, as it does after any other failure.
 
-Spark's log: written by its JVM, its workers and us, appended only, and bounded.
+Spark's JVM, its workers and this process append to one log, which is bounded.
 """
 
 from __future__ import annotations

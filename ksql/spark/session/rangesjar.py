@@ -1,7 +1,8 @@
 """Compiles the Java files of ``ksql/spark`` into the jar next to them.
 
-For maintainers, after one was changed: ``python -m ksql.spark.session.rangesjar``; it needs a JDK.
-The service needs none: it has the jar, which holds the sources' checksums, and a test compares.
+Maintainers run it after one was changed: ``python -m ksql.spark.session.rangesjar``; it needs a
+JDK. The service needs none: it has the jar, which holds the sources' checksums, and a test
+compares.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Spark session of a process, local or on a master, and the workers' code as a zip.
 
-Ships the workers' code with the query: this package as a zip, named by its content.
+The workers' code is shipped with the query: this package as a zip, named by its content.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Many records in one binary: what crosses an exchange costs Spark a row per chunk, not per record.
 
-Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk
-starts with its version, the task that made it and its number within that task: a shuffle keeps no
-order between rows. In version 3 the records are a table's changes, see ``changes``; in version 2
-they are all others. Versions 5 and 4 are the same of records that have lanes. Version 6 is like 4:
-of its records some stand for several, and have their state in ``old``. Code that knows nothing of
-those would take them for deletions; it refuses the version.
+It is columnar, since transposing and packing whole columns is far cheaper than packing records. A
+chunk starts with its version, the task that made it and its number within that task: a shuffle
+keeps no order between rows. In version 3 the records are a table's changes, see ``changes``; in
+version 2 they are all others. Versions 5 and 4 are the same of records that have lanes. Version 6
+is like 4: of its records some stand for several, and have their state in ``old``. Code that knows
+nothing of those would take them for deletions; it refuses the version.
 """
 
 from __future__ import annotations

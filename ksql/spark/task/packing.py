@@ -1,8 +1,6 @@
 """Run-time values as bytes and back (MessagePack), and a table's changes as bytes.
 
-A table's changes as bytes, on their way to the groups of an aggregate.
-
-::
+A table's changes become bytes on their way to the groups of an aggregate::
 
         {old row} {0}                                      the row leaves its group
         {new row} {1}                                      the row enters its group

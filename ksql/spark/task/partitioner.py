@@ -1,12 +1,13 @@
-"""The partitions of results as Kafka Streams chooses them, and the labels of buckets in Spark.
+"""Groups results by Kafka partition (murmur2 of the key); labels for Spark's shuffle.
 
-Kafka's client hashes the whole key, so that of windowed records the partition is given to it. The
-partition of other records is given as well where a task's records go to all partitions. Sorted out,
-they cost the client a third less than taking turns, which fills many batches at once.
+Kafka's client hashes the whole key, so the partition of a windowed record is given to it, as Kafka
+Streams chooses it. The partition of other records is given as well where a task's records go to all
+partitions. Sorted out, they cost the client a third less than taking turns, which fills many
+batches at once.
 
 Source: Kafka Streams' ``WindowedStreamPartitioner``.
 
-Labels for the buckets of an exchange: each on a shuffle partition of its own.
+Each bucket of an exchange has a label that puts it on a shuffle partition of its own.
 
 Spark places a row by ``pmod(murmur3(label), partitions)``: labels 0, 1, 2 .. would often meet on
 one partition and leave others without work. Labels are fixed with the checkpoint, because state

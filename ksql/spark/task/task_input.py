@@ -1,7 +1,4 @@
-"""The records of a task, from Spark or read here by ranges; Arrow batches as columns.
-
-Arrow batches of the Kafka source as the columns that a program takes.
-"""
+"""The records of a task, from Spark or read here by ranges; Arrow batches as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python tasks without state: the whole of a stateless query, and the ingest of the others."""
+"""The Python tasks of a batch: stateless queries, ingest, sink, a backfill's take-over of state."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 The texts are those of the product whose clients match on them.
 Source: docs/sql/expressions.md.
 
-The remedy for operands whose types do not go together: mostly a CAST, as it is written.
+If operands' types do not go together, the remedy is mostly a CAST, as it is written.
 
-Expressions as error messages and logs show them: fully bracketed, on one line.
+Error messages and logs show expressions fully bracketed, on one line.
 """
 
 from __future__ import annotations

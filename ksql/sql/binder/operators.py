@@ -2,8 +2,6 @@
 
 Source: docs/sql/types.md#decimals.
 
-CASE: the types of its branches.
-
 Source: docs/sql/expressions.md#case.
 """
 

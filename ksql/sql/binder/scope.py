@@ -2,8 +2,6 @@
 
 The rows that a query reads have one column per column of its source, of the same name. Rows of a
 join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
-
-A stream or table as a query names it.
 """
 
 from __future__ import annotations

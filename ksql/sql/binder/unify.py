@@ -5,7 +5,7 @@ neighbours (texts are read as numbers, numbers are printed as texts), other expr
 widened.
 Source: docs/sql/expressions.md#comparisons.
 
-Bound expressions brought to another type; constants at once, all else by a Cast node.
+Constants are converted at once, all else by a Cast node.
 """
 
 from __future__ import annotations

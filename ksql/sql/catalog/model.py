@@ -1,8 +1,6 @@
 """The content of a catalog: sources, topics, types and persistent queries.
 
-A topic as Kafka has it, or is asked to make it.
-
-The stored forms of sources and queries; see ``ksql.core.types.schema``.
+``ksql.core.types.schema`` explains the stored forms of sources and queries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Checks which clauses go together, plans SELECT's expressions and table functions.
-
-Table functions as parts of a plan.
-"""
+"""Checks which clauses go together, plans SELECT's expressions and table functions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Plans to versioned JSON and back; the stored forms of plan nodes and expressions.
 
-The form stored in the command topic and shipped to the workers.
+The command topic stores this form, and workers get it.
 
-The stored forms of expressions and plan nodes; see ``ksql.core.types.schema``.
+``ksql.core.types.schema`` explains the stored forms of expressions and plan nodes.
 """
 
 from __future__ import annotations

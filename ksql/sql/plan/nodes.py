@@ -1,7 +1,7 @@
 """The query as a few typed nodes.
 
-A closed union, so mypy lists every ``match`` that a new node concerns. Every field says with
-``on_upgrade`` what may become of it when a running query is replaced (KLIP-28):
+They are a closed union, so mypy lists every ``match`` that a new node concerns. Every field says
+with ``on_upgrade`` what may become of it when a running query is replaced (KLIP-28):
 
 ``match``   it must stay as it is (else the upgrade is refused, as class ``kind``, naming
             ``clause``)

@@ -1,6 +1,6 @@
 """Walks through a plan: its nodes, and the calls in the expressions of one node.
 
-The calls in a part of a plan, without those below it.
+The calls of a node are those of its own part, without the nodes below it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Source: the conventions of ksqlDB's parser: the place first, then `Syntax Error`, then what was
 expected if that is short, or the word at which reading stopped.
 
-Common mistakes, known by where reading stops.
+Common mistakes are known by where reading stops.
 
 This is Lark's idea of errors by example (``match_examples``), on our machine.
 """

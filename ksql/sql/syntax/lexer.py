@@ -3,8 +3,6 @@
 The classes of words come from the grammar (`tokens.lark` and the strings in its rules). The place
 decides between keyword and name. A word is a keyword where the parser can take it as one, else a
 name unless it is reserved. Where it can take both, the word after it decides.
-
-The bounds of the depth of trees.
 """
 
 from __future__ import annotations

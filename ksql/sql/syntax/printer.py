@@ -1,8 +1,6 @@
 """Canonical SQL: statements and expressions as text that reads back as the same tree.
 
 Source: the layout of ksqlDB's formatters, which users meet in SHOW QUERIES and in error messages.
-
-Expressions as canonical SQL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Going through written expressions."""
+"""Visits and transforms unbound expression trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of two plans compared, and what the rows that passed before ask of the new plan."""
+"""Compares filters of old and new plan; marks results that may hold rows the new filter rejects."""
 
 from __future__ import annotations
 

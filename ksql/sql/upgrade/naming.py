@@ -1,8 +1,6 @@
 """Express a new plan in the running plan's names, and normal forms of equal aggregates.
 
 An alias, and the names derived from it, have no effect on the computed values or on the state.
-
-Aggregates that are written differently and are the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """A query's settings in a replacement: inherited, changed; a plan's fields in SQL's words.
 
 Source: docs/upgrades.md#what-is-kept; KLIP-28 knows no settings.
-
-Shows the fields of a plan in the words of the statement, for an upgrade's reasons.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ tables.
 
 Source: KIP-258, ``RecordConverter``.
 
-The bytes of a stored value: format, timestamp, payload.
+A stored value is its format, its timestamp and its payload.
 
 One byte says the format, so that values of two formats can lie in one store while it is being
 upgraded. In format 1 the record's timestamp (8 bytes, big-endian, signed, milliseconds) and the

@@ -12,7 +12,7 @@ other.
 
 Source: KIP-258, upgrade paths.
 
-The moment when servers with a newer store format begin to answer: the mode ``roll_over``.
+With the mode ``roll_over``, servers with a newer store format begin to answer at one moment.
 
 New servers make their stores while those of the earlier format answer. A new one answers when none
 of those lives any more, and from then on whatever joins.

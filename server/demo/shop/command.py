@@ -1,4 +1,4 @@
-"""``ksql demo-shop``: its options and its run."""
+"""``ksql demo-shop``: runs the shop demo once and checks every result; its options."""
 
 from __future__ import annotations
 

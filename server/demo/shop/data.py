@@ -4,7 +4,7 @@ The frames of events are in the order of arrival: some events reach Kafka minute
 Times of events are even, those of changes of tables are odd: no two are equal, so it is clear which
 was first.
 
-Orders as an AVRO producer writes them, by code that the service does not share.
+Orders are written in AVRO by code that the service does not share.
 
 Source: Apache Avro 1.12, "Binary Encoding"; Confluent's wire format.
 """

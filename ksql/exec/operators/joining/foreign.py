@@ -9,7 +9,7 @@ only a hash of the left row goes there and back. Here the row does, so no answer
 compared with the present row. An answer is stale if a later one overtook it, which is seen by its
 place.
 
-Sets of primary keys that refer to a key, in the order of their bytes, stored in small chunks.
+The primary keys that refer to a key are a set in the order of their bytes, stored in small chunks.
 
 A set of 100,000 is some hundred chunks and a directory of their first members. A member that joins
 or leaves changes one chunk, and the directory only if a chunk comes or goes.

@@ -5,11 +5,9 @@ or two of them. A slice has a head with its newest records. When these are many 
 chunk, which is never written again. So a busy key costs what its new records cost. Slices are
 forgotten by segment, all keys at once.
 
-The records of one side of a stream-stream join that have found no match yet.
-
-They are found by key and time, to be forgotten when a match comes. They are found by time, to be
-emitted when no match can come any more. The second way is an index in chunks; what was matched
-meanwhile stays in it until its time comes.
+Records without a match are found by key and time, to be forgotten when a match comes. They are
+found by time, to be emitted when no match can come any more. The second way is an index in chunks;
+what was matched meanwhile stays in it until its time comes.
 
 Source: the outer join store of Kafka Streams' stream-stream join.
 """

@@ -1,6 +1,7 @@
 """Joins that look up: a stream's record meets a table's row, a table's change the other's row.
 
-Two tables joined on their primary keys: each change of one meets the other's row of that moment.
+When two tables are joined on their primary keys, each change of one meets the other's row of that
+moment.
 
 Rows in: the columns of a side. Rows out: the left side's, the right side's, the ``Ending``; ``old``
 is the joined row that this one replaces.

@@ -1,6 +1,6 @@
 """Cases with the results of Kafka Streams: once ours were others; and one of each shape.
 
-Of one partition, and over several.
+Topics have one partition, or several.
 """
 
 from __future__ import annotations
