@@ -37,7 +37,7 @@ Mode = Literal["rebuild", "backfill", "rollback"]
 
 
 class Disagreement(AssertionError):
-    """The service and the model differ; the chain so far is told."""
+    """The service and the model differ; the message has the chain so far."""
 
 
 @dataclass
@@ -175,11 +175,11 @@ class Chain:
     # --- candidates
 
     def rebuild(self, new: Query) -> str:
-        """Build the query beside; its result is that of a query over all that is read."""
+        """Build the query as a candidate; its result is that of a query over all that is read."""
         return self._beside(new, "rebuild", rebuildable(self.model.query, new, reads=self.reads))
 
     def backfill(self, new: Query) -> str:
-        """Build added aggregates beside; the others go on."""
+        """Build added aggregates in a candidate; the others keep their state."""
         model = self.model
         return self._beside(new, "backfill", fillable(model.query, new, recoded=model.recoded))
 
@@ -293,7 +293,7 @@ class Chain:
             self.story.append(f"-- {topic} has lost {most} records")
             self.host.lose(topic, most)
 
-    # --- what happens beside
+    # --- candidates
 
     def _run(self, text: str) -> None:
         self.story.append(text)

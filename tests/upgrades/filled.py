@@ -1,4 +1,4 @@
-"""What a backfill comes to: kept aggregates go on, added ones are those of a query over the past.
+"""The model's backfill: kept aggregates keep their state, added ones come from the past records.
 
 Source: docs/upgrades.md#backfills.
 """
@@ -42,7 +42,8 @@ def _put_together(
             near.append(([], []))
         near[-1][side].append(window)
     for sides in near:
-        yield _window(*map(_joined, sides), folds)
+        kept_window, built_window = map(_joined, sides)
+        yield _window(kept_window, built_window, folds)
 
 
 def _are_one(windows: list[Open], other: Open, gap_s: int) -> bool:

@@ -1,4 +1,4 @@
-"""Where a chain of replacements runs."""
+"""The hosts on which a chain of replacements runs."""
 
 from __future__ import annotations
 

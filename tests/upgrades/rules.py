@@ -26,7 +26,7 @@ def same(old: Query, new: Query) -> bool:
 def acceptable(
     old: Query, new: Query, later: Collection[str] = (), *, recoded: bool = False
 ) -> bool:
-    """Whether what is stored and what was written lets the new query go on.
+    """Whether what is stored and what was written lets the new query continue.
 
     ``later`` are the columns that rows kept by a join may lack: of a table's no condition may ask.
     ``recoded``: the user's function is another one than the old query was made with.
@@ -92,7 +92,7 @@ def returnable(old: Query, former: Query, *, reads: bool) -> bool:
 
 
 def _fits(old: Query, new: Query) -> bool:
-    """Whether the result has its columns, perhaps more behind them."""
+    """Whether the result has its columns, perhaps followed by more."""
     before, now = ([name for name, _ in query.columns] for query in (old, new))
     grows = len(now) > len(before)
     return (

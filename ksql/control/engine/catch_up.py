@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
     @classmethod
     def of(cls, rebuild: Rebuild) -> Candidate:
-        """Return what tells a rebuild's candidate from all others."""
+        """Return what identifies a rebuild's candidate among all others."""
         return cls(rebuild.candidate.version, rebuild.candidate.offset)
 
 

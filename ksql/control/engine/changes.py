@@ -198,7 +198,8 @@ def _rebuilt(
 
 
 def _cut_over(catalog: Catalog, change: CutOverQuery) -> Catalog:
-    old, rebuild = (known.get(change.query.id) for known in (catalog.queries, catalog.rebuilds))
+    old = catalog.queries.get(change.query.id)
+    rebuild = catalog.rebuilds.get(change.query.id)
     if old is not None and rebuild is not None and old.version != change.query.version:
         former = FormerVersion(
             query=old,

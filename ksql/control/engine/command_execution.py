@@ -106,13 +106,47 @@ class UpgradeHistory(Protocol):
         """Note how a rebuild of the command topic ended."""
 
 
-class NoHistory(UpgradeHistory):
+class NoHistory:
     """Records nothing."""
 
     def begun(self, upgrade: Upgrade) -> object:
         """Take no note and return no token."""
         del upgrade
         return None
+
+    def moved(self, token: object, offset: int) -> None:
+        """Take no note."""
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """Take no note."""
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """Take no note."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Take no note."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """Take no note."""
+
+    def rebuild_begun(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Take no note."""
+
+    def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
+        """Take no note."""
+
+    def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
+        """Take no note."""
+
+    def rebuild_replayed(
+        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
+    ) -> None:
+        """Take no note."""
+
+    def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
+        """Take no note."""
 
 
 class State(Enum):

@@ -91,7 +91,8 @@ def _passing(plan: QueryPlan) -> tuple[object, ...]:
     parts = [step.predicate for step in below if isinstance(step, Filter)]
     exploded = [call for step in below if isinstance(step, Explode) for call in step.calls]
     parts += [arg for call in exploded for arg in call.args]
-    called = {call.function for call in (*exploded, *calls(tuple(parts)))}
+    called = {call.function for call in exploded}
+    called |= {call.function for call in calls(tuple(parts))}
     code = [entry for entry in plan.code if entry[0] in called]
     return bearing(plan.settings, parts, ()), code
 

@@ -337,7 +337,7 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
     world.run("ROLLBACK UPGRADE OF T;")
     assert watching.trouble(version) == ""
     world.drain()
-    watching.step()  # the clock stands: the second one does not rest for the first one
+    watching.step()  # the clock is stopped: the second one does not rest for the first one
     assert not world.catalog.rebuilds
     assert world.last("T") == {"a": {"N": 2}}
 
@@ -385,7 +385,12 @@ def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, 
     world.engine.now_ms = lambda: 86_400_001
     world.run("ROLLBACK UPGRADE OF T;")
     transactions, begin = [], world.engine.log.begin
-    monkeypatch.setattr(world.engine.log, "begin", lambda: transactions.append(1) or begin())
+
+    def counted():
+        transactions.append(1)
+        return begin()
+
+    monkeypatch.setattr(world.engine.log, "begin", counted)
     progressing(world, trouble="it rests")  # so that it is not cut over
     watching = supervisor(world)
     watching.step()
