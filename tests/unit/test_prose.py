@@ -176,7 +176,6 @@ def test_what_is_listed_may_only_shrink(tmp_path, capsys, monkeypatch):
         "Types as they are written in statements.",
         "The errors that a client's own threads report.",
         "Which servers hold the store of a table's partition.",
-        "Small files: whole or not there.",
     ],
 )
 def test_a_second_summary_of_a_module_is_found(paragraph):
