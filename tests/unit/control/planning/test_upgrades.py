@@ -129,7 +129,7 @@ def test_rollback_of_a_stream_makes_the_topic_of_its_muted_results():
     world = World(S, "CREATE STREAM F WITH (PARTITIONS=3) AS SELECT K, A FROM S;")
     query, source = world.query("F"), world.catalog.source("F")
     new = replace(query, version_number=7, cut_over=CutOver(8, 0))
-    begun = applied(world.catalog, BeginRebuild(Rebuild(new, source)))
+    begun = applied(world.catalog, BeginRebuild(Rebuild(candidate=new, source=source)))
     world.engine.catalog = applied(begun, CutOverQuery(new, source, 5000))
     [topic] = dry_run(world, "ROLLBACK UPGRADE OF F;").new_topics
     assert topic.name == query.version.results_topic("default_")
