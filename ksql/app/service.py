@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ksql.cluster import ClusterStatus, HostStoreLags
+    from ksql.app.statements import StartedRequest
+    from ksql.cluster import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
-    from ksql.core import ServerSecret, Settings
+    from ksql.control.statements import Entity, RowWriter
+    from ksql.core import ServerSecret, Settings, Token
     from ksql.serving import ResultStream, TextStream
     from ksql.spark.session import SparkRuntime
 
@@ -32,8 +34,8 @@ def version() -> str:
     return metadata.version("ksql-spark")
 
 
-class KsqlService(StatementService):
-    """One server: ``node`` starts and stops its parts, the base class changes something.
+class KsqlService:
+    """One server: ``node`` starts and stops its parts, ``statements`` what changes something.
 
     ``server.service`` describes the methods. Every method may block and may be called from several
     threads at once. Every method raises ``KsqlError`` for a user's error; anything else is a defect
@@ -58,7 +60,7 @@ class KsqlService(StatementService):
     ) -> None:
         """Take what ``Node`` takes."""
         self._stated = StatedCommands()
-        node = Node(
+        self.node = Node(
             settings,
             broker=broker,
             runtime=runtime,
@@ -67,7 +69,7 @@ class KsqlService(StatementService):
             progress=progress,
             on_replay=self._stated.note,
         )
-        super().__init__(node)
+        self.statements = StatementService(self.node)
 
     # start and stop
 
@@ -121,6 +123,48 @@ class KsqlService(StatementService):
         return self.node.addresses
 
     # statements
+
+    def begin(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        credentials: str = "",
+        token: Token | None = None,
+        user: str = "",
+    ) -> StartedRequest:
+        """Check a request of one or more statements, which is then carried out.
+
+        Raises: RequestFailed.
+        """
+        return self.statements.begin(text, properties, variables, credentials, token, user)
+
+    def dry_run(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> list[Entity]:
+        """Return what each statement of a request would do; nothing is carried out.
+
+        Raises: RequestFailed.
+        """
+        return self.statements.dry_run(text, properties, variables)
+
+    def awaiting(self, offset: int) -> Callable[[], bool]:
+        """Return whether the command topic has been replayed up to there, as a question."""
+        return self.statements.awaiting(offset)
+
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+        """Return the writer of rows to the stream of that name.
+
+        Raises: RequestFailed for what does not take rows.
+        """
+        return self.statements.inserts(target, properties)
+
+    def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
+        """Tear the cluster down: end all queries, delete the sink topics that the list matches.
+
+        Raises: BadPattern, RequestFailed.
+        """
+        return self.statements.terminate(delete_topics)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         """Return the status of every distributed statement, by command id."""
@@ -246,6 +290,26 @@ class KsqlService(StatementService):
     def tls(self) -> ssl.SSLContext | None:
         """With which keys and trust they speak over https."""
         return self.node.copies.tls if hasattr(self.node, "copies") else None
+
+    def elsewhere(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> Server | None:
+        """Return the server that a request of statements is to be passed on to; None: this one.
+
+        Raises: NotLeaderYet, if no server leads at the moment.
+        """
+        return self.statements.elsewhere(text, properties, variables)
+
+    def leader(self) -> Server:
+        """Return the other server that leads.
+
+        Raises: NotLeaderYet, if there is none at the moment, or it has fallen silent.
+        """
+        return self.statements.leader()
+
+    def is_leader(self, server: Server) -> bool:
+        """Return whether that other server leads, and has been heard lately."""
+        return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.

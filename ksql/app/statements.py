@@ -57,7 +57,7 @@ class StatementService:
     """The statements of one server; which of them it takes depends on whether it leads."""
 
     def __init__(self, node: Node) -> None:
-        self.node = node
+        self._node = node
 
     def begin(
         self,
@@ -76,7 +76,7 @@ class StatementService:
 
         Raises: RequestFailed.
         """
-        node = self.node
+        node = self._node
         if node.lost:
             raise RequestFailed(NotLeader(node.lost), text)
         if node.is_follower and self._changes_something(text, properties, variables):
@@ -94,10 +94,10 @@ class StatementService:
 
         Raises: RequestFailed.
         """
-        return dry_run(text, self.node.services, self.node.settings, properties, variables)
+        return dry_run(text, self._node.services, self._node.settings, properties, variables)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
-        trouble = self.node.log.trouble
+        trouble = self._node.log.trouble
         return done if trouble is None else [e.warned(entity, trouble.text()) for entity in done]
 
     def elsewhere(
@@ -110,7 +110,7 @@ class StatementService:
 
         Raises: NotLeaderYet, if no server leads at the moment.
         """
-        if not self.node.is_follower:
+        if not self._node.is_follower:
             return None
         if not self._changes_something(text, properties, variables):
             return None
@@ -121,7 +121,7 @@ class StatementService:
 
         Raises: NotLeaderYet, if there is none at the moment, or it has fallen silent.
         """
-        node = self.node
+        node = self._node
         leader = node.members.leader()
         if leader is None or leader == node.members.me or not node.leadership.responsive():
             raise NotLeaderYet(None)
@@ -129,12 +129,12 @@ class StatementService:
 
     def is_leader(self, server: Server) -> bool:
         """Return whether that other server leads, and has been heard lately."""
-        return self.node.leadership.responsive() and self.node.members.leader() == server
+        return self._node.leadership.responsive() and self._node.members.leader() == server
 
     def _changes_something(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> bool:
-        request = requests.session(self.node.services, self.node.settings, properties, variables)
+        request = requests.session(self._node.services, self._node.settings, properties, variables)
         return requests.is_distributed(text, request)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
@@ -142,7 +142,7 @@ class StatementService:
 
         The question raises CommandTimeout once the time is over in which it should have been.
         """
-        timeout_ms = self.node.settings.number("ksql.server.command.response.timeout.ms")
+        timeout_ms = self._node.settings.number("ksql.server.command.response.timeout.ms")
         deadline = time.monotonic() + timeout_ms / 1000
 
         def is_there() -> bool:
@@ -162,26 +162,26 @@ class StatementService:
 
         Raises: CommandTrouble, if it is at or before that offset.
         """
-        with self.node.engine.exclusive():
+        with self._node.engine.exclusive():
             try:
-                return self.node.log.catch_up()
+                return self._node.log.catch_up()
             except CommandTrouble as trouble:
                 if trouble.offset <= offset:
                     raise
                 return trouble.offset
             except CommandTopicLost:
-                if self.node.log.known <= offset:
+                if self._node.log.known <= offset:
                     raise
-                return self.node.log.known
+                return self._node.log.known
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
         """Return the writer of rows to the stream of that name.
 
         Raises: RequestFailed for what does not take rows.
         """
-        if self.node.lost:
-            raise RequestFailed(NotLeader(self.node.lost))
-        return row_writer(target, self.node.services, self.node.settings, properties)
+        if self._node.lost:
+            raise RequestFailed(NotLeader(self._node.lost))
+        return row_writer(target, self._node.services, self._node.settings, properties)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
         """Tear the cluster down: end all queries, delete the sink topics that the list matches.
@@ -191,7 +191,7 @@ class StatementService:
 
         Raises: BadPattern, RequestFailed.
         """
-        node = self.node
+        node = self._node
         if node.is_follower:
             raise RequestFailed(NotLeaderYet(node.members.leader()))
         topics = KafkaTopics(node.admin)
