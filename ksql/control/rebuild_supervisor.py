@@ -175,9 +175,8 @@ class RebuildSupervisor:
             return False
         most_s = self._most_s()
         # the position of a version is that of its last batch: the running one has a lag as well
-        return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(
-            rebuild.candidate.id
-        )
+        query_id = rebuild.candidate.id
+        return behind_s <= most_s or behind_s <= most_s + self._running_behind_s(query_id)
 
     def _most_s(self) -> float:
         return self._settings.number(MAX_LAG) / 1000
@@ -196,5 +195,3 @@ class RebuildSupervisor:
             next_try_s = self._clock() + min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S)
             self._failed[candidate] = _Failed(tries + 1, next_try_s, problem.text())
             _log.warning("cut_over_failed", extra={"query": version.name, "why": problem.text()})
-        else:
-            self._failed.pop(candidate, None)

@@ -293,7 +293,7 @@ class Chain:
             self.story.append(f"-- {topic} has lost {most} records")
             self.host.lose(topic, most)
 
-    # --- candidates
+    # --- statements
 
     def _run(self, text: str) -> None:
         self.story.append(text)

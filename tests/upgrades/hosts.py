@@ -20,7 +20,7 @@ from tests.unit.world import World, load
 from tests.upgrades.chance import Event
 
 NOW_MS = 10_000_000
-"""The service's time: behind all records."""
+"""The service's time, later than that of every record."""
 BUMP = """from typing import Optional
 from ksql.functions.udf import udf
 @udf
@@ -30,7 +30,7 @@ def bump(x: Optional[int]) -> Optional[int]:
 
 
 class Host(Protocol):
-    """Where a chain runs."""
+    """A service in which a chain runs."""
 
     tag: str
     start_s: int

@@ -117,9 +117,8 @@ class Meeting:
         """Why the running version was left behind, if it was."""
         self._old = old.version
         self._candidate = candidate.version
-        self._sides = old, candidate
-        self._old_position = old.offsets
-        self._candidate_position = candidate.offsets
+        self._old_side = old
+        self._candidate_side = candidate
         self._common = common
         self._bound = bound
         self._limit_s = limit_s
@@ -145,7 +144,7 @@ class Meeting:
             self._deadline = self._clock() + self._limit_s
             self._candidate.hold()
             self._end(MeetingState.CANDIDATE_ENDS, self._candidate)
-            goal = self._shared(self._candidate_position())
+            goal = self._shared(self._candidate_side.offsets())
             self._enter(MeetingState.OLD_CATCHES_UP)
             self._bind(goal)
             self._candidate.start()
@@ -155,8 +154,8 @@ class Meeting:
             self.since = self._clock()
             # the candidate has read to its goal, and one that was left behind may be before it
             self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
-            old, candidate = self._sides
-            position = (candidate if self.left_behind else old).position()
+            side = self._candidate_side if self.left_behind else self._old_side
+            position = side.position()
             self._enter(MeetingState.MET)
             return position
         except BaseException as problem:
@@ -178,7 +177,7 @@ class Meeting:
             self._enter(MeetingState.BACKFILLS)
             self._deadline = self._clock() + self._limit_s
             is_finished = prepare()
-            self._bind(self._shared(self._old_position()))
+            self._bind(self._shared(self._old_side.offsets()))
             self._candidate.start()
             self._await_candidate(lambda: "" if is_finished() else _STILL_RUNS)
             self._enter(MeetingState.MET)
@@ -265,7 +264,7 @@ class Meeting:
         Raises: KsqlError.
         """
         try:
-            return self._old_position()
+            return self._old_side.offsets()
         except KsqlError as unreadable:
             if not self._may_leave:
                 raise
@@ -278,7 +277,7 @@ class Meeting:
         self._bind(goal)
         if self._candidate.trouble():  # it has ended meanwhile
             self._candidate.start()
-        self._await_candidate(lambda: _missing(self._candidate_position(), goal))
+        self._await_candidate(lambda: _missing(self._candidate_side.offsets(), goal))
 
     def _await_candidate(self, lacking: Callable[[], str]) -> None:
         """Wait until a candidate that has an end lacks nothing, and end it there."""

@@ -303,7 +303,8 @@ class Stubborn(MemoryRunner):
         return super().meet(old, candidate, may_leave=may_leave)
 
 
-def test_cut_over_that_fails_leaves_both_and_is_tried_again():
+def not_met():
+    """A candidate that its supervisor could not cut over once."""
     world = World(RIDES, COUNT, runner=Stubborn)
     world.feed("r", ride("a", "x", 5, 1))
     world.run(FILTERED)
@@ -312,6 +313,11 @@ def test_cut_over_that_fails_leaves_both_and_is_tried_again():
     watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
     watching.step()
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    return world, watching, version
+
+
+def test_cut_over_that_fails_leaves_both_and_is_tried_again():
+    world, watching, version = not_met()
     assert watching.trouble(version) == "they do not meet"
     assert len(world.runner.running) == 2
     watching.step()
@@ -343,14 +349,7 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
 
 
 def test_candidate_that_fails_after_a_failed_cut_over_is_kept_by_its_failure():
-    world = World(RIDES, COUNT, runner=Stubborn)
-    world.feed("r", ride("a", "x", 5, 1))
-    world.run(FILTERED)
-    world.drain()
-    now = iter(range(100))
-    watching = RebuildSupervisor(world.engine, Settings(), clock=lambda: float(next(now)))
-    watching.step()
-    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    world, watching, version = not_met()
     assert watching.wait(version, 0.0) == "they do not meet"
     progressing(world, trouble="the candidate's disk is full")
     assert watching.wait(version, 0.0) == "the candidate's disk is full"
