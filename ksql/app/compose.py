@@ -28,7 +28,7 @@ from ksql.spark.query import (
     RunnerContext,
     SparkRunner,
 )
-from ksql.spark.session import ISOLATION, SparkSettings, is_local
+from ksql.spark.session import ISOLATION, SparkSettings
 
 if TYPE_CHECKING:
     import ssl
@@ -54,13 +54,12 @@ _SHORT_MS: Final = 10_000
 
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
     """Return how Spark's process is started."""
-    master = settings.text("ksql.spark.master")
     return SparkSettings(
         state_dir=root,
         jars=jars("spark"),
-        master=master,
+        master=settings.text("ksql.spark.master"),
         driver_memory=settings.text("ksql.spark.driver.memory"),
-        light=not is_local(master) or settings.text(READ) == BY_WORKERS,
+        jvm_reads=settings.text(READ) != BY_WORKERS,
         conf={
             **authentication(settings),
             **{k: v for k, v in settings.server.items() if k.startswith("spark.")},

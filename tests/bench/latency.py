@@ -55,9 +55,7 @@ class Latency:
 
     @staticmethod
     def _measured(site: Site, source: str, sink: str) -> list[float]:
-        consumer = Consumer(
-            {"bootstrap.servers": site.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 5}
-        )
+        consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": "bench"})
         consumer.assign([TopicPartition(sink, partition, 0) for partition in range(4)])
         producer = site.producer(**{"linger.ms": 0})
         chance = random.Random(3)

@@ -46,7 +46,7 @@ class SparkSettings:
         master: ``local[*]`` runs inside this process' own JVM.
         driver_memory: Heap of the JVM.
         python: The interpreter of the workers; other machines may have another path.
-        light: Whether the JVM leaves all work on records to Python.
+        jvm_reads: Whether Spark's connector reads the records, and not the workers.
         conf: Anything else, verbatim; wins over the defaults.
     """
 
@@ -55,8 +55,13 @@ class SparkSettings:
     master: str = "local[*]"
     driver_memory: str = "1g"
     python: str = sys.executable
-    light: bool = True
+    jvm_reads: bool = False
     conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def driver_plans_only(self) -> bool:
+        """Return whether no task in the driver's JVM works on single records."""
+        return not is_local(self.master) or not self.jvm_reads
 
     @property
     def scratch(self) -> Path:

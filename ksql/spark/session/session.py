@@ -63,6 +63,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "50",
     "spark.locality.wait": "0",
+    "spark.broadcast.blockSize": "128k",  # of 4 MB by default, even for a plan of 100 KB
     "spark.sql.adaptive.enabled": "false",
     # streaming
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -80,6 +81,13 @@ DEFAULTS: Mapping[str, str] = {
     "spark.python.worker.reuse": "true",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+
+# Where the workers read, rows of the JVM are ranges and chunks: few per task. Compiling code for
+# them took 22% of the JVM's time of a query that keeps up; an interpreted plan needs none.
+_INTERPRETED: Mapping[str, str] = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
 }
 
 # between processes of one machine: what is written is read at once, from memory
@@ -230,7 +238,7 @@ def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[s
                 f"-Dlog4j2.configurationFile={log4j.as_uri()}",
                 f'"-Djava.io.tmpdir={temporary}"',
                 *JVM_OPTIONS,
-                *((QUICKLY_COMPILED,) if settings.light else ()),
+                *((QUICKLY_COMPILED,) if settings.driver_plans_only else ()),
                 *(stand.options(os.environ) if stand else ()),
             )
         ),
@@ -250,6 +258,8 @@ def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[s
         conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
         conf.update(LOCAL_FILES)
         conf.update(_LOCAL_EXCHANGE)
+    if not settings.jvm_reads:
+        conf.update(_INTERPRETED)
     conf.update(settings.conf)
     return conf
 

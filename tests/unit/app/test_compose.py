@@ -52,16 +52,22 @@ def test_limits_are_given_in_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "reader", "light"),
+    ("master", "reader", "jvm_reads", "plans_only"),
     [
-        ("local[*]", "workers", True),
-        ("local[*]", "spark", False),
-        ("spark://there:7077", "spark", True),
+        ("local[*]", "workers", False, True),
+        ("local[*]", "spark", True, False),
+        ("spark://there:7077", "spark", True, True),
     ],
 )
-def test_sparks_jvm_is_light_unless_it_reads_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, reader: str, light: bool
+def test_the_driver_only_plans_unless_its_tasks_read_the_records(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    master: str,
+    reader: str,
+    jvm_reads: bool,
+    plans_only: bool,
 ) -> None:
     monkeypatch.setattr(compose, "jars", lambda _: ())
     given = {"ksql.spark.master": master, "ksql.spark.source.reader": reader}
-    assert compose.spark_settings(Settings(given), tmp_path).light is light
+    spark = compose.spark_settings(Settings(given), tmp_path)
+    assert (spark.jvm_reads, spark.driver_plans_only) == (jvm_reads, plans_only)
