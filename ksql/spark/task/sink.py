@@ -81,7 +81,7 @@ class TaskSink:
         while records := list(islice(left, _SORTED)):
             for partition, some in self._placed(producer, self._topic, self._accepted(records)):
                 for start in range(0, len(some), _AT_ONCE):
-                    self._ship.await_leadership()
+                    self._ship.await_lease()
                     part = some[start : start + _AT_ONCE]
                     self.written += producer.send(self._topic, part, self._rejected, partition)
 
@@ -116,7 +116,7 @@ class TaskSink:
         Raises:
             DeliveryFailed: It has not; the batch must not count.
         """
-        self._ship.await_leadership()
+        self._ship.await_lease()
         if self._open is not None:
             self._open.flush(self._rejected)
         write_log(self._ship, self._log)
@@ -174,7 +174,7 @@ class TransactionSink(TaskSink):
         records = list(self._stated(outputs))
         if not records or self._written_before:
             return
-        self._ship.await_leadership()
+        self._ship.await_lease()
         if self._transaction is None:
             self._transaction = begin_batch(
                 self._ship.sink_producer, self._task_id, self._sink_topic, self._batch
@@ -191,7 +191,7 @@ class TransactionSink(TaskSink):
     def close(self) -> None:
         """Commit, then write the log."""
         if self._transaction is not None:
-            self._ship.await_leadership()
+            self._ship.await_lease()
             self._transaction.commit(self._rejected)
             if self._transaction.moved:
                 self._log.note(SINK, AT_EPOCH.format(self._transaction.moved))
