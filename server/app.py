@@ -29,8 +29,8 @@ from server.routes import (
     upgrades,
     websocket,
 )
-from server.routes import headless as headless_doors
-from server.signin import ServersDoors, SignIn
+from server.routes import headless as disabled_routes
+from server.signin import InternalAuth, SignIn
 
 if TYPE_CHECKING:
     import socket
@@ -99,7 +99,7 @@ def create_app(
     if users is not None:
         app.add_middleware(SignIn, users=users)
     if secret is not None:
-        app.add_middleware(ServersDoors, secret=secret, own=lambda: context.own_host)
+        app.add_middleware(InternalAuth, secret=secret, own=lambda: context.own_host)
     guard(app, access)
     if headers:
         app.add_middleware(Headers, headers=headers)
@@ -107,7 +107,7 @@ def create_app(
         if not headless or router not in FOR_STATEMENTS:
             app.include_router(router)
     if headless:
-        headless_doors.install(app, FOR_STATEMENTS)
+        disabled_routes.install(app, FOR_STATEMENTS)
     api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app
 

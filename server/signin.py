@@ -60,8 +60,8 @@ class ServersOnly(KsqlError):
         )
 
 
-class ServersDoors:
-    """An application whose doors for servers are open to those that know the secret."""
+class InternalAuth:
+    """An application whose internal paths are open to servers that know the secret."""
 
     def __init__(self, app: ASGIApp, secret: ServerSecret, own: Callable[[], str]) -> None:
         """Take ``own``: the address by which the others know this server."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ksql.cluster.members import Members, Server
-    from ksql.cluster.replicas.peers import Peers
+    from ksql.cluster.replicas.replica_client import Peers
     from ksql.control import PullMetrics
     from ksql.control.statements import (
         Monitor,

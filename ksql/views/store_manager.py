@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from ksql.core import KsqlError, versioned_json, write_atomically
 from ksql.views.stores.base import NewerStore, Store, StoreDamaged, StoreFailed
+from ksql.views.stores.format_upgrade import SETTING, StoreUpgradeMode, Upgrades
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import discard, discard_copy, places
 from ksql.views.stores.store_types import carry
-from ksql.views.stores.upgrades import SETTING, StoreUpgradeMode, Upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ksql.core import Settings, Trash
     from ksql.sql.catalog import DataSource
     from ksql.views.store_config import StoreConfig
-    from ksql.views.stores.upgrades import UpgradeState
+    from ksql.views.stores.format_upgrade import UpgradeState
 
 
 _log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
 from ksql.views.store_writer import PartitionStore, Place, StoreWriter
 from ksql.views.stores.base import NewerStore
-from ksql.views.stores.upgrades import Peers, RollingUpgradeGate
+from ksql.views.stores.format_upgrade import Peers, RollingUpgradeGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

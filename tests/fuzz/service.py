@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx
 
 from ksql.cluster.members import Alone
-from ksql.cluster.replicas.cluster import ENABLED, own_server
+from ksql.cluster.replicas.cluster_status import ENABLED, own_server
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.replica_service import ReplicaService
 from ksql.core.config import Settings

@@ -50,12 +50,12 @@ class Follower:
         self._follower = PeriodicWorker(
             "follower", _TURN_S, self._follow_on, RepeatedFailure(_log, "commands_not_followed")
         )
-        self._candidate: Thread | None = None
+        self._contender: Thread | None = None
 
     def start(self) -> None:
         """Begin to follow and to wait."""
         self._follower.start()
-        self._candidate = in_background("candidate", self._stand)
+        self._contender = in_background("contender", self._stand)
 
     def withdraw(self, patience_s: float) -> bool:
         """Lead no more, but continue to follow.
@@ -63,20 +63,20 @@ class Follower:
         Returns: whether that is certain; else this server has begun to lead.
         """
         self._waiting.set()
-        return self._candidate_ends(patience_s)
+        return self._contender_ends(patience_s)
 
     def close(self) -> None:
         """End both; one that is about to lead ends with that."""
         self._waiting.set()
         self._follower.stop(_END_S)
-        self._candidate_ends(_END_S)
+        self._contender_ends(_END_S)
 
-    def _candidate_ends(self, patience_s: float) -> bool:
-        """Wait for the end of the candidate, so long at most; return whether it has ended."""
-        if self._candidate is None:
+    def _contender_ends(self, patience_s: float) -> bool:
+        """Wait for the end of the contender, so long at most; return whether it has ended."""
+        if self._contender is None:
             return True
-        self._candidate.join(patience_s)
-        return not self._candidate.is_alive()
+        self._contender.join(patience_s)
+        return not self._contender.is_alive()
 
     def _follow_on(self) -> None:
         try:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from ksql.cluster.replicas import frames, read_request
-from ksql.cluster.replicas.cluster import ENABLED, HeartbeatsOff, own_host, own_scheme, own_server
+from ksql.cluster.replicas.cluster_status import (
+    ENABLED,
+    HeartbeatsOff,
+    own_host,
+    own_scheme,
+    own_server,
+)
 from ksql.cluster.replicas.consistency import ConsistencyResolver, NotFollowed, TokenNotReached
 from ksql.cluster.replicas.failover import Freshness, ReadProvenance
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-from ksql.cluster.replicas.peers import Peers
 from ksql.cluster.replicas.read_request import (
     MEDIA,
     PATH,
@@ -20,6 +25,7 @@ from ksql.cluster.replicas.read_request import (
     Unreachable,
     standing_form,
 )
+from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
 from ksql.cluster.replicas.replica_status import ReplicaStatus, StalenessLimits
 from ksql.cluster.replicas.replicated import Caller, Reader

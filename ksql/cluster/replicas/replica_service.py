@@ -6,10 +6,10 @@ import base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.cluster.replicas.cluster import Cluster, own_tls
+from ksql.cluster.replicas.cluster_status import Cluster, own_tls
 from ksql.cluster.replicas.lag_reporter import LagReporter
 from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
-from ksql.cluster.replicas.peers import Peers
+from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replicated import Replicas
 from ksql.core import KsqlError, ServerSecret, StartError, UnknownName, boot_s
 from ksql.exec.dataflow.partitioning import partitions_of

@@ -15,8 +15,8 @@ from ksql.views import query_id_of
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-    from ksql.cluster.replicas.peers import Peers
     from ksql.cluster.replicas.read_request import ReplicaReader
+    from ksql.cluster.replicas.replica_client import Peers
     from ksql.sql.catalog import DataSource
     from ksql.views import ViewMaintainer
     from ksql.views.stores import Rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, OtherKind, StillUsed
-from ksql.control.planning import schemas, upgrades
+from ksql.control.planning import abort_rollback, schemas
 from ksql.core import QueryId, StatementError, quote_always
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog import DataSource
@@ -59,7 +59,7 @@ def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
     )
     created_by = context.catalog.queries.get(source.created_by or QueryId(""))
     if created_by is not None:
-        topics += upgrades.results_of([created_by], context)
+        topics += abort_rollback.results_of([created_by], context)
     return ResolvedDrop(source, topics, tuple(subjects))
 
 
@@ -81,7 +81,7 @@ def effects(drop: ResolvedDrop) -> Prepared:
 def _refuse_used(source: DataSource, moment: Moment) -> None:
     catalog = moment.catalog
     readers = [q.id for q in catalog.readers(source.name) if q.kind != "CST"]
-    readers += upgrades.candidates_reading(source.name, catalog)
+    readers += abort_rollback.candidates_reading(source.name, catalog)
     writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
     derived = catalog.derived(source.name)
     if derived:

@@ -22,13 +22,13 @@ from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import ACTIVE_LIMIT, DoesNotExist, TooManyQueries
 from ksql.control.engine.feature_flags import check_switches
 from ksql.control.planning import (
+    abort_rollback,
     compare,
     drops,
     effects,
     plan_queries,
     plan_sources,
     resolve,
-    upgrades,
     writers,
 )
 from ksql.core import ServerError, StatementError
@@ -104,7 +104,7 @@ def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared
         case ast.QueryControl():
             return control(statement, context)
         case ast.UpgradeControl():
-            return upgrades.control(statement, context)
+            return abort_rollback.control(statement, context)
         case ast.CreateType():
             return created(statement, context)
         case ast.DropType():
@@ -142,7 +142,7 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
         case "TERMINATE":
             changes = tuple(EndQuery(query.id) for query in queries)
             changes += _changelogs(queries, context)
-            changes += upgrades.results_of(queries, context)
+            changes += abort_rollback.results_of(queries, context)
         case "PAUSE":
             changes = tuple(PauseQuery(query.id, True) for query in queries)
         case "RESUME":

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         session,
         single,
     )
-    from ksql.control.statements.insert import check_count
-    from ksql.control.statements.inserts import RowWriter, row_writer
+    from ksql.control.statements.insert_values import check_count
+    from ksql.control.statements.inserts_stream import RowWriter, row_writer
     from ksql.control.statements.queriesfile import FILE, StatedCommands, left_to_run
     from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
     from ksql.control.statements.services import (
@@ -60,8 +60,8 @@ else:
                 "Entity FieldInfo OMIT_NONE TopicPartition UpgradeDescriptionEntity Upgrades"
             ),
             "execute": ("HANDLERS Health RequestFailed ServerInfo UnknownField run session single"),
-            "insert": "check_count",
-            "inserts": "RowWriter row_writer",
+            "insert_values": "check_count",
+            "inserts_stream": "RowWriter row_writer",
             "queriesfile": "FILE StatedCommands left_to_run",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (

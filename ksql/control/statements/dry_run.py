@@ -18,7 +18,7 @@ from ksql.control.statements.execute import (
     session,
     split_request,
 )
-from ksql.control.statements.insert import check_insert
+from ksql.control.statements.insert_values import check_insert
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import KsqlError
 from ksql.sql.syntax import ast

@@ -19,10 +19,10 @@ from ksql.control.statements import (
     describe,
     distributed,
     explain,
-    insert,
+    insert_values,
     settings,
     show,
-    upgrades,
+    show_upgrades,
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
@@ -353,7 +353,7 @@ def _pretend(
             except StatementError as refused:
                 if recorded:
                     _note_refusal(statement, refused, parsed.text, request)
-                raise upgrades.with_former(refused, request.services) from None
+                raise show_upgrades.with_former(refused, request.services) from None
             return _left_by(prepared, context), prepared
         case _:
             return context, None
@@ -457,10 +457,10 @@ HANDLERS: Handlers = {
     **connectors.HANDLERS,
     **describe.HANDLERS,
     **explain.HANDLERS,
-    **insert.HANDLERS,
+    **insert_values.HANDLERS,
     **settings.HANDLERS,
     **show.HANDLERS,
-    **upgrades.HANDLERS,
+    **show_upgrades.HANDLERS,
     ast.Query: _wrong_endpoint,
     ast.PrintTopic: _wrong_endpoint,
     ast.AssertValues: _not_yet("ASSERT VALUES outside of a test file"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.control.statements import connectors, describe, settings, upgrades
+from ksql.control.statements import connectors, describe, settings, show_upgrades
 from ksql.control.statements import entities as e
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
@@ -97,7 +97,7 @@ _HANDLERS: dict[ast.Catalogue, Callable[[ast.Show, Request], e.Entity]] = {
     "TABLES": _sources,
     "QUERIES": _queries,
     "TOPICS": _topics,
-    "UPGRADES": upgrades.show,
+    "UPGRADES": show_upgrades.show,
     "FUNCTIONS": _functions,
     "TYPES": _types,
     "CONNECTORS": connectors.show,

@@ -113,7 +113,8 @@ def _make(
 
 ROWS: dict[str, Entry] = {
     "COUNT_DISTINCT": (
-        "About how many different values there are: exact for few, within one percent.",
+        "About how many different values there are: exact up to 1,024, then about 1% off "
+        "(standard error 0.8%).",
         AggregateFactory(("T val",), (), "BIGINT", _make, state="ARRAY<INT>"),
     ),
 }

@@ -36,25 +36,29 @@ if TYPE_CHECKING:
 
 def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
     """Return the whole road of the query; running it produces, its rows are only counts."""
-    ship = outfitted(spec, topics)
+    environment = outfitted(spec, topics)
     stream = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0 and spec.moved:
-        return _sunk(_ingested(stream, StatelessMovedTask(ship)), ship)
+        return _sunk(_ingested(stream, StatelessMovedTask(environment)), environment)
     if spec.stages == 0:
-        stream = stream.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
+        stream = stream.mapInArrow(StatelessTask(environment), STATELESS_SCHEMA)
         return stream.observe("totals", _total("produced"), _total("errors"), _total("read"))
-    return _stateful(stream, ship, spec.stages, moved=spec.moved)
+    return _stateful(stream, environment, spec.stages, moved=spec.moved)
 
 
-def _stateful(stream: DataFrame, ship: TaskEnvironment, stages: int, *, moved: bool) -> DataFrame:
-    stream = _ingested(stream, IngestTask(ship) if ship.kept is None else BackfillTask(ship))
+def _stateful(
+    stream: DataFrame, environment: TaskEnvironment, stages: int, *, moved: bool
+) -> DataFrame:
+    stream = _ingested(
+        stream, IngestTask(environment) if environment.kept is None else BackfillTask(environment)
+    )
     for stage in range(stages if moved else stages - 1):
-        stream = _hosted(stream, StageHost(ship, stage), EXCHANGE_SCHEMA)
+        stream = _hosted(stream, StageHost(environment, stage), EXCHANGE_SCHEMA)
         stream = stream.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
         stream = stream.select("B", "ERRORS", "BLOB")
     if moved:
-        return _sunk(stream, ship)
-    stream = _hosted(stream, StageHost(ship, stages - 1), TOTALS_SCHEMA)
+        return _sunk(stream, environment)
+    stream = _hosted(stream, StageHost(environment, stages - 1), TOTALS_SCHEMA)
     stream = stream.observe(f"{STAGE}{stages - 1}", _held(), *_late())
     return stream.observe("totals", _total("produced"), _total("errors"))
 
@@ -71,9 +75,11 @@ def _ingested(stream: DataFrame, task: IngestTask | BackfillTask | StatelessMove
     return stream.select("B", "ERRORS", "BLOB")
 
 
-def _sunk(stream: DataFrame, ship: TaskEnvironment) -> DataFrame:
+def _sunk(stream: DataFrame, environment: TaskEnvironment) -> DataFrame:
     """Return the end of a query whose results cross an exchange; without state, so any restart."""
-    stream = stream.repartition(len(ship.buckets), "B").mapInArrow(SinkTask(ship), TOTALS_SCHEMA)
+    stream = stream.repartition(len(environment.buckets), "B").mapInArrow(
+        SinkTask(environment), TOTALS_SCHEMA
+    )
     return stream.observe("totals", _total("produced"), _total("errors"))
 
 
@@ -102,16 +108,16 @@ def _total(column: str, name: str = "") -> Column:
 
 def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
     """Return ``task_environment``'s data with what the sink's topic takes."""
-    ship = task_environment(spec)
+    environment = task_environment(spec)
     if spec.sink_topic is None:
-        return ship
+        return environment
     limits = topics.limits(spec.sink_topic)
     fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
     sink_id = topics.topic_id(spec.sink_topic) or ""
-    ship = replace(ship, fitting=tuple(fit.items()), limits=limits, sink_id=sink_id)
+    environment = replace(environment, fitting=tuple(fit.items()), limits=limits, sink_id=sink_id)
     if not spec.moved:
-        return ship
-    return replace(ship, partitions=topics.partitions(spec.sink_topic))
+        return environment
+    return replace(environment, partitions=topics.partitions(spec.sink_topic))
 
 
 def task_environment(spec: QuerySpec) -> TaskEnvironment:

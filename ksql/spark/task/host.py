@@ -40,8 +40,8 @@ _NONE_LATE = {"LATE": None, "BEHIND": None, "TOPIC": None, "PART": None}
 class StageHost(StatefulProcessor):
     """Runs one stage; called once per bucket and micro-batch."""
 
-    def __init__(self, ship: TaskEnvironment, stage: int) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment, stage: int) -> None:
+        self.environment = environment
         self.stage = stage
         self._state: Any = None
         self._log = TaskLog()
@@ -58,15 +58,15 @@ class StageHost(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
         """Process a bucket's records of this batch."""
-        with no_cycle_search(self.ship.load()), last_words(self.ship):
+        with no_cycle_search(self.environment.load()), last_words(self.environment):
             chunks = [row.BLOB for row in rows if row.BLOB]
             yield from self._processed(chunks, key[0]) if chunks else ()
 
     def _processed(self, chunks: list[bytes], label: int) -> list[Row]:
-        if self.ship.kept is not None and self.stage < self.ship.load().stages - 1:
+        if self.environment.kept is not None and self.stage < self.environment.load().stages - 1:
             return [Row(B=label, ERRORS=0, BLOB=CALL, **_NOTHING_HELD, **_NONE_LATE)]
-        program = self.ship.load()
-        records = unpack_chunks(chunks) if self.ship.kept is None else []
+        program = self.environment.load()
+        records = unpack_chunks(chunks) if self.environment.kept is None else []
         store = PagedStore(backend_of(self._state))
         # both ways consume what the stage gives, and only then its state is complete
         if self.stage < program.stages - 1:
@@ -87,13 +87,13 @@ class StageHost(StatefulProcessor):
     def _last_step(
         self, records: Sequence[Record], store: PagedStore, label: int
     ) -> Iterable[OutRecord]:
-        program, kept = self.ship.load(), self.ship.kept
+        program, kept = self.environment.load(), self.environment.kept
         if kept is None:
             return program.last_step(records, store, self._log)
         return program.backfilled(kept.first_added, kept.store(label), store, self._log)
 
     def _moved(self, records: Sequence[Record], store: PagedStore, label: int) -> MovedRecords:
-        program, kept = self.ship.load(), self.ship.kept
+        program, kept = self.environment.load(), self.environment.kept
         if kept is None:
             return program.last_step_moved(records, store, self._log)
         return program.backfilled_moved(kept.first_added, kept.store(label), store, self._log)
@@ -101,22 +101,24 @@ class StageHost(StatefulProcessor):
     def close(self) -> None:
         """End the task: wait until the broker has everything."""
         if self._sink is not None or self._log.entries:
-            with last_words(self.ship):
+            with last_words(self.environment):
                 self._task_sink().close()
 
     def _chunks(self, results: Iterable[Record], sender: int) -> list[Row]:
-        labels, program = self.ship.buckets, self.ship.load()
+        labels, program = self.environment.buckets, self.environment.load()
         keyed = program.buckets_of(len(labels))
         writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned, keyed=keyed)
         return self._rows((*writer.add(results), *writer.finish()))
 
     def _moved_chunks(self, results: MovedRecords, sender: int) -> list[Row]:
-        ship, window_bytes = self.ship, self.ship.load().window_bytes or 0
-        writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
+        environment, window_bytes = self.environment, self.environment.load().window_bytes or 0
+        writer = SinkChunkWriter(
+            len(environment.buckets), sender, environment.partitions, window_bytes
+        )
         return self._rows((*writer.add(results), *writer.finish()))
 
     def _rows(self, chunks: Iterable[tuple[int, bytes]]) -> list[Row]:
-        labels = self.ship.buckets
+        labels = self.environment.buckets
         return [
             Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD, **_NONE_LATE)
             for bucket, chunk in chunks
@@ -128,13 +130,13 @@ class StageHost(StatefulProcessor):
         if worst is None:
             return _NONE_LATE
         topic, partition = worst.origin
-        origin = {"TOPIC": self.ship.load().topics[topic], "PART": partition}
+        origin = {"TOPIC": self.environment.load().topics[topic], "PART": partition}
         return {"LATE": count, "BEHIND": worst.behind_ms, **origin}
 
     def _written(self, results: Iterable[OutRecord], label: int) -> int:
         sink = self._task_sink()
-        if self.ship.load().placement == "keyed":
-            sink.home = self.ship.buckets.index(label)
+        if self.environment.load().placement == "keyed":
+            sink.home = self.environment.buckets.index(label)
         before = sink.written
         sink.write(results)
         return sink.written - before
@@ -143,9 +145,9 @@ class StageHost(StatefulProcessor):
         if self._sink is None:
             context = TaskContext.get()
             task = f"stage-{context.partitionId() if context else 0}"
-            program = self.ship.load()
+            program = self.environment.load()
             self._sink = open_sink(
-                self.ship, program.sink_topic, self._log, task, program.window_bytes
+                self.environment, program.sink_topic, self._log, task, program.window_bytes
             )
         return self._sink
 

@@ -56,12 +56,12 @@ class TaskSink:
 
     def __init__(
         self,
-        ship: TaskEnvironment,
+        environment: TaskEnvironment,
         topic: str | None,
         log: TaskLog,
         window_bytes: int | None = None,
     ) -> None:
-        self._ship = ship
+        self._environment = environment
         self._topic = topic
         self._log = log
         self._window_bytes = window_bytes
@@ -81,13 +81,13 @@ class TaskSink:
         while records := list(islice(left, _SORTED)):
             for partition, some in self._placed(producer, self._topic, self._accepted(records)):
                 for start in range(0, len(some), _AT_ONCE):
-                    self._ship.await_leadership()
+                    self._environment.await_lease()
                     part = some[start : start + _AT_ONCE]
                     self.written += producer.send(self._topic, part, self._rejected, partition)
 
     def _accepted(self, records: list[OutRecord]) -> list[OutRecord]:
         """Return those that the topic takes: one that it does not would cost its whole batch."""
-        return self._ship.limits.accepted(records, int(time.time() * 1000), self._rejected)
+        return self._environment.limits.accepted(records, int(time.time() * 1000), self._rejected)
 
     def _placed(
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
@@ -99,7 +99,7 @@ class TaskSink:
             return [(self.kept, records)]  # else the source has grown
         if self._window_bytes is None:
             return [(ANYWHERE, records)]
-        if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
+        if not self._window_bytes and not hashes_as_java(self._environment.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
         count = self._count(producer, topic)
         return by_partition(records, count, self._window_bytes, self.home).items()
@@ -116,17 +116,17 @@ class TaskSink:
         Raises:
             DeliveryFailed: It has not; the batch must not count.
         """
-        self._ship.await_leadership()
+        self._environment.await_lease()
         if self._open is not None:
             self._open.flush(self._rejected)
-        write_log(self._ship, self._log)
+        write_log(self._environment, self._log)
 
     def write_placed(self, by_partition: Iterable[tuple[int, list[OutRecord]]]) -> None:
         """Send records that are in order, partition by partition.
 
         Where a user has chosen another partitioner, that one places them.
         """
-        own = hashes_as_java(self._ship.sink_producer)
+        own = hashes_as_java(self._environment.sink_producer)
         for partition, records in by_partition:
             self.kept = partition if own else ANYWHERE
             self.write(records)
@@ -136,12 +136,12 @@ class TaskSink:
 
     def _producer(self) -> WorkerProducer:
         if self._open is None:
-            self._open = worker_producer(self._ship.sink_producer)
-            self._open.expect(self._topic or "", self._ship.sink_id)
+            self._open = worker_producer(self._environment.sink_producer)
+            self._open.expect(self._topic or "", self._environment.sink_id)
         return self._open
 
     def _rejected(self, reason: str, remedy: str = LARGER) -> None:
-        if self._ship.strict:
+        if self._environment.strict:
             raise RecordRefused(self._topic or "", reason, remedy)
         self._log(SINK, reason, None)
 
@@ -155,16 +155,16 @@ class TransactionSink(TaskSink):
 
     def __init__(
         self,
-        ship: TaskEnvironment,
+        environment: TaskEnvironment,
         topic: str,
         log: TaskLog,
         task: str,
         batch: int,
         window_bytes: int | None = None,
     ) -> None:
-        super().__init__(ship, topic, log, window_bytes)
+        super().__init__(environment, topic, log, window_bytes)
         self._sink_topic = topic
-        self._task_id = transactional_id(ship.application_id, task)
+        self._task_id = transactional_id(environment.application_id, task)
         self._batch = batch
         self._transaction: TaskTransactions | None = None
         self._written_before = False
@@ -174,14 +174,14 @@ class TransactionSink(TaskSink):
         records = list(self._stated(outputs))
         if not records or self._written_before:
             return
-        self._ship.await_leadership()
+        self._environment.await_lease()
         if self._transaction is None:
             self._transaction = begin_batch(
-                self._ship.sink_producer, self._task_id, self._sink_topic, self._batch
+                self._environment.sink_producer, self._task_id, self._sink_topic, self._batch
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
-            self._transaction.expect(self._sink_topic, self._ship.sink_id)
+            self._transaction.expect(self._sink_topic, self._environment.sink_id)
             accepted = self._accepted(records)
             for partition, some in self._placed(self._transaction, self._sink_topic, accepted):
                 self.written += self._transaction.send(
@@ -191,7 +191,7 @@ class TransactionSink(TaskSink):
     def close(self) -> None:
         """Commit, then write the log."""
         if self._transaction is not None:
-            self._ship.await_leadership()
+            self._environment.await_lease()
             self._transaction.commit(self._rejected)
             if self._transaction.moved:
                 self._log.note(SINK, AT_EPOCH.format(self._transaction.moved))
@@ -200,16 +200,16 @@ class TransactionSink(TaskSink):
 
 
 def open_sink(
-    ship: TaskEnvironment,
+    environment: TaskEnvironment,
     topic: str | None,
     log: TaskLog,
     task: str,
     window_bytes: int | None = None,
 ) -> TaskSink:
     """Return the sink that the query's guarantee asks for."""
-    if not ship.exactly_once or topic is None:
-        return TaskSink(ship, topic, log, window_bytes)
-    return TransactionSink(ship, topic, log, task, batch_id(), window_bytes)
+    if not environment.exactly_once or topic is None:
+        return TaskSink(environment, topic, log, window_bytes)
+    return TransactionSink(environment, topic, log, task, batch_id(), window_bytes)
 
 
 def batch_id() -> int:
@@ -221,40 +221,42 @@ def batch_id() -> int:
     return int(batch)
 
 
-def write_log(ship: TaskEnvironment, log: TaskLog) -> None:
+def write_log(environment: TaskEnvironment, log: TaskLog) -> None:
     """Write the entries to the processing log's topic, and wait.
 
     Raises:
         DeliveryFailed: The broker did not acknowledge them.
     """
-    if not (log.entries or log.notes) or ship.log_topic is None:
+    if not (log.entries or log.notes) or environment.log_topic is None:
         return
-    producer = worker_producer(dict(ship.producer))
-    producer.send(ship.log_topic, log_records(ship, log, int(time.time() * 1000)), _ignore)
+    producer = worker_producer(dict(environment.producer))
+    producer.send(
+        environment.log_topic, log_records(environment, log, int(time.time() * 1000)), _ignore
+    )
     producer.flush(_ignore)
 
 
 @contextmanager
-def last_words(ship: TaskEnvironment) -> Iterator[None]:
+def last_words(environment: TaskEnvironment) -> Iterator[None]:
     """Log a record that ends the task, though nothing else of the task counts."""
     try:
         yield
     except Overrun as overrun:
         failed = UserFunctionEnded(str(overrun))
-        _say(ship, failed)
+        _say(environment, failed)
         raise failed from overrun
     except QueryFailed as error:
-        _say(ship, error)
+        _say(environment, error)
         raise
 
 
-def _say(ship: TaskEnvironment, error: QueryFailed) -> None:
+def _say(environment: TaskEnvironment, error: QueryFailed) -> None:
     if error.entry is None:
         return
     log = TaskLog()
     log(*error.entry)
     with suppress(DeliveryFailed):  # Kafka is away; the reason itself goes up all the same
-        write_log(ship, log)
+        write_log(environment, log)
 
 
 class UserFunctionEnded(QueryFailed):

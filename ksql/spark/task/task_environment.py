@@ -71,7 +71,7 @@ class TaskEnvironment:
     all_records: bool = True
     kept: KeptState | None = None
 
-    def await_leadership(self) -> None:
+    def await_lease(self) -> None:
         """Return while the server of this task leads; wait while that is open.
 
         Raises: NotLeader.

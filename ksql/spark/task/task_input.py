@@ -32,22 +32,22 @@ class InputPortion(NamedTuple):
 
 
 def portions(
-    ship: TaskEnvironment, rows: Iterable[RecordBatch], log: TaskLog
+    environment: TaskEnvironment, rows: Iterable[RecordBatch], log: TaskLog
 ) -> Iterator[InputPortion]:
     """Yield the records that a task of the query works on.
 
     Raises: RecordsGone, ReadFailed, RecordTooLate.
     """
-    if ship.reader is None:
+    if environment.reader is None:
         for batch in rows:
             yield InputPortion(raw_batch(batch), partial(_arrow_bytes, batch))
         return
-    reader = range_reader(ship.reader)
+    reader = range_reader(environment.reader)
     note = partial(log.note, "source")
     for batch in rows:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             span = Range(*row)
-            for block in reader.read(span, note, all_records=ship.all_records):
+            for block in reader.read(span, note, all_records=environment.all_records):
                 raw = _raw(span, block)
                 yield InputPortion(raw, partial(_bytes, raw))
 

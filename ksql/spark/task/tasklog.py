@@ -75,28 +75,28 @@ class TaskLog:
         return count, worst
 
 
-def log_records(ship: TaskEnvironment, log: TaskLog, now_ms: int) -> Iterator[OutRecord]:
+def log_records(environment: TaskEnvironment, log: TaskLog, now_ms: int) -> Iterator[OutRecord]:
     """Yield the entries as records of the processing log's topic."""
     for operator, message, row in log.entries:
-        logger = plog.logger_name(ship.query_id, operator)
-        body = plog.entry(logger, now_ms, _message(ship, operator, message, row))
+        logger = plog.logger_name(environment.query_id, operator)
+        body = plog.entry(logger, now_ms, _message(environment, operator, message, row))
         yield None, body, now_ms, None
     for operator, message in log.notes:
-        logger = plog.logger_name(ship.query_id, operator)
-        entry = _message(ship, operator, message, None)
+        logger = plog.logger_name(environment.query_id, operator)
+        entry = _message(environment, operator, message, None)
         yield None, plog.entry(logger, now_ms, entry, plog.WARNING), now_ms, None
     for operator, count in log.more.items():
-        logger = plog.logger_name(ship.query_id, operator)
+        logger = plog.logger_name(environment.query_id, operator)
         summary = plog.record_processing_error(_MORE.format(count))
         yield None, plog.entry(logger, now_ms, summary), now_ms, None
 
 
-def _message(ship: TaskEnvironment, operator: str, message: str, row: Any) -> plog.Message:
-    shown = ship.log_rows
+def _message(environment: TaskEnvironment, operator: str, message: str, row: Any) -> plog.Message:
+    shown = environment.log_rows
     if isinstance(row, BadRecord):
         return plog.deserialization_error(row, DecodeError(message), rows=shown)
     if isinstance(row, BadResult):
-        sink = ship.load().sink_topic or ""
+        sink = environment.load().sink_topic or ""
         return plog.serialization_error(row.target, EncodeError(message), sink, row.row, rows=shown)
     if operator == plog.SINK:
         return plog.production_error(message)

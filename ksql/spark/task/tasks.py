@@ -57,20 +57,24 @@ _WARNED: Final = WarningsWritten()
 class StatelessTask:
     """Decode, filter, project, encode and produce, all in one task."""
 
-    def __init__(self, ship: TaskEnvironment) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment) -> None:
+        self.environment = environment
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        program = self.ship.load()
+        program = self.environment.load()
         log = TaskLog()
         sink: TaskSink | None = None
         read = 0
-        with no_cycle_search(program), last_words(self.ship):
-            for raw, _ in portions(self.ship, batches, log):
+        with no_cycle_search(program), last_words(self.environment):
+            for raw, _ in portions(self.environment, batches, log):
                 if sink is None:
                     sink = open_sink(
-                        self.ship, program.sink_topic, log, self._task(raw), program.window_bytes
+                        self.environment,
+                        program.sink_topic,
+                        log,
+                        self._task(raw),
+                        program.window_bytes,
                     )
                     if program.placement == "kept":
                         sink.kept = raw.partitions[0]
@@ -79,36 +83,44 @@ class StatelessTask:
             if sink is not None:
                 sink.close()
             else:
-                write_log(self.ship, log)
+                write_log(self.environment, log)
         written = sink.written if sink is not None else 0
         yield pa.RecordBatch.from_pydict(
             {
                 "produced": pa.array([written], pa.int64()),
                 "errors": pa.array([log.untold()], pa.int64()),
-                "read": pa.array([read if self.ship.reader is not None else None], pa.int64()),
+                "read": pa.array(
+                    [read if self.environment.reader is not None else None], pa.int64()
+                ),
             }
         )
 
     def _task(self, raw: RawBatch) -> str:
         """Name a task by the one partition that it reads, whichever its number is in this run."""
-        return f"{self.ship.topics.index(raw.topics[0])}-{raw.partitions[0]}"
+        return f"{self.environment.topics.index(raw.topics[0])}-{raw.partitions[0]}"
 
 
 class IngestTask:
     """Decode, filter, key and, where the plan allows it, combine; records leave by bucket."""
 
-    def __init__(self, ship: TaskEnvironment, clock: Callable[[], float] = time.time) -> None:
-        self.ship = ship
+    def __init__(
+        self, environment: TaskEnvironment, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.environment = environment
         self.clock = clock
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
         now_ms = int(self.clock() * 1000)
-        ahead = FutureTimestamps(now_ms + self.ship.ahead_ms) if self.ship.ahead_ms else None
-        program = self.ship.load()
+        ahead = (
+            FutureTimestamps(now_ms + self.environment.ahead_ms)
+            if self.environment.ahead_ms
+            else None
+        )
+        program = self.environment.load()
         ingest, context = program.ingest(ahead), TaskContext.get()
         sender = context.partitionId() if context else 0
-        buckets = len(self.ship.buckets)
+        buckets = len(self.environment.buckets)
         writer = ChunkWriter(
             buckets,
             sender,
@@ -116,10 +128,10 @@ class IngestTask:
             combined=program.combined_windows,
             keyed=program.buckets_of(buckets),
         )
-        log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
+        log, read = TaskLog(), _Read(counted=self.environment.reader is not None)
         unsent = 0
-        with no_cycle_search(program), last_words(self.ship):
-            for raw, size in portions(self.ship, batches, log):
+        with no_cycle_search(program), last_words(self.environment):
+            for raw, size in portions(self.environment, batches, log):
                 weight = size()
                 read.add(len(raw.offsets), weight)
                 for chunk in writer.add(ingest.add(raw, log)):
@@ -131,45 +143,51 @@ class IngestTask:
                     unsent = 0
             for chunk in (*writer.add(ingest.finish()), *writer.finish()):
                 yield self._row(chunk, read)
-        if ahead is not None and _WARNED.due(self.ship.application_id, ahead, now_ms):
+        if ahead is not None and _WARNED.due(self.environment.application_id, ahead, now_ms):
             log.note("source", ahead.text())
         errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
         if errors or log.notes or latest is not None or read.open:
-            write_log(self.ship, log)
-            yield ingest_row(self.ship.buckets[0], b"", errors, latest, read.take())
+            write_log(self.environment, log)
+            yield ingest_row(self.environment.buckets[0], b"", errors, latest, read.take())
 
     def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
-        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+        return ingest_row(self.environment.buckets[chunk[0]], chunk[1], read=read.take())
 
 
 class BackfillTask:
     """Calls every bucket once, in a batch without records: it takes over its part of kept state."""
 
-    def __init__(self, ship: TaskEnvironment) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment) -> None:
+        self.environment = environment
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task, for the one row that such a batch has."""
         for batch in batches:
             if batch.num_rows:
-                yield from (ingest_row(label, CALL) for label in self.ship.buckets)
+                yield from (ingest_row(label, CALL) for label in self.environment.buckets)
 
 
 class StatelessMovedTask:
     """The same up to the encoded results; they leave by the bucket of their partition."""
 
-    def __init__(self, ship: TaskEnvironment) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment) -> None:
+        self.environment = environment
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        ship, program, context = self.ship, self.ship.load(), TaskContext.get()
+        environment, program, context = self.environment, self.environment.load(), TaskContext.get()
         sender = context.partitionId() if context else 0
         window_bytes = program.window_bytes or 0
-        writer = SinkChunkWriter(len(ship.buckets), sender, ship.partitions, window_bytes)
-        log, read, sequence_keys = TaskLog(), _Read(counted=ship.reader is not None), SequenceKeys()
-        with no_cycle_search(program), last_words(ship):
-            for raw, size in portions(ship, batches, log):
+        writer = SinkChunkWriter(
+            len(environment.buckets), sender, environment.partitions, window_bytes
+        )
+        log, read, sequence_keys = (
+            TaskLog(),
+            _Read(counted=environment.reader is not None),
+            SequenceKeys(),
+        )
+        with no_cycle_search(program), last_words(environment):
+            for raw, size in portions(environment, batches, log):
                 read.add(len(raw.offsets), size())
                 for chunk in writer.add(program.straight_moved(raw, sequence_keys, log)):
                     yield self._row(chunk, read)
@@ -177,30 +195,30 @@ class StatelessMovedTask:
                 yield self._row(chunk, read)
         errors = log.untold()
         if errors or log.notes or read.open:
-            write_log(ship, log)
-            yield ingest_row(ship.buckets[0], b"", errors, None, read.take())
+            write_log(environment, log)
+            yield ingest_row(environment.buckets[0], b"", errors, None, read.take())
 
     def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
-        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+        return ingest_row(self.environment.buckets[chunk[0]], chunk[1], read=read.take())
 
 
 class SinkTask:
     """Merge the results of a bucket's partitions, and produce them."""
 
-    def __init__(self, ship: TaskEnvironment) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment) -> None:
+        self.environment = environment
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        program, log, written = self.ship.load(), TaskLog(), 0
+        program, log, written = self.environment.load(), TaskLog(), 0
         chunks: dict[int, list[bytes]] = {}
         for batch in batches:
             for label, chunk in zip(batch["B"].to_pylist(), batch["BLOB"].to_pylist(), strict=True):
                 if chunk:
                     chunks.setdefault(label, []).append(chunk)
-        with no_cycle_search(program), last_words(self.ship):
+        with no_cycle_search(program), last_words(self.environment):
             for label in sorted(chunks):
-                sink = open_sink(self.ship, program.sink_topic, log, f"sink-{label}")
+                sink = open_sink(self.environment, program.sink_topic, log, f"sink-{label}")
                 sink.write_placed(merged(chunks[label]))
                 sink.close()
                 written += sink.written

@@ -106,27 +106,27 @@ def _warm(session: SparkSession, spec: QuerySpec) -> None:
     session.range(0, count, 1, count).mapInArrow(task, _SCHEMA).collect()
 
 
-def silenced(ship: TaskEnvironment) -> TaskEnvironment:
+def silenced(environment: TaskEnvironment) -> TaskEnvironment:
     """Return what a trial's task takes with it: it can neither log nor register anything."""
     return replace(
-        ship,
+        environment,
         log_topic=None,
         all_records=False,
-        loader=muted.load if ship.loader is load else ship.loader,
+        loader=muted.load if environment.loader is load else environment.loader,
     )
 
 
 class WarmTask:
     """Load the program and have the search for cycles know it, and nothing else."""
 
-    def __init__(self, ship: TaskEnvironment) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment) -> None:
+        self.environment = environment
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
         for _ in batches:
             pass
-        with no_cycle_search(self.ship.load()):  # a worker's first time costs a whole search
+        with no_cycle_search(self.environment.load()):  # a worker's first time costs a whole search
             pass
         yield pa.RecordBatch.from_pydict({"records": pa.array([0], pa.int64())})
 
@@ -134,24 +134,24 @@ class WarmTask:
 class TrialTask:
     """Read, compute and encode; look whether the results could be written."""
 
-    def __init__(self, ship: TaskEnvironment, ranges: tuple[Range, ...]) -> None:
-        self.ship = ship
+    def __init__(self, environment: TaskEnvironment, ranges: tuple[Range, ...]) -> None:
+        self.environment = environment
         self.ranges = ranges
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run the only task."""
         for _ in batches:
             pass
-        program, log = self.ship.load(), TaskLog()
-        sink = MutedSink(self.ship, program.sink_topic, log)
-        with last_words(self.ship):
+        program, log = self.environment.load(), TaskLog()
+        sink = MutedSink(self.environment, program.sink_topic, log)
+        with last_words(self.environment):
             sink.write(muted.results(program, map(self._batches, self.ranges), log))
         yield pa.RecordBatch.from_pydict({"records": pa.array([sink.written], pa.int64())})
 
     def _batches(self, span: Range) -> Iterator[RawBatch]:
         rows = pa.RecordBatch.from_pylist([span._asdict()], _RANGE)
         left = MOST_BYTES // len(self.ranges)
-        for raw, size in portions(self.ship, [rows], TaskLog()):
+        for raw, size in portions(self.environment, [rows], TaskLog()):
             yield raw
             left -= size()
             if left <= 0:
@@ -167,7 +167,7 @@ class MutedSink(TaskSink):
             for _ in outputs:
                 pass
             return
-        most = int(self._ship.sink_producer.get(_SIZE, BATCH_BYTES))
+        most = int(self._environment.sink_producer.get(_SIZE, BATCH_BYTES))
         for record in self._accepted(list(self._stated(outputs))):
             size = _size(record)
             if size > most:

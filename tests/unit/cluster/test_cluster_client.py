@@ -10,7 +10,7 @@ import pytest
 
 from ksql.cluster.cluster_client import BOUND, ClusterClient, RemoteLeader
 from ksql.cluster.members import Server
-from ksql.cluster.replicas.peers import Peers
+from ksql.cluster.replicas.replica_client import Peers
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements import reports

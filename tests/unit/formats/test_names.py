@@ -22,7 +22,7 @@ MODULES = sorted(
 )
 QUOTED = re.compile(f"""["'](?:{"|".join(CAPABILITIES)})["']""")
 OTHER_MEANING = {
-    "ksql/cluster/replicas/cluster.py": "a partition is not placed on a server",
+    "ksql/cluster/replicas/cluster_status.py": "a partition is not placed on a server",
     "ksql/cluster/replicas/lag_reporter.py": "a partition is not placed on a server",
     "ksql/kafka/processing_log.py": "ksqlDB tells a wrong JSON record in other words",
     "ksql/serving/printing.py": "how PRINT shows the texts that it guesses",

@@ -14,7 +14,7 @@ import trustme
 
 from ksql.app.compose import heartbeats
 from ksql.cluster.members import Server
-from ksql.cluster.replicas.cluster import own_tls
+from ksql.cluster.replicas.cluster_status import own_tls
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.errors import StatementError

@@ -16,7 +16,6 @@ from ksql.cluster.replicas import frames
 from ksql.cluster.replicas.failover import NoReplica
 from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-from ksql.cluster.replicas.peers import Peers
 from ksql.cluster.replicas.read_request import (
     MEDIA,
     PATH,
@@ -27,6 +26,7 @@ from ksql.cluster.replicas.read_request import (
     processed_of,
     standing_of,
 )
+from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_status import MISSING, ReadPolicy, ReplicaStatus, StalenessLimits
 from ksql.cluster.replicas.replicated import Reader, Replicas
 from ksql.core.config import Settings

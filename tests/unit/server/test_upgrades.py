@@ -7,7 +7,7 @@ import pytest
 from ksql.cluster.members import Server
 from ksql.control.statements import entities as e
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.upgrades import UnknownUpgrade
+from ksql.control.statements.show_upgrades import UnknownUpgrade
 from tests.unit.server.entities import UPGRADE
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.test_leader_proxy import leader

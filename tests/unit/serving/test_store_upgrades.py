@@ -8,11 +8,11 @@ from ksql.core.config import Settings
 from ksql.core.files import Trash
 from ksql.kafka.versions import NewerRecord
 from ksql.views import store_manager
+from ksql.views.stores.format_upgrade import SETTING, Upgrades
 from ksql.views.stores.formats import KNOWN, UNKNOWN_TIME
 from ksql.views.stores.rocks import Rocks, StoreBudget
 from ksql.views.stores.store_types import open_store
 from ksql.views.stores.txn import TxnStore
-from ksql.views.stores.upgrades import SETTING, Upgrades
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.stored.plain_store import PlainStore
 from tests.unit.views.stores.support import files_of

@@ -31,7 +31,7 @@ def refuse(x: int) -> int:
 
 def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
     said = []
-    monkeypatch.setattr(sink, "write_log", lambda _ship, log: said.extend(log.entries))
+    monkeypatch.setattr(sink, "write_log", lambda _environment, log: said.extend(log.entries))
     with (
         pytest.raises(QueryFailed, match=r"did not return within 10 s.*ksql\.udf\.timeout\.ms"),
         sink.last_words(

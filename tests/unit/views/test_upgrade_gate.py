@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ksql.views.stores.format_upgrade import RollingUpgradeGate
 from ksql.views.stores.formats import KNOWN
-from ksql.views.stores.upgrades import RollingUpgradeGate
 
 
 class Peers:

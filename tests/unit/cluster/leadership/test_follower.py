@@ -102,7 +102,7 @@ def test_closing_ends_both_without_taking_over():
     server = Server()
     server.follower.start()
     server.follower.close()
-    assert "candidate" not in server.threads()
+    assert "contender" not in server.threads()
     assert not server.taken.is_set()
 
 
@@ -154,9 +154,9 @@ def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
     server.follow_error = ServiceEnded()
     server.follower.start()
     server.await_end("follower")
-    server.await_end("candidate")
+    server.await_end("contender")
     assert "follower" not in server.threads()
-    assert "candidate" not in server.threads()
+    assert "contender" not in server.threads()
     assert not server.taken.is_set()
     assert server.reasons == []
 
@@ -166,6 +166,6 @@ def test_recreation_noticed_during_take_over_does_not_restart():
     server.take_error = ServiceEnded()
     server.turn.set()
     server.follower.start()
-    server.await_end("candidate")
+    server.await_end("contender")
     assert server.taken.is_set()
     assert server.reasons == []

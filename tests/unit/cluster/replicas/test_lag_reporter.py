@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from ksql.cluster.members import HostStoreLags, LagInfo, Server, StateStoreLags
-from ksql.cluster.replicas.cluster import ENABLED
+from ksql.cluster.replicas.cluster_status import ENABLED
 from ksql.cluster.replicas.lag_reporter import REPORTING, LagReporter
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.read_request import Unreachable

@@ -9,7 +9,7 @@ import pytest
 from ksql.control.engine.changes import PutSource
 from ksql.control.engine.ports import Command
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.inserts import RowWriter
+from ksql.control.statements.inserts_stream import RowWriter
 from ksql.control.statements.services import Request
 from ksql.core.config import Settings
 from ksql.core.error_table import INTERNAL_TOPIC

@@ -44,7 +44,7 @@ def load(_plan):
     return Numbering()
 
 
-def ship():
+def environment():
     return TaskEnvironment(
         query_id="q",
         application_id="q",
@@ -69,7 +69,7 @@ def sent(answer):
 
 
 def test_state_is_kept_per_bucket_and_results_go_to_their_buckets():
-    tester = TwsTester(StageHost(ship(), 0))
+    tester = TwsTester(StageHost(environment(), 0))
     first = tester.test(7, rows(pack_records([record(b"a", 0), record(b"b", 1)], 0, 1)))
     again = tester.test(7, rows(pack_records([record(b"a", 2)], 0, 1)))
     other = tester.test(9, rows(pack_records([record(b"a", 3)], 0, 1), label=9))
@@ -81,22 +81,22 @@ def test_state_is_kept_per_bucket_and_results_go_to_their_buckets():
 
 def test_chunks_are_taken_in_their_senders_order():
     chunks = [pack_records([record(b"a", n, (n,))], 0, n) for n in range(3)]
-    answer = TwsTester(StageHost(ship(), 0)).test(7, rows(*reversed(chunks)))
+    answer = TwsTester(StageHost(environment(), 0)).test(7, rows(*reversed(chunks)))
     assert [r.offset for r in sorted(sent(answer), key=lambda r: r.row[1])] == [0, 1, 2]
 
 
 def test_rows_that_only_report_errors_call_no_program():
-    assert TwsTester(StageHost(ship(), 0)).test(7, rows(b"")) == []
+    assert TwsTester(StageHost(environment(), 0)).test(7, rows(b"")) == []
 
 
 def test_errors_are_reported_once():
-    tester = TwsTester(StageHost(ship(), 0))
+    tester = TwsTester(StageHost(environment(), 0))
     chunk = pack_records([record(b"a", 0, None), record(b"a", 1), record(b"b", 2)], 0, 1)
     assert sum(row.ERRORS for row in tester.test(7, rows(chunk))) == 1
 
 
 def test_each_call_says_what_the_bucket_holds():
-    tester = TwsTester(StageHost(ship(), 0))
+    tester = TwsTester(StageHost(environment(), 0))
     records = [record(b"a", 0), record(b"b", 1), record(b"a", 2)]
     first = tester.test(7, rows(pack_records(records, 0, 1)))
     again = tester.test(7, rows(pack_records([record(b"c", 3)], 0, 1)))
@@ -110,7 +110,7 @@ def test_each_call_says_what_the_bucket_holds():
 
 def test_a_call_without_results_says_what_the_bucket_holds():
     chunk = pack_records([record(b"a", 0, None)], 0, 1)
-    [row] = TwsTester(StageHost(ship(), 0)).test(7, rows(chunk))
+    [row] = TwsTester(StageHost(environment(), 0)).test(7, rows(chunk))
     assert (row.B, row.ERRORS, row.BLOB, row.BUCKET, row.ENTRIES) == (7, 1, b"", 7, 0)
 
 
@@ -127,7 +127,7 @@ def load_regrouping(_plan):
 def test_a_tables_changes_leave_as_such():
     chunk = pack_records([record(b"a", 0), record(b"b", 1)], 0, 1)
     plain, changes = (
-        TwsTester(StageHost(replace(ship(), loader=loader), 0)).test(7, rows(chunk))
+        TwsTester(StageHost(replace(environment(), loader=loader), 0)).test(7, rows(chunk))
         for loader in (load, load_regrouping)
     )
     assert sent(plain) == sent(changes)
@@ -160,13 +160,15 @@ def test_each_call_says_how_many_records_were_late_and_which_was_the_latest():
         [record(b"a", n, (n,))._replace(topic=n % 2, partition=n) for n in (7, 9, 8)], 0, 1
     )
     for stage in (0, 1):
-        host = StageHost(replace(ship(), loader=load_dropping), stage)
+        host = StageHost(replace(environment(), loader=load_dropping), stage)
         [row] = TwsTester(host).test(7, rows(chunk))
         assert (row.LATE, row.BEHIND, row.TOPIC, row.PART) == (3, 9, "t", 9)
 
 
 def test_a_call_without_late_records_says_nothing_of_them():
-    answer = TwsTester(StageHost(ship(), 0)).test(7, rows(pack_records([record(b"a", 0)], 0, 1)))
+    answer = TwsTester(StageHost(environment(), 0)).test(
+        7, rows(pack_records([record(b"a", 0)], 0, 1))
+    )
     assert {(row.LATE, row.BEHIND, row.TOPIC, row.PART) for row in answer} == {
         (None, None, None, None)
     }

@@ -15,7 +15,7 @@ from ksql.spark.task.host import StageHost
 from ksql.spark.task.kept_state import KeptState
 from ksql.spark.task.pages import PagedStore
 from ksql.spark.task.tasks import CALL, BackfillTask
-from tests.unit.spark.task.test_host import Numbering, record, rows, ship
+from tests.unit.spark.task.test_host import Numbering, environment, record, rows
 
 
 class Entries:
@@ -89,7 +89,7 @@ def load_taking(_plan):
 
 
 def test_a_bucket_that_is_called_takes_its_part_over(kept):
-    plain = replace(ship(), loader=load_taking, partitions=4)
+    plain = replace(environment(), loader=load_taking, partitions=4)
     tester = TwsTester(StageHost(replace(plain, kept=kept), 1))
     [answer] = tester.test(7, rows(CALL))
     assert (answer.BUCKET, answer.ENTRIES) == (7, 2_001)
@@ -98,20 +98,20 @@ def test_a_bucket_that_is_called_takes_its_part_over(kept):
 
 
 def test_a_stage_before_the_last_one_hands_the_call_on(kept):
-    tester = TwsTester(StageHost(replace(ship(), kept=kept), 0))
+    tester = TwsTester(StageHost(replace(environment(), kept=kept), 0))
     assert [(row.B, row.BLOB) for row in tester.test(7, rows(CALL))] == [(7, CALL)]
-    stage = TwsTester(StageHost(ship(), 0))
+    stage = TwsTester(StageHost(environment(), 0))
     assert stage.test(7, rows(pack_records([record(b"a", 0)], 0, 1)))
 
 
 def test_one_row_calls_every_bucket(kept):
-    environment = replace(ship(), kept=kept)
+    backfilled = replace(environment(), kept=kept)
     schema = pa.schema([("topic", pa.string()), ("start", pa.int64())])
     row = pa.RecordBatch.from_pydict({"topic": [""], "start": [0]}, schema)
     none = pa.RecordBatch.from_pydict({"topic": [], "start": []}, schema)
     called = [
         (batch["B"].to_pylist(), batch["BLOB"].to_pylist())
-        for batch in BackfillTask(environment)(iter([none, row]))
+        for batch in BackfillTask(backfilled)(iter([none, row]))
     ]
-    assert called == [([label], [CALL]) for label in environment.buckets]
-    assert list(BackfillTask(environment)(iter([none]))) == []
+    assert called == [([label], [CALL]) for label in backfilled.buckets]
+    assert list(BackfillTask(backfilled)(iter([none]))) == []

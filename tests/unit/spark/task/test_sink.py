@@ -63,10 +63,10 @@ def task_environment(**differences):
 def written(monkeypatch, *, strict):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = task_environment(log_topic="l", strict=strict)
-    task = sink.open_sink(ship, "t", TaskLog(), "task")
+    environment = task_environment(log_topic="l", strict=strict)
+    task = sink.open_sink(environment, "t", TaskLog(), "task")
     task.write([(None, LARGE, 1, None), (None, b"y", 2, None)])
-    return task, producer, ship
+    return task, producer, environment
 
 
 def entries(producer):
@@ -74,9 +74,9 @@ def entries(producer):
 
 
 def test_a_record_that_is_too_large_ends_the_task(monkeypatch):
-    task, producer, ship = written(monkeypatch, strict=True)
+    task, producer, environment = written(monkeypatch, strict=True)
     refused = pytest.raises(DeliveryFailed, match='cannot write to topic "t"')
-    with refused as caught, sink.last_words(ship):
+    with refused as caught, sink.last_words(environment):
         task.close()
     assert caught.value.detail == "Message size too large"
     assert "ksql.fail.on.production.error" in caught.value.hint
@@ -106,8 +106,8 @@ def load(_plan):
 def test_a_stage_that_fails_reports_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = task_environment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
-    tester = TwsTester(StageHost(ship, 0))
+    environment = task_environment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
+    tester = TwsTester(StageHost(environment, 0))
     chunk = pack_records([Record(0, b"k", (1,), 0, offset=0)], 0, 1)
     with pytest.raises(QueryFailed):
         tester.test(7, [Row(B=7, ERRORS=0, BLOB=chunk)])
@@ -149,17 +149,17 @@ class Transaction:
 
 @pytest.fixture
 def leased(tmp_path, monkeypatch):
-    """A ship of a leader; and how that ends."""
+    """A environment of a leader; and how that ends."""
     file = tmp_path / "lease.json"
     monkeypatch.setattr(lease, "_known", {})
     lease.write(file, "me", lease.now_s() + 60)
-    ship = task_environment(lease=lease.Lease(str(file), "me"))
+    environment = task_environment(lease=lease.Lease(str(file), "me"))
 
     def lose():
         lease._known.clear()
         lease.write(file, "me", lease.now_s(), lost=True)
 
-    return ship, lose
+    return environment, lose
 
 
 RECORD = [(None, b"y", 2, None)]
@@ -167,12 +167,12 @@ RECORD = [(None, b"y", 2, None)]
 
 @pytest.mark.parametrize("point", ["write", "close"])
 def test_a_task_of_a_server_that_is_not_the_leader_writes_nothing(monkeypatch, leased, point):
-    ship, lose = leased
+    environment, lose = leased
     producer = SmallTopics()
     flushed: list[Any] = []
     producer.flush = flushed.append  # type: ignore[method-assign]  # a stand-in
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    task = sink.open_sink(ship, "t", TaskLog(), "task")
+    task = sink.open_sink(environment, "t", TaskLog(), "task")
     if point == "close":
         task.write(RECORD)
     lose()
@@ -184,10 +184,10 @@ def test_a_task_of_a_server_that_is_not_the_leader_writes_nothing(monkeypatch, l
 
 @pytest.mark.parametrize("point", ["write", "close"])
 def test_exactly_once_task_of_a_former_leader_writes_nothing(monkeypatch, leased, point):
-    ship, lose = leased
+    environment, lose = leased
     transaction = Transaction()
     monkeypatch.setattr(sink, "begin_batch", lambda *_: transaction)
-    task = sink.TransactionSink(ship, "t", TaskLog(), "task", 3)
+    task = sink.TransactionSink(environment, "t", TaskLog(), "task", 3)
     if point == "close":
         task.write(RECORD)
     lose()
@@ -244,11 +244,11 @@ def test_the_records_of_a_changelog_state_their_version(monkeypatch, exact, topi
     kept = Kept()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
     monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
-    ship = task_environment()
+    environment = task_environment()
     task = (
-        sink.TransactionSink(ship, topic, TaskLog(), "task", 1)
+        sink.TransactionSink(environment, topic, TaskLog(), "task", 1)
         if exact
-        else sink.TaskSink(ship, topic, TaskLog())
+        else sink.TaskSink(environment, topic, TaskLog())
     )
     task.write([(b"k", b"v", 1, None)])
     assert kept.sent == [(topic, (b"k", b"v", 1, headers))]
@@ -284,14 +284,16 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
 
 def test_setting_of_the_server_is_no_request(kept):
     own = KafkaSettings("a:1").producer()
-    ship = replace(task_environment(), producer=tuple((n, str(value)) for n, value in own.items()))
-    sink.open_sink(ship, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
+    environment = replace(
+        task_environment(), producer=tuple((n, str(value)) for n, value in own.items())
+    )
+    sink.open_sink(environment, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
     assert kept.places == partitions_of([b"k"], 3)
 
 
 def test_a_partitioner_that_a_user_wants_places_all(kept):
-    ship = replace(task_environment(), producer=(("partitioner", "consistent"),))
-    task = sink.open_sink(ship, "t", TaskLog(), "task", 0)
+    environment = replace(task_environment(), producer=(("partitioner", "consistent"),))
+    task = sink.open_sink(environment, "t", TaskLog(), "task", 0)
     task.write([(b"k", b"v", 1, None)])
     assert (kept.places, kept.lookups) == ([ANYWHERE], [])
 
@@ -314,6 +316,6 @@ def test_a_partition_is_kept_if_the_result_has_it(kept, partition, placed):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_producer_is_reported_which_topic_of_that_name_is_meant(kept, exact):
-    ship = replace(task_environment(exactly_once=exact), sink_id="id")
-    sink.open_sink(ship, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
+    environment = replace(task_environment(exactly_once=exact), sink_id="id")
+    sink.open_sink(environment, "t", TaskLog(), "task").write([(b"k", b"v", 1, None)])
     assert kept.expected == [("t", "id")]

@@ -57,7 +57,7 @@ class Reader:
             yield Block(offsets, [self.time] * count, [b"k"] * count, [value] * count, None)
 
 
-def ship(plan, *, all_records=True):
+def environment(plan, *, all_records=True):
     return TaskEnvironment(
         query_id="Q",
         application_id="app",
@@ -99,7 +99,7 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
     reader = Reader()
     configurations = reading(reader)
     given = [ranges(("s", 3, 4, 7)), ranges(("s", 0, 9, 10), ("x", 1, 0, 2))]
-    portions_ = list(portions(ship(counting), given, TaskLog()))
+    portions_ = list(portions(environment(counting), given, TaskLog()))
     assert configurations == [(("group.id", "g"),)]
     assert reader.requests == [
         (("s", 3, 4, 7), True),
@@ -119,7 +119,7 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
 def test_lost_records_are_logged_where_the_query_continues(counting, reading):
     reading(Reader())
     log = TaskLog()
-    list(portions(ship(counting, all_records=False), [ranges(("s", 0, 0, 1))], log))
+    list(portions(environment(counting, all_records=False), [ranges(("s", 0, 0, 1))], log))
     assert log.notes == [("source", "some are gone")]
     assert log.untold() == 0
 
@@ -128,7 +128,7 @@ def test_lost_records_are_logged_where_the_query_continues(counting, reading):
 def test_a_time_that_spark_could_not_read_ends_the_query_in_the_same_words(counting, reading, time):
     reading(Reader(time))
     with pytest.raises(RecordTooLate) as problem:
-        list(portions(ship(counting), [ranges(("s", 2, 7, 8))], TaskLog()))
+        list(portions(environment(counting), [ranges(("s", 2, 7, 8))], TaskLog()))
     trace = f"Traceback (most recent call last):\n  File x\nksql.x.RecordTooLate: {problem.value}\n"
     for text in (str(problem.value), reason(trace)):
         assert text.startswith(
@@ -138,7 +138,7 @@ def test_a_time_that_spark_could_not_read_ends_the_query_in_the_same_words(count
 
 
 def ingested(plan, *rows):
-    task = tasks.IngestTask(ship(plan))
+    task = tasks.IngestTask(environment(plan))
     return [row for batch in task(iter([ranges(*rows)])) for row in batch.to_pylist()]
 
 
@@ -174,7 +174,7 @@ class Sink:
 def test_a_task_without_state_says_what_it_has_read(copying, reading, monkeypatch, end, n, written):
     reading(Reader(n=n))
     monkeypatch.setattr(tasks, "open_sink", Sink)
-    task = tasks.StatelessTask(ship(copying))
+    task = tasks.StatelessTask(environment(copying))
     (batch,) = task(iter([ranges(("s", 0, 0, end))]))
     assert batch.to_pylist() == [{"produced": written, "errors": 0, "read": end}]
 
@@ -182,7 +182,7 @@ def test_a_task_without_state_says_what_it_has_read(copying, reading, monkeypatc
 def test_lost_records_are_logged_though_nothing_is_left(copying, reading, monkeypatch):
     reading(Reader())
     logged = []
-    monkeypatch.setattr(tasks, "write_log", lambda _ship, log: logged.extend(log.notes))
-    task = tasks.StatelessTask(ship(copying, all_records=False))
+    monkeypatch.setattr(tasks, "write_log", lambda _environment, log: logged.extend(log.notes))
+    task = tasks.StatelessTask(environment(copying, all_records=False))
     list(task(iter([ranges(("s", 0, 0, 0))])))
     assert logged == [("source", "some are gone")]

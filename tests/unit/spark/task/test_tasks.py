@@ -45,7 +45,7 @@ def arrow(*times, first=0, key=b"k"):
 
 
 def run(plan, *batches, ahead_ms=0, clock=time.time):
-    ship = TaskEnvironment(
+    environment = TaskEnvironment(
         query_id="Q",
         application_id="app",
         plan_json=plan,
@@ -55,7 +55,7 @@ def run(plan, *batches, ahead_ms=0, clock=time.time):
         loader=load,
         ahead_ms=ahead_ms,
     )
-    task = tasks.IngestTask(ship, clock)
+    task = tasks.IngestTask(environment, clock)
     rows = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
     return rows, unpack_chunks([row["BLOB"] for row in rows if row["BLOB"]])
 
@@ -82,7 +82,7 @@ def test_without_a_bound_nothing_is_looked_for(plan):
 def test_the_log_has_one_warning_a_minute_and_each_batch_its_row(plan, monkeypatch):
     notes = []
     monkeypatch.setattr(tasks, "_WARNED", WarningsWritten())
-    monkeypatch.setattr(tasks, "write_log", lambda _ship, log: notes.append(len(log.notes)))
+    monkeypatch.setattr(tasks, "write_log", lambda _environment, log: notes.append(len(log.notes)))
     for seconds in (0, 1, 59, 60, 61):
         rows, _ = run(plan, arrow(FAR), ahead_ms=1, clock=lambda now=seconds: 1e9 + now)
         assert rows[-1]["AHEAD"] == FAR

@@ -17,9 +17,9 @@ def test_it_loads_the_program_that_the_batches_will_ask_for_and_nothing_else():
         loaded.append(text)
         return Program()  # it has nothing to call
 
-    ship = TaskEnvironment(
+    environment = TaskEnvironment(
         query_id="q", application_id="a", plan_json="plan", topics=(), producer=(), loader=load
     )
-    (batch,) = WarmTask(ship)(iter([]))
+    (batch,) = WarmTask(environment)(iter([]))
     assert loaded == ["plan"]
     assert batch.to_pydict() == {"records": [0]}

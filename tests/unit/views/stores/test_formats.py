@@ -6,9 +6,9 @@ import pytest
 
 from ksql.views.stores import formats
 from ksql.views.stores.base import OlderStore, Stored, StoredRow
+from ksql.views.stores.format_upgrade import Upgrades
 from ksql.views.stores.formats import CONVERTERS, FORMATS, KNOWN, UNKNOWN_TIME, Formats, StoreFormat
 from ksql.views.stores.store_types import open_store
-from ksql.views.stores.upgrades import Upgrades
 from tests.stored.plain_store import ROWS, sample
 from tests.unit.views.stores.support import apply, database_of
 

@@ -10,10 +10,10 @@ import signal
 
 import pytest
 
+from ksql.views.stores.format_upgrade import Upgrades
 from ksql.views.stores.formats import UNKNOWN_TIME
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.txn import TxnStore
-from ksql.views.stores.upgrades import Upgrades
 from tests.unit.views.stores import fed, upgraded
 from tests.unit.views.stores.dying import ended
 from tests.unit.views.stores.fed import FIRST, SECOND, THIRD

@@ -10,7 +10,7 @@ from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
 from ksql.control.statements.execute import RequestFailed, UnknownField, session
-from ksql.control.statements.insert import CannotInsert, serdes, target
+from ksql.control.statements.insert_values import CannotInsert, serdes, target
 from ksql.core import KsqlError, quote_always
 from ksql.core.types import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, coerce, decimals, model
 from ksql.exec.expressions import strict

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ksql.cluster.members import HostStoreLags, LagInfo, Server, StateStoreLags
-from ksql.cluster.replicas.cluster import ENABLED, Cluster, HeartbeatsOff, own_host, own_scheme
+from ksql.cluster.replicas.cluster_status import (
+    ENABLED,
+    Cluster,
+    HeartbeatsOff,
+    own_host,
+    own_scheme,
+)
 from ksql.cluster.replicas.local_replicas import LagTracker, LocalReplicas
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.control.statements.entities import TopicPartition

@@ -13,8 +13,8 @@ from ksql.control.planning.rebuild import stated_mode
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
 from ksql.control.statements.services import NoReports
+from ksql.control.statements.show_upgrades import UnknownUpgrade, replacing
 from ksql.control.statements.upgradereport import UpgradeProgress
-from ksql.control.statements.upgrades import UnknownUpgrade, replacing
 from ksql.core.config import Settings
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId

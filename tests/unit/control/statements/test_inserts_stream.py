@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from ksql.control.statements.execute import UnknownField
-from ksql.control.statements.insert import CannotInsert
-from ksql.control.statements.inserts import RowWriter, coerced, name_of
+from ksql.control.statements.insert_values import CannotInsert
+from ksql.control.statements.inserts_stream import RowWriter, coerced, name_of
 from ksql.control.statements.services import Request
 from ksql.core.errors import KsqlError
 from ksql.core.types import model

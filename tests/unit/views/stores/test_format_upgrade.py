@@ -6,6 +6,7 @@ import pytest
 
 from ksql.views.stores.base import NewerStore, StoreDamaged, StoredRow
 from ksql.views.stores.disk import DiskStore
+from ksql.views.stores.format_upgrade import Upgrades
 from ksql.views.stores.formats import UNKNOWN_TIME
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.migrating_store import MigratingStore
@@ -13,7 +14,6 @@ from ksql.views.stores.rocks import Rocks
 from ksql.views.stores.store_paths import copy_of
 from ksql.views.stores.store_types import TYPES, open_store
 from ksql.views.stores.txn import TxnStore
-from ksql.views.stores.upgrades import Upgrades
 from tests.stored.plain_store import ROWS, sample
 from tests.unit.views.stores.support import apply, files_of, spoiled_plain_store
 
