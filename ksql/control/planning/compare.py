@@ -19,7 +19,7 @@ from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast
-from ksql.sql.upgrade import Difference, Verdict, backfill, inherited, notes
+from ksql.sql.upgrade import RESET, Difference, Verdict, backfill, inherited, notes
 from ksql.sql.upgrade.validate import validate
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ def _beside(new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment
         raise new.refused(stems)
     _check_beginning(new)
     plan = rebuild.candidate_plan(new.plan, old, moment.settings.overrides, new.start)
-    verdict = rebuild.accepted(replace(verdict, inherited=notes(new.plan, plan)), plan)
+    handed_on = notes(new.plan, plan, {RESET})  # START_MODE says it
+    verdict = rebuild.accepted(replace(verdict, inherited=handed_on), plan)
     return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
 
 

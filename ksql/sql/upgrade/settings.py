@@ -84,12 +84,16 @@ def _belongs_to_the_query(name: str) -> bool:
     return name.startswith(FUNCTION_PREFIX) or (row is not None and row.part_of in HANDED_ON)
 
 
-def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
-    """List the inherited settings for which a new query would get other values."""
+def notes(fresh: QueryPlan, plan: QueryPlan, stated: Collection[str] = ()) -> tuple[str, ...]:
+    """List the inherited settings for which a new query would get other values.
+
+    ``stated`` are names of settings that come from the statement.
+    """
     would, has = _settings_of(fresh), _settings_of(plan)
     return tuple(
         f"{name} = {has[name]} (a new query would have {would[name]})"
         for name in _differing(has, would)
+        if name not in stated
     )
 
 
