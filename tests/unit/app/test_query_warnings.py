@@ -78,4 +78,4 @@ def test_a_query_that_is_gone_is_forgotten():
 
 
 class Life:
-    """What a weak reference can hold."""
+    """An object for weak references."""
