@@ -41,7 +41,7 @@ class QueryWarnings:
     """The warnings about what queries have done since they run here.
 
     Each look forgets the queries that are gone, and what those of the same name did before their
-    counts began anew.
+    counts restarted.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class QueryWarnings:
 
 
 class _Observed:
-    """One query, as long as its counts go on."""
+    """One query, as long as its counts continue."""
 
     def __init__(self, name: str, life: object) -> None:
         self.life = life

@@ -147,7 +147,7 @@ class QueryMetrics:
 
     def _clear(self) -> None:
         self.life = object()
-        """Another one whenever the counts begin anew."""
+        """Another one whenever the counts restart."""
         self.totals = Totals()
         self._lately = RecentDrops()
         self._counted = ""
