@@ -96,6 +96,34 @@ def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
         assert abs(ends["0"] - ends["1"]) <= 5  # times differ by a second, marks take an offset
 
 
+def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start):
+    """Nobody knows any more that the topic was written in transactions, long after its times."""
+    old, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    written = producer(desk)
+    for second in range(9):
+        written.produce(old, b"old", b"k", 0, timestamp=1_000_000 + second * 1000)
+        if second % 3 == 2:
+            written.commit_transaction()
+            written.begin_transaction()
+    written.abort_transaction()
+    desk.settle(old)
+    spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (old, between))}
+    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, 1_100_000, None)
+    await_true("all that is older is read", lambda: len(desk.read_beside(sink)) == 9)
+    desk.send(between, ("k", "later"), timestamp=1_200_000)
+    desk.send(old, ("k", "older"), timestamp=1_050_000)
+    await_true("the older one is read", lambda: len(desk.read_beside(sink)) > 9)
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "older"
+    progress.planned(upstream, FAR_MS, None)
+    assert reading.await_idle(desk.ends(old, between))
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "later"
+
+
 def producer(desk):
     """A producer in an open transaction."""
     client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
