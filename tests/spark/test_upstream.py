@@ -182,6 +182,22 @@ class Progresses:
     def waits_for(self, now_ms):
         return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
 
+    def begin(self, now_ms):
+        """As a source does at its first look."""
+        self._jvm.ksql.Progress.begin(self.first)
+        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+
+    def plan(self, until):
+        """A batch; its records are those up to a time."""
+        self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())
+
+    def done(self, now_ms):
+        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+
+    def until(self):
+        """The time up to which its readers know it to be."""
+        return self._jvm.ksql.Progress.upstream(self.second, 0)[self.first].until()
+
     def stop(self, now_ms):
         self._jvm.ksql.Progress.stop(self.first, now_ms)
 
@@ -202,6 +218,56 @@ def test_waits_a_limited_time_for_a_query_whose_start_fails(runtime, desk):
     progress.announce(1, 0)
     runtime.rest(progress.first)
     assert progress.waits_for(FAR_MS) == set()
+
+
+def test_waits_a_limited_time_for_a_query_that_fails_again_and_again(runtime, desk):
+    """Each time it looks, and plans a batch; but none is done."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(1_000)
+    for now_ms in (1_000, 11_000, 21_000, 31_000):
+        progress.stop(now_ms)
+        progress.begin(now_ms)
+        progress.plan(9)
+    progress.stop(31_000)
+    assert progress.waits_for(31_000) == {progress.first}
+    assert progress.waits_for(31_001) == set()
+    progress.begin(40_000)
+    progress.done(41_000)
+    assert progress.waits_for(FAR_MS) == {progress.first}  # it runs
+
+
+def test_a_query_that_works_again_is_waited_for_again(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.stop(1_000)
+    progress.begin(50_000)
+    progress.plan(9)
+    progress.done(51_000)
+    progress.stop(52_000)
+    assert progress.waits_for(82_000) == {progress.first}
+    assert progress.waits_for(82_001) == set()
+
+
+def test_a_batch_that_was_never_begun_is_not_done(runtime, desk):
+    """The query failed before Spark had written what it had planned."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(0)
+    progress.plan(9)
+    progress.stop(0)
+    progress.begin(0)
+    assert progress.until() == 5
+    progress.plan(9)
+    progress.stop(0)
+    progress.done(0)  # it was written, and run again at the start
+    progress.begin(0)
+    assert progress.until() == 9
 
 
 def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):
