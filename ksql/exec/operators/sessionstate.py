@@ -245,7 +245,8 @@ class Bucket:
 
 def latest_end(*stores: Store) -> int:
     """Return the latest end of a session that one of the states has kept; -1 without any."""
-    return max(_clock(store)[1] for store in stores)
+    ends: list[int] = [_clock(store)[1] for store in stores]
+    return max(ends)
 
 
 def reachable_sessions(

@@ -98,8 +98,11 @@ def _kept(name: str, plan: Plan) -> str:
     for node in nodes(plan):
         if any(name in _called_in(expr) for expr in remembered(node)):
             return "it bears on what the query groups, joins or aggregates by"
-        aggregates = isinstance(node, Aggregate) and name in {f.function for f in node.folds}
-        if aggregates and result_kind(node.source) == "TABLE":
+        if (
+            isinstance(node, Aggregate)
+            and result_kind(node.source) == "TABLE"
+            and any(fold.function == name for fold in node.folds)
+        ):
             return "it takes back rows of a table that its former code has aggregated"
     return ""
 

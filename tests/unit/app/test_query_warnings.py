@@ -65,16 +65,18 @@ def test_a_replacement_in_place_keeps_the_warnings():
 
 def test_a_query_that_is_gone_is_forgotten():
     warnings, versions = QueryWarnings(), [QueryVersion(QueryId("Q"), n) for n in range(1, 5)]
-    held = []
-    for version in versions:  # each replaces the one before
-        metrics = counts(STUCK)
-        metrics.life = Life()
-        held.append(weakref.ref(metrics.life))
-        warnings.look({version: metrics}, 1)
-    del metrics
+    held = [look_at(warnings, version) for version in versions]  # each replaces the one before
     gc.collect()
     assert [life() is not None for life in held] == [False, False, False, True]
     assert [bool(warnings.of(version)) for version in versions] == [False, False, False, True]
+
+
+def look_at(warnings, version):
+    """Have a version looked at; gives what holds its counts."""
+    metrics = counts(STUCK)
+    metrics.life = Life()
+    warnings.look({version: metrics}, 1)
+    return weakref.ref(metrics.life)
 
 
 class Life:
