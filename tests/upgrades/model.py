@@ -5,6 +5,7 @@ A row that a record touches is as the plan of that moment says; what nothing tou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ class Model:
     groups: dict[str, list[Open]] = field(default_factory=dict)
     _met: dict[str, list[Kept]] = field(default_factory=dict)
     time_s: float = 0
+    latest_end_s: float = -math.inf
     count: int = 0
 
     def replace(self, new: Query, grown: Iterable[str]) -> None:
@@ -252,7 +254,11 @@ class Model:
         """The session of a record, grown by those that it joins; None if it is closed."""
         query, known = self.query, self.groups[group]
         gap_s = query.window_s
-        near = [each for each in known if each.start - gap_s <= time_s <= each.end + gap_s]
+        near = [
+            each
+            for each in known
+            if each.start - gap_s <= time_s <= each.end + gap_s and not self._is_past(each)
+        ]
         grown = Open(
             min([time_s, *(each.start for each in near)]),
             max([time_s, *(each.end for each in near)]),
@@ -264,8 +270,14 @@ class Model:
             if not query.final:  # what was given stays, though the session has grown
                 self.result.pop((group, each.start, each.end), None)
             grown.join(each)
+        known[:] = [each for each in known if (each.start, each.end) != (grown.start, grown.end)]
         known.append(grown)
+        self.latest_end_s = max(self.latest_end_s, grown.end)
         return grown
+
+    def _is_past(self, session: Open) -> bool:
+        """Whether a session is past its retention: no record finds it any more."""
+        return session.end <= self.latest_end_s - self.query.retention_s
 
     def _has_closed(self, window: Open) -> bool:
         """Whether no record can change it: a session must have been passed, a window reached."""
