@@ -124,6 +124,29 @@ def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start
     assert json.loads(desk.read(sink)[-1].value)["value"] == "later"
 
 
+def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk, start):
+    """It does not wait for a query that is behind that."""
+    old, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    written = producer(desk)
+    for second in range(9):
+        written.produce(old, b"old", b"k", 0, timestamp=1_000_000 + second * 1000)
+    written.commit_transaction()
+    desk.settle(old)
+    spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {"writer": Link(old, (), exactly_once=True), spec.name: Link(sink, (old, between))}
+    reading = start(replace(spec, chain=links))
+    assert reading.await_idle(desk.ends(old, between))
+    reading.stop()
+    links[upstream] = Link(between, ("none",), begun=1)
+    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    await_true("it has looked at its source", reading.has_started)
+    runtime.session.sparkContext._jvm.ksql.Progress.planned(upstream, 1_005_000, None)
+    desk.send(between, ("k", "v"), timestamp=1_200_000)
+    assert reading.await_idle(desk.ends(old, between))
+    assert len(desk.read(sink)) == 10
+
+
 def producer(desk):
     """A producer in an open transaction."""
     client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})

@@ -41,6 +41,7 @@ final class TimeCut implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(100);
     private static final long FIRST_STEP_MS = 1_000;
     private static final int LITTLE = 1 << 16;
+    private static final long LOOK_BACK = 1_000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Map<String, Object> client;
@@ -298,7 +299,15 @@ final class TimeCut implements AutoCloseable {
             this.place = place;
         }
 
+        /** At first the last records before the start are looked at: they were taken by a launch before. */
         void begin(long start) {
+            if (next < 0) {
+                long first = consumer().beginningOffsets(List.of(place)).get(place);
+                next = Math.min(start, Math.max(first, start - LOOK_BACK));
+                while (next < start) {
+                    more();
+                }
+            }
             while (!records.isEmpty() && records.peek()[0] < start) {
                 latest = Math.max(latest, records.poll()[1]);
             }
