@@ -20,7 +20,6 @@ def filled(kept: Model, built: Model) -> Model:
     model = Model(query, built.kept, built.code, built.made_with, result={**kept.result})
     model.time_s = max(kept.time_s, built.time_s)
     model.latest_end_s = max(kept.latest_end_s, built.latest_end_s)
-    model.count = max(kept.count, built.count)
     for group in kept.groups | built.groups:
         parts = [
             [each for each in version.groups.get(group, []) if not _is_forgotten(model, each)]
@@ -89,7 +88,7 @@ def _joined(windows: list[Open]) -> Open | None:
     if not windows:
         return None
     whole = Open(min(each.start for each in windows), max(each.end for each in windows))
-    for window in windows:
+    for window in sorted(windows, key=lambda each: each.start):
         whole.join(window)
     return whole
 
@@ -102,5 +101,4 @@ def _window(kept: Open | None, built: Open | None, folds: frozenset[Fold]) -> Op
         for fold in part.state if part else ():
             if (fold in folds) is takes:
                 window.state[fold] = part.state[fold]
-                window.origins[fold] = part.origins.get(fold, 0)
     return window
